@@ -30,7 +30,7 @@ __all__ = [
     "build_statement",
     "markdown",
     "odds_factor",
-    "statement_schema",
+    "schema",
 ]
 
 SCHEMA = "agedp-statement-2"
@@ -222,10 +222,10 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             )
 
 
-def statement_schema() -> dict[str, Any]:
+def schema() -> dict[str, Any]:
     """Return the JSON schema of statement.json (draft 2020-12), which describes every key.
 
-    >>> statement_schema()["properties"]["schema"]["const"]
+    >>> schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
     """
     json_schema: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())

@@ -12,9 +12,9 @@ import pytest
 
 from agedp_data import statement as statements
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, build_statement, statement_schema
+from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, build_statement, schema
 
-CHECK = jsonschema.Draft202012Validator(statement_schema())
+CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {
     "version": 1,
     "input": {"dataset": "london"},
@@ -48,10 +48,10 @@ CLAIM = build_statement(FACTS)
 
 
 def test_it_is_a_schema_of_the_form_that_statements_name():
-    jsonschema.Draft202012Validator.check_schema(statement_schema())
-    assert statement_schema()["properties"]["schema"]["const"] == statements.SCHEMA == CLAIM["schema"]
+    jsonschema.Draft202012Validator.check_schema(schema())
+    assert schema()["properties"]["schema"]["const"] == statements.SCHEMA == CLAIM["schema"]
     shipped = files("agedp_data").joinpath("schemas", "statement-2.json")
-    assert json.loads(shipped.read_text()) == statement_schema()
+    assert json.loads(shipped.read_text()) == schema()
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_values_out_of_range_are_found(path, value):
 def test_every_key_says_what_it_means():
     def described(part, name):
         for key, inner in part.get("properties", {}).items():
-            given = statement_schema()["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+            given = schema()["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
             text = inner.get("description") or given.get("description")
             enough = {"mode", "statistic"}
             assert text or key in enough, f"{name}.{key}"
             described(inner, f"{name}.{key}")
             described(inner.get("items", {}), f"{name}.{key}[]")
 
-    described(statement_schema(), "")
-    for name, part in statement_schema()["$defs"].items():
+    described(schema(), "")
+    for name, part in schema()["$defs"].items():
         described(part, name)

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from agedp_data.errors import Refused
-from agedp_data.statement import statement_schema
+from agedp_data.statement import schema
 from pipelines.amend import amend
 from pipelines.handover.received import open_release
 from pipelines.work import load_work
@@ -395,7 +395,7 @@ def test_every_count_and_its_noise_follow_from_the_ledgers_rows(told):
 
 def test_it_is_of_the_published_form(told):
     _, release = told
-    jsonschema.validate(release.claim, statement_schema(), cls=jsonschema.Draft202012Validator)
+    jsonschema.validate(release.claim, schema(), cls=jsonschema.Draft202012Validator)
     open_release(release.folder).verify()
 
 
