@@ -24,8 +24,8 @@ from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE,
 from agedp_data.statement_words import markdown
 
 __all__ = [
+    "ContractVersion",
     "SeriesEnd",
-    "SoftwareVersion",
     "StatementFacts",
     "build_statement",
     "markdown",
@@ -115,7 +115,7 @@ _LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILIN
 
 
 @dataclass(frozen=True, slots=True)
-class SoftwareVersion:
+class ContractVersion:
     """A contract of the population: the date of its registration, and its changes to the contract before it."""
 
     registered: str
@@ -157,7 +157,7 @@ class StatementFacts:
     notes: Sequence[str]
     ledger_id: str
     head: str
-    versions: Sequence[SoftwareVersion]
+    versions: Sequence[ContractVersion]
     software: Mapping[str, str]
     other_populations: int = 0
     opening: str = ""

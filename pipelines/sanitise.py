@@ -243,9 +243,9 @@ def _reread_damaged(work: Work, step: Callable[[Work], None]) -> None:
     steps = [step]
     for _ in range(_MAX_REREADS):
         with suppress(FolderRemoved):
-            return [step(work) for step in steps][-1]
+            return [run_step(work) for run_step in steps][-1]
         steps = [_read] if step is _read else [_read, step]
-    return [step(work) for step in steps][-1]
+    return [run_step(work) for run_step in steps][-1]
 
 
 def _unrecorded_days(work: Work) -> set[date]:

@@ -29,8 +29,8 @@ from agedp_data.statement import (
     ROSTER_READ_OFF,
     TAKEN_OVER,
     UNWITNESSED,
+    ContractVersion,
     SeriesEnd,
-    SoftwareVersion,
 )
 from pipelines.promise.outlook import ForecastContract, ForecastView, forecast
 from pipelines.work import Work
@@ -108,11 +108,11 @@ def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[R
     return SeriesEnd("", "", total)
 
 
-def contract_versions(contracts: Sequence[ContractRecord]) -> list[SoftwareVersion]:
+def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
     """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
-    return [SoftwareVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
+    return [ContractVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
 
 
 def statement_notes(work: Work, ledger: Ledger) -> list[str]:

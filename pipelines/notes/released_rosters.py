@@ -104,8 +104,7 @@ class RosterHistory:
         if released - ledger_days:
             raise LedgerBehind(
                 f"{min(released - ledger_days)} was released to {self.population!r} from another ledger, or a newer "
-                "copy of "
-                "this one: put that ledger back, or import or recover it; to start anew, name another [output] "
+                "copy of this one: put that ledger back, or import or recover it; to start anew, name another [output] "
                 "confidential folder or another population"
             )
 

@@ -36,8 +36,7 @@ def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]
         dates = _dates_text(published["first"], published["last"])
         yield paragraph(
             f"{_content_text(report)}, day by day, of the population {statement['population']}, released with noise "
-            "that protects "
-            f"each household. Published {dates}.",
+            f"that protects each household. Published {dates}.",
             "soft",
         )
     else:

@@ -69,9 +69,7 @@ def distribution_parts(
     series_by_contract = {
         key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
     }
-    distributions = {
-        key: contract for key, contract in series_by_contract.items() if isinstance(contract, Distribution)
-    }
+    distributions = {key: series for key, series in series_by_contract.items() if isinstance(series, Distribution)}
     newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
     with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]

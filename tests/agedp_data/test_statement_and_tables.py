@@ -19,8 +19,8 @@ from agedp_data.statement import (
     REHEARSAL,
     REPRESENTED,
     WITH_MODEL,
+    ContractVersion,
     SeriesEnd,
-    SoftwareVersion,
     StatementFacts,
     build_statement,
     markdown,
@@ -56,7 +56,7 @@ def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-0
         notes=["note"],
         ledger_id="ab" * 32,
         head="cd" * 32,
-        versions=[SoftwareVersion("2026-01-01", ())],
+        versions=[ContractVersion("2026-01-01", ())],
         software={"agedp": "1"},
     )
     return replace(made, **others)
@@ -167,7 +167,7 @@ def test_the_words_say_what_ends_the_promise(because, said):
 
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
-    versions = [SoftwareVersion("2026-01-01", ()), SoftwareVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
+    versions = [ContractVersion("2026-01-01", ()), ContractVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
     words = markdown(build_statement(facts(versions=versions, other_populations=2)))
     assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
     assert "This ledger holds 2 other populations." in words

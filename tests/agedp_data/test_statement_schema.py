@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data import statement as statements
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, build_statement, schema
+from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement, schema
 
 CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {
@@ -40,7 +40,7 @@ FACTS = StatementFacts(
     notes=("note",),
     ledger_id="ab" * 32,
     head="cd" * 32,
-    versions=[SoftwareVersion("2026-01-01", ())],
+    versions=[ContractVersion("2026-01-01", ())],
     software={"agedp": "1"},
     other_populations=1,
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, build_statement
+from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement
 
 ENVELOPE = json.dumps(
     {
@@ -54,7 +54,7 @@ def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
         notes=(),
         ledger_id=head,
         head=head,
-        versions=[SoftwareVersion("2013-01-01", ())],
+        versions=[ContractVersion("2013-01-01", ())],
         software={"agedp": "0"},
     )
     return json.dumps(build_statement(said), sort_keys=True, ensure_ascii=True)
