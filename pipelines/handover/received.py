@@ -100,7 +100,11 @@ class ReleaseFolder:
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Return the SHA-256 of each file by its name, as SHA256SUMS lists them."""
+        """Return the SHA-256 of each file by its name, as SHA256SUMS lists them.
+
+        Raises:
+            InputError: SHA256SUMS is missing or damaged.
+        """
         return {
             name: digest
             for digest, _, name in (line.partition("  ") for line in self._checksum_text().split("\n")[:-1])

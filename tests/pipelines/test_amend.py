@@ -86,7 +86,7 @@ def test_smaller_epsilon_shows_less_loss_more_noise_and_a_later_end(homes):
     assert before.noise_sd_kwh["daily_mean"] == pytest.approx(kwh_a_home(50_000, 0.5, 4), rel=1e-6)
     assert after.noise_sd_kwh["daily_mean"] == pytest.approx(kwh_a_home(50_000, 0.25, 4), rel=1e-6)
     for side in (before, after):
-        said = {figure.name: figure.value for figure in side.figures}
+        said = {figure.name: figure.value for figure in side.bounds}
         assert said["total"] == pytest.approx(1_500_000_000, abs=3)
 
 
@@ -150,7 +150,7 @@ def test_another_model_changes_the_figures_of_what_was_released(homes):
     found = preview_amendment(edited(homes, promise=AGED, rest=MODEL.format("slower.csv")))
     assert [change.key for change in found.changes] == ["model.hash"]
     risks = [
-        next(figure.value for figure in side.figures if figure.name == "risk") for side in (found.before, found.after)
+        next(figure.value for figure in side.bounds if figure.name == "risk") for side in (found.before, found.after)
     ]
     assert risks[0] < risks[1]
     assert found.after.loss == found.before.loss == 300_000_000
