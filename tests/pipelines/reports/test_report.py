@@ -293,7 +293,9 @@ def test_before_anything_is_released_there_is_a_page_that_says_so(told):
         "days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]},
         "published": {"first": "", "last": ""},
     }
-    html = public_report_page(replace(told, statement=claim, rows=skipped, envelope=None, accounts=told.accountants[1:]))
+    html = public_report_page(
+        replace(told, statement=claim, rows=skipped, leakage_bound=None, accountants=told.accountants[1:])
+    )
     assert faults_of(html) == []
     assert "Nothing is released" in html
 
@@ -301,7 +303,7 @@ def test_before_anything_is_released_there_is_a_page_that_says_so(told):
 def test_a_figure_that_is_infinite_for_want_of_a_model_is_told_as_such(told):
     risk = next(one for one in told.statement["figures"] if one["name"] == "risk")
     figures = [*told.statement["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
-    html = public_report_page(replace(told, statement={**told.statement, "figures": figures}, envelope=None))
+    html = public_report_page(replace(told, statement={**told.statement, "figures": figures}, leakage_bound=None))
     assert faults_of(html) == []
     assert "C risk (if the model holds)" in Page(html).text
     assert Page(html).text.count("infinite") >= 5
