@@ -1,14 +1,14 @@
-"""datapackage.json: what lies in a release folder, for catalogues and tools (Frictionless Data Package 2.0).
+"""datapackage.json: the contents of a release folder, for catalogues and tools (Frictionless Data Package 2.0).
 
-Every file but the checksums and this one is a resource with its SHA-256; of a Parquet table every column
-stands there with type, unit and meaning, read off the file itself (`tables` declares them). Source, licence and
-contact are the run file's: attribution that the licence asks for is the text of `sources`.
+Every file except the checksums and this one is a resource with its SHA-256. A Parquet table has a schema with type,
+unit and meaning of every column, read from the file itself (`tables` declares them). Source, licence and contact are
+the run file's: the attribution that a licence requires is the text of `sources`.
 
-Decisions. Units are a property of the project's own beside Frictionless's, in SI symbols, "1" for what has none. The
-licence is named as it is written if that can be an identifier such as CC-BY-4.0, else it is its own title under
-"other". No date of creation: it would be finer than what may be known, or made up. Recipients check a package with
-`Package("datapackage.json").validate()`: it reads the Parquet tables and holds them against their columns, but counts
-no bytes of them, and takes a size that is told for a fault; so tables have none, and what is no table is a "file".
+Decisions. `unit` is an additional property of the project, in SI symbols, "1" for a dimensionless column. The licence
+is its identifier if it can be one, such as CC-BY-4.0, else a title under the name "other". There is no date of
+creation: it would be finer than the dates that may be known, or invented. Recipients check a package with
+`Package("datapackage.json").validate()`: it compares the Parquet tables with their columns, but does not count their
+bytes and reports a given size as an error; so tables have no size, and files that are not tables have the type "file".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNITS: Final = {
     "epsilon": "1",
 }
 _IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
-_LEAST: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
+_MINIMA: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
 _KINDS: Final = {
     ".parquet": ("parquet", "application/vnd.apache.parquet"),
     ".json": ("json", "application/json"),
@@ -50,23 +50,23 @@ _ABOUT: Final = {
 }
 _STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
-_TRAVELS: Final = (
+_NOISE_TEXT: Final = (
     "with noise that keeps the statement's promise; what travels with it is in the metadata of the Parquet schema, "
     'key "agedp"'
 )
-_AVERAGES: Final = f"averages over households by day, {_TRAVELS}"
-_COUNTS: Final = f"how many households used how much, by day and range of use, {_TRAVELS}"
+_AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
+_COUNTS: Final = f"how many households used how much, by day and range of use, {_NOISE_TEXT}"
 
 
-def datapackage(claim: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+def datapackage(statement: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
     """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
-    title = title_of(claim)
+    title = title_of(statement)
     return {
         "$schema": f"{_PROFILES}datapackage.json",
-        "name": _slug(claim["population"]),
-        "title": f"REHEARSAL: {title}" if claim["rehearsal"] else title,
-        "description": _description(claim),
-        **_credits(claim),
+        "name": _slug(statement["population"]),
+        "title": f"REHEARSAL: {title}" if statement["rehearsal"] else title,
+        "description": _description(statement),
+        **_credits(statement),
         "resources": list(_resources(files)),
     }
 
@@ -75,55 +75,57 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
 
 
-def _description(claim: Mapping[str, Any]) -> str:
-    days = claim["days"]
-    rehearsal = "Simulated dates, no publication. " if claim["rehearsal"] else ""
+def _description(statement: Mapping[str, Any]) -> str:
+    days = statement["days"]
+    rehearsal = "Simulated dates, no publication. " if statement["rehearsal"] else ""
     span = f" from {days['first']} to {days['last']}" if days["released"] else ""
     return (
-        f"{rehearsal}Electricity use of {claim['population']} by day{span}: {_held(claim)} with noise. What they "
-        "may say about one household, and what they do not protect, is in STATEMENT.md."
+        f"{rehearsal}Electricity use of {statement['population']} by day{span}: {_statistics_text(statement)} with "
+        "noise. What they may say about one household, and what they do not protect, is in STATEMENT.md."
     )
 
 
-def _held(claim: Mapping[str, Any]) -> str:
-    kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
+def _statistics_text(statement: Mapping[str, Any]) -> str:
+    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
     return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
 
 
-def _credits(claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who is named: the source, the licence, whom to ask."""
-    found: dict[str, Any] = {}
-    if "licence" in claim:
-        text = claim["licence"]
-        found["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
-    if "source" in claim:
-        found["sources"] = [{"title": claim["source"]}]
-    if "contact" in claim:
-        found["contributors"] = [{"title": claim["contact"], "roles": ["contact"]}]
-    return found
+def _credits(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return source, licence and contact, as far as the statement has them."""
+    credits: dict[str, Any] = {}
+    if "licence" in statement:
+        text = statement["licence"]
+        credits["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
+    if "source" in statement:
+        credits["sources"] = [{"title": statement["source"]}]
+    if "contact" in statement:
+        credits["contributors"] = [{"title": statement["contact"], "roles": ["contact"]}]
+    return credits
 
 
 def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
-    taken: set[str] = set()
+    names_taken: set[str] = set()
     for path, content in files.items():
         stem = name = _slug(path.removesuffix(".parquet"))
-        while name in taken:  # series that differ in case only
-            name = f"{stem}-{len(taken)}"
-        taken.add(name)
+        while name in names_taken:  # series that differ in case only
+            name = f"{stem}-{len(names_taken)}"
+        names_taken.add(name)
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
-        table = ending == ".parquet"
-        about = (_COUNTS if "bin_low_kwh" in _read(content).names else _AVERAGES) if table else _ABOUT.get(path)
+        is_table = ending == ".parquet"
+        description = (
+            (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if is_table else _ABOUT.get(path)
+        )
         yield {
             "name": name,
-            "type": "table" if table else "file",
+            "type": "table" if is_table else "file",
             "path": path,
             "format": kind,
             "mediatype": media,
-            **({"description": about} if about else {}),
-            **({} if table else {"bytes": len(content)}),
+            **({"description": description} if description else {}),
+            **({} if is_table else {"bytes": len(content)}),
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-            **({"schema": _schema(_read(content))} if table else {}),
+            **({"schema": _schema(_read_schema(content))} if is_table else {}),
         }
 
 
@@ -138,13 +140,13 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     unit = _unit(field)
-    least = {"minimum": _LEAST[field.name]} if field.name in _LEAST else {}
+    minimum = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
     return {
         "name": field.name,
         "type": _type(field.type),
         "description": (field.metadata or {}).get(b"description", b"").decode(),
         **({"unit": unit} if unit else {}),
-        "constraints": {"required": not field.nullable, **least},
+        "constraints": {"required": not field.nullable, **minimum},
     }
 
 
@@ -168,29 +170,31 @@ def _unit(field: pa.Field) -> str:
     return "" if _type(field.type) in ("date", "string") else "1"
 
 
-def faults(found: Mapping[str, Any], claim: Mapping[str, Any], files: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield what a descriptor says otherwise than a statement and the files beside it; words are left alone.
+def package_faults(
+    descriptor: Mapping[str, Any], statement: Mapping[str, Any], files: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yield the differences of a descriptor from a statement and its files, for verification.
 
-    Another agedp may have described the same files in other words: sizes, sums, columns, types and credits count.
+    Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.
     """
-    there = {one["path"]: one for one in found["resources"]}
-    if len(there) != len(found["resources"]) or set(there) != set(files):
+    resources = {resource["path"]: resource for resource in descriptor["resources"]}
+    if len(resources) != len(descriptor["resources"]) or set(resources) != set(files):
         yield "lists other files than the release has"
         return
     for path, content in files.items():
-        told = there[path]
-        if (told.get("bytes", len(content)), told["hash"]) != (
+        resource = resources[path]
+        if (resource.get("bytes", len(content)), resource["hash"]) != (
             len(content),
             f"sha256:{hashlib.sha256(content).hexdigest()}",
         ):
             yield f"gives another size or checksum of {path}"
-        if path.endswith(".parquet") and _columns(told["schema"]) != _columns(_schema(_read(content))):
+        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(_schema(_read_schema(content))):
             yield f"gives other columns of {path}"
-    if {key: found[key] for key in _CREDITS if key in found} != _credits(claim):
+    if {key: descriptor[key] for key in _CREDITS if key in descriptor} != _credits(statement):
         yield "names another source, licence or contact than the statement"
 
 
-def _read(content: bytes) -> pa.Schema:
+def _read_schema(content: bytes) -> pa.Schema:
     return pq.read_schema(pa.BufferReader(content))
 
 

@@ -1,13 +1,13 @@
-"""What is claimed about a release, from run file, ledger and model's public part alone.
+"""The privacy statement of a release, from run file, ledger and the model's public part.
 
-The dictionary holds strings, integers and lists only; amounts of epsilon are exact decimal text, and
-`schemas/statement-2.json` says of every key what it means. The warnings follow from the ledger: they are the same
-whatever the readings say (MATHS 2b), so nothing measured leaves the house. `statement_words` tells the same to people.
+The dictionary contains strings, integers and lists only; values of epsilon are exact decimal text, and
+`schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings
+(MATHS 2b), so no measured value is published. `statement_words` writes the same as text.
 
-Decisions. A figure's `limit` is what further releases may make of it: the promise's bound, or the figure itself where
-that is larger already (a bound that was tightened does not undo what was said). `factor` is e^epsilon, by which odds
-may change, rounded up. What other populations of the ledger may add stands beside the figures, for nobody can see
-from a ledger whether they share homes.
+Decisions. The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value
+where that is larger (tightening a bound does not undo releases). `factor` is e^epsilon, the factor by which odds may
+change, rounded up. Losses of other populations of the ledger are stated separately, because a ledger does not show
+whether they share households.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from agedp_data.losses import NANO, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, LossBound
 from agedp_data.statement_words import markdown
 
-__all__ = ["SeriesEnd", "SoftwareVersion", "StatementFacts", "factor", "markdown", "schema", "statement"]
+__all__ = [
+    "ContractVersion",
+    "SeriesEnd",
+    "StatementFacts",
+    "build_statement",
+    "markdown",
+    "odds_factor",
+    "schema",
+]
 
 SCHEMA = "agedp-statement-2"
 
@@ -107,8 +115,8 @@ _LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILIN
 
 
 @dataclass(frozen=True, slots=True)
-class SoftwareVersion:
-    """A contract of the population: the date of its registration, and what it changed in the one before it."""
+class ContractVersion:
+    """A contract of the population: the date of its registration, and its changes to the contract before it."""
 
     registered: str
     changes: Sequence[str]
@@ -116,25 +124,25 @@ class SoftwareVersion:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEnd:
-    """How long the promise goes on: the last day that can be released, "" if none lies within a year, and why.
+    """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
 
-    `because` is "promise" (its caps), "period" (the schedule's last day), "broken" (by a newer model what is released
-    exceeds the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
+    `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
+    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
     """
 
     last_day: str
-    because: str
+    reason: str
     total: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """What a statement is made of.
+    """Content of a statement.
 
-    `limits` are the promise's bounds by the name of the figure, None if unlimited; `model` is the public part; `head`
-    the hash of the ledger's newest row that is not itself a statement; `others` how many more populations the ledger
-    holds; `opening` what the promise wants said before everything else; `estimated_from` the periods, "first to last",
-    of the models that were estimated and whose envelopes are published.
+    `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
+    ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
+    `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
+    models whose leakage bounds are published.
     """
 
     title: Mapping[str, str]
@@ -142,24 +150,24 @@ class StatementFacts:
     days: Sequence[str]
     skipped: Sequence[str]
     published_on: Sequence[str]
-    figures: Sequence[LossBound]
+    bounds: Sequence[LossBound]
     limits: Mapping[str, int | None]
     ending: SeriesEnd
     model: Mapping[str, Any] | None
     notes: Sequence[str]
     ledger_id: str
     head: str
-    versions: Sequence[SoftwareVersion]
+    versions: Sequence[ContractVersion]
     software: Mapping[str, str]
-    others: int = 0
+    other_populations: int = 0
     opening: str = ""
     beyond_states: bool = True
     represented: bool = False
     estimated_from: Sequence[str] = ()
 
 
-def statement(facts: StatementFacts) -> dict[str, Any]:
-    """Return the statement as it is written to statement.json and kept in the ledger."""
+def build_statement(facts: StatementFacts) -> dict[str, Any]:
+    """Return the statement as it is written to statement.json and stored in the ledger."""
     rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
     return {
         "schema": SCHEMA,
@@ -175,14 +183,18 @@ def statement(facts: StatementFacts) -> dict[str, Any]:
         "published": {"first": min(facts.published_on, default=""), "last": max(facts.published_on, default="")},
         "contract": facts.contract,
         "version": len(facts.versions),
-        "versions": [{"registered": each.registered, "changes": list(each.changes)} for each in facts.versions],
+        "versions": [
+            {"registered": version.registered, "changes": list(version.changes)} for version in facts.versions
+        ],
         "protects": PROTECTS,
         "from_whom": FROM_WHOM,
         "not_protected": list(NOT_PROTECTED),
-        "figures": [figure_told(figure, facts.limits) | _conditional_days(facts) for figure in _ordered(facts.figures)],
+        "figures": [
+            bound_entry(bound, facts.limits) | _conditional_days(facts) for bound in _in_statement_order(facts.bounds)
+        ],
         "ending": _ending(facts),
-        "second_population": _second(facts),
-        "model": _public(facts.model),
+        "second_population": _second_population(facts),
+        "model": _public_model(facts.model),
         "warnings": list(_warnings(facts)),
         "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
         "ledger": {"id": facts.ledger_id, "head": facts.head},
@@ -202,92 +214,94 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
     if facts.represented:
         yield REPRESENTED
-    for one in _ordered(facts.figures) if len(facts.versions) > 1 else ():
-        bound = facts.limits.get(one.name)
-        if bound is not None and one.value is not None and one.value > bound:
-            yield BEYOND.format(name=one.name, said=format_epsilon(one.value), bound=format_epsilon(bound))
+    for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
+        limit = facts.limits.get(loss_bound.name)
+        if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
+            yield BEYOND.format(
+                name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
+            )
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of statement.json (draft 2020-12), which says of every key what it means.
+    """Return the JSON schema of statement.json (draft 2020-12), which describes every key.
 
     >>> schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
     """
-    found: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
-    return found
+    json_schema: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
+    return json_schema
 
 
-def factor(loss: int) -> str:
+def odds_factor(loss: int) -> str:
     """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
 
-    >>> factor(0), factor(500_000_000), factor(182_500_000_000)
+    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
     ('1', '1.65', '1.9e79')
     """
     if loss == 0:
         return "1"
-    found = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
-    if found < _LARGE:
-        return str(found.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
-    return f"{_TWO_DIGITS.plus(found):e}".replace("e+", "e")
+    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
+    if power < _LARGE:
+        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
+    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
 
 
-def _ordered(figures: Sequence[LossBound]) -> list[LossBound]:
-    """Return the figures that are always true first, each once."""
-    return sorted(dict.fromkeys(figures), key=lambda figure: figure.kind != ASSUMPTION_FREE)
+def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
+    """Return the bounds without duplicates, assumption-free ones first."""
+    return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
 
 
-def figure_told(figure: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
-    """Return a figure as a statement tells it."""
+def bound_entry(bound: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
+    """Return a bound as an entry of statement.json."""
     return {
-        "name": figure.name,
-        "epsilon": "infinite" if figure.value is None else format_epsilon(figure.value),
-        "factor": _factor(figure),
-        "limit": _limit(figure, limits) if figure.name in limits else "",
-        "kind": figure.kind,
-        "about": figure.about,
-        "assumption": figure.assumption,
+        "name": bound.name,
+        "epsilon": "infinite" if bound.value is None else format_epsilon(bound.value),
+        "factor": _factor_text(bound),
+        "limit": _limit_text(bound, limits) if bound.name in limits else "",
+        "kind": bound.kind,
+        "about": bound.about,
+        "assumption": bound.assumption,
     }
 
 
 def _conditional_days(facts: StatementFacts) -> dict[str, str]:
-    """Return the days for which no figure is unconditional, a published envelope having been estimated from them."""
+    """Return the days for which no bound is unconditional: a published leakage bound was estimated from them."""
     return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
 
 
-def _factor(figure: LossBound) -> str:
-    if not figure.odds:
+def _factor_text(bound: LossBound) -> str:
+    if not bound.odds:
         return ""
-    return "infinite" if figure.value is None else factor(figure.value)
+    return "infinite" if bound.value is None else odds_factor(bound.value)
 
 
-def _limit(figure: LossBound, limits: Mapping[str, int | None]) -> str:
-    bound = limits[figure.name]
-    if bound is None or figure.value is None:
+def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
+    limit = limits[bound.name]
+    if limit is None or bound.value is None:
         return "unlimited"
-    return format_epsilon(max(bound, figure.value))
+    return format_epsilon(max(limit, bound.value))
 
 
 def _ending(facts: StatementFacts) -> dict[str, str]:
-    spent = max((one.value or 0 for one in facts.figures if one.name == TOTAL_FIGURE), default=0)
+    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_FIGURE), default=0)
     cap = facts.ending.total
     return {
         "spent": format_epsilon(spent),
         "left": "unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
         "last_day": facts.ending.last_day,
-        "because": facts.ending.because,
+        "because": facts.ending.reason,
     }
 
 
-def _second(facts: StatementFacts) -> dict[str, Any]:
+def _second_population(facts: StatementFacts) -> dict[str, Any]:
     day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
     adds = {"day": day, "total": total}
     return {
-        "in_ledger": facts.others,
+        "in_ledger": facts.other_populations,
         "adds": {name: "unlimited" if bound is None else format_epsilon(bound) for name, bound in adds.items()},
         "text": SECOND_POPULATION,
     }
 
 
-def _public(model: Mapping[str, Any] | None) -> dict[str, Any]:
+def _public_model(model: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if model is None else {key: part for key, part in model.items() if key != "envelope"}

@@ -1,6 +1,6 @@
-"""A statement in plain words, from the statement alone: STATEMENT.md, the artifact of a run, part of the report.
+"""Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
 
-Statements that were kept by an earlier agedp lack some keys; what they do not say is left out.
+Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from agedp_data.config.model import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.parameters import exact_text
 
-Claim = Mapping[str, Any]
+Statement = Mapping[str, Any]
 
 _MEAN = "the mean of the households' days"
 _RANGES = (
@@ -29,7 +29,7 @@ _COUNTS = {
     ),
 }
 
-_FREE = "assumption-free"
+_ASSUMPTION_FREE = "assumption-free"
 _COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
 _HOW_TO_READ = (
     "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
@@ -65,69 +65,69 @@ _CHECKING = (
 )
 
 
-def title_of(claim: Claim) -> str:
-    """Return the title of a release: its own, or what it holds of whom."""
-    kinds = {series["statistic"] for series in claim.get("contract", {}).get("series", {}).values()}
-    what = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
-    return str(claim.get("title") or f"{what} of {claim['population']}")
+def title_of(statement: Statement) -> str:
+    """Return the title of a release: that of the run file, or its statistic and population."""
+    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
+    content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
+    return str(statement.get("title") or f"{content} of {statement['population']}")
 
 
-def markdown(claim: Claim) -> str:
-    """Return a statement in plain words, Markdown."""
+def markdown(statement: Statement) -> str:
+    """Return a statement as Markdown text."""
     parts = (
-        _head(claim),
-        _section("What the releases say at most", _figures(claim)),
-        _section("What is protected", [claim["protects"], claim.get("from_whom", "")]),
-        _section("What is not", [_list(claim["not_protected"])]),
-        _section("Read this before you rely on it", [_list(claim["warnings"])]),
-        _section("The model, and where it comes from", _model(claim["model"])),
-        _section("How long the promise goes on", _ending(claim)),
-        _section("What a second population would add", _second(claim)),
-        _section("How each series was made", _series(claim["contract"])),
-        _section("What was promised", _promised(claim)),
-        _section("How to check it", _checking(claim)),
+        _head(statement),
+        _section("What the releases say at most", _bounds_table(statement)),
+        _section("What is protected", [statement["protects"], statement.get("from_whom", "")]),
+        _section("What is not", [_list(statement["not_protected"])]),
+        _section("Read this before you rely on it", [_list(statement["warnings"])]),
+        _section("The model, and where it comes from", _model_texts(statement["model"])),
+        _section("How long the promise goes on", _ending_texts(statement)),
+        _section("What a second population would add", _second_population(statement)),
+        _section("How each series was made", _series(statement["contract"])),
+        _section("What was promised", _contract_text(statement)),
+        _section("How to check it", _checking(statement)),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _section(title: str, paragraphs: Sequence[str]) -> str:
-    said = [paragraph for paragraph in paragraphs if paragraph]
-    return "\n\n".join([f"## {title}", *said]) if said else ""
+    non_empty = [paragraph for paragraph in paragraphs if paragraph]
+    return "\n\n".join([f"## {title}", *non_empty]) if non_empty else ""
 
 
 def _list(texts: Sequence[str]) -> str:
     return "\n".join(f"* {text}" for text in texts)
 
 
-def _head(claim: Claim) -> str:
-    title = title_of(claim)
-    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in claim["notes"]), _in_short(claim)])
+def _head(statement: Statement) -> str:
+    title = title_of(statement)
+    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in statement["notes"]), _summary(statement)])
 
 
-def _in_short(claim: Claim) -> str:
-    days, published, told = claim["days"], claim["published"], _always(claim)
+def _summary(statement: Statement) -> str:
+    days, published, epsilons = statement["days"], statement["published"], _unconditional_epsilons(statement)
     if not days["released"]:
-        return f"No day of {claim['population']} is published; {_skipped(days)}."
+        return f"No day of {statement['population']} is published; {_skipped(days)}."
     skipped = f"; {_skipped(days)}" if days["skipped"] else ""
     text = (
-        f"{_days(days['released'])} of {claim['population']} ({_span(days)}), published "
+        f"{_days(days['released'])} of {statement['population']} ({_span(days)}), published "
         f"{'on' if published['first'] == published['last'] else 'from'} {_span(published)}{skipped}."
     )
-    if {"day", "total"} <= told.keys():
+    if {"day", "total"} <= epsilons.keys():
         text += (
-            f" Of one household they say at most epsilon {told['day']} about any one day, and at most epsilon "
-            f"{told['total']} about all its days together."
+            f" Of one household they say at most epsilon {epsilons['day']} about any one day, and at most epsilon "
+            f"{epsilons['total']} about all its days together."
         )
-    estimated = next((one["conditional_days"] for one in claim["figures"] if "conditional_days" in one), "")
+    estimated = next((bound["conditional_days"] for bound in statement["figures"] if "conditional_days" in bound), "")
     if estimated:
         text += f" They leave out the published model, which was estimated from the days {estimated}, without noise."
-    if claim["model"]:
+    if statement["model"]:
         text += " Figures that hold only *if* something is so rest on a model of how households forget: an assumption."
     return text
 
 
-def _always(claim: Claim) -> dict[str, str]:
-    return {one["name"]: one["epsilon"] for one in claim["figures"] if one["kind"] == _FREE}
+def _unconditional_epsilons(statement: Statement) -> dict[str, str]:
+    return {bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == _ASSUMPTION_FREE}
 
 
 def _days(number: int) -> str:
@@ -142,8 +142,8 @@ def _span(dates: Mapping[str, Any]) -> str:
     return dates["first"] if dates["first"] == dates["last"] else f"{dates['first']} to {dates['last']}"
 
 
-def _figures(claim: Claim) -> list[str]:
-    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(figure)) for figure in claim["figures"])]
+def _bounds_table(statement: Statement) -> list[str]:
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement["figures"])]
     return ["\n".join(lines), _HOW_TO_READ]
 
 
@@ -151,34 +151,34 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cells(figure: Mapping[str, str]) -> list[str]:
-    named = [figure[key] for key in ("name", "epsilon", "about")]
-    return [*named, holds_when(figure), figure.get("factor", ""), figure.get("limit", "")]
+def _cells(bound: Mapping[str, str]) -> list[str]:
+    columns = [bound[key] for key in ("name", "epsilon", "about")]
+    return [*columns, holds_when(bound), bound.get("factor", ""), bound.get("limit", "")]
 
 
-def holds_when(figure: Mapping[str, str]) -> str:
-    """Return when a figure holds: always, if its assumption does, and for which days neither is said.
+def holds_when(bound: Mapping[str, str]) -> str:
+    """Return when a bound holds: always, or under its assumption, and the days that are excepted.
 
     >>> holds_when({"kind": "assumption-free", "assumption": ""})
     'always'
     """
-    holds = "always" if figure["kind"] == _FREE else f"if {figure['assumption']}"
-    days = figure.get("conditional_days")
+    holds = "always" if bound["kind"] == _ASSUMPTION_FREE else f"if {bound['assumption']}"
+    days = bound.get("conditional_days")
     return f"{holds}, except for the days {days}, from which the published model was estimated" if days else holds
 
 
-def _model(model: Mapping[str, Any]) -> list[str]:
+def _model_texts(model: Mapping[str, Any]) -> list[str]:
     if not model:
         return []
     period = model.get("period")
-    spoken = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
-    said = _SOURCES.get(str(model.get("source")), "").format(period=spoken)
+    period_text = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
+    source = _SOURCES.get(str(model.get("source")), "").format(period=period_text)
     basis = f"Its source: {model['basis']}" if "basis" in model else ""
-    return [said, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
+    return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
 
 
-def _ending(claim: Claim) -> list[str]:
-    ending, terms = claim.get("ending"), claim["contract"]["promise"]
+def _ending_texts(statement: Statement) -> list[str]:
+    ending, terms = statement.get("ending"), statement["contract"]["promise"]
     if ending is None:
         return []
     capped = ending["left"] != "unlimited"
@@ -188,58 +188,66 @@ def _ending(claim: Claim) -> list[str]:
         f"{terms['max_day_epsilon']}; {total if capped else 'on all days together there is no cap'}."
     )
     spent = f"All days together have spent {ending['spent']}" + (f"; {ending['left']} is left." if capped else ".")
-    over = ", over" if is_over(claim) and ending["because"] != "broken" else ""
+    over = ", over" if is_over(statement) and ending["because"] != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
 
 
-def is_over(claim: Claim) -> bool:
-    """Tell whether the last day that can be released is released, or skipped, already."""
-    last, days = claim.get("ending", {}).get("last_day"), claim["days"]
+def is_over(statement: Statement) -> bool:
+    """Tell whether the last day that can be released is already released or skipped."""
+    last, days = statement.get("ending", {}).get("last_day"), statement["days"]
     return bool(last) and last <= max([days["last"], *days["skipped"]])
 
 
-def _second(claim: Claim) -> list[str]:
-    second = claim.get("second_population")
+def _second_population(statement: Statement) -> list[str]:
+    second = statement.get("second_population")
     if second is None:
         return []
     adds = "Under the same promise: {day} to the day's figure, {total} to the total.".format_map(second["adds"])
     number = second["in_ledger"]
-    there = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [second["text"], f"{adds} This ledger holds {there}."]
+    count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
+    return [second["text"], f"{adds} This ledger holds {count_text}."]
 
 
 def _series(contract: Mapping[str, Any]) -> list[str]:
-    least = contract["population"].get("min_households")
-    small = f"A day, or a group, with fewer than {least} households on the roster is never released." if least else ""
+    min_households = contract["population"].get("min_households")
+    small = (
+        f"A day, or a group, with fewer than {min_households} households on the roster is never released."
+        if min_households
+        else ""
+    )
     promise = contract["promise"]
     shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
-    states = _states(contract) if any(one.get("values") == "states" for one in contract["series"].values()) else ""
+    states = (
+        _states_text(contract)
+        if any(series.get("values") == "states" for series in contract["series"].values())
+        else ""
+    )
     hours = contract.get("input", {}).get("interval_minutes") == 60
     readings = "hours" if hours else "half-hours"
-    made = [_made(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
-    return [_list(made), small]
+    texts = [_series_text(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
+    return [_list(texts), small]
 
 
-def _states(contract: Mapping[str, Any]) -> str:
-    """Return what counts in place of a reading where states are counted, "" without public ones."""
+def _states_text(contract: Mapping[str, Any]) -> str:
+    """Return the sentences on public states and their representative values, "" without such states."""
     states = contract_states(contract)
     if states is None:
         return ""
-    edges, middles = (
-        ", ".join(exact_text(Decimal(wh) / 1000) for wh in each)
-        for each in (states.edges_wh, states.representative_values_wh)
+    edges, values_kwh = (
+        ", ".join(exact_text(Decimal(wh) / 1000) for wh in values_wh)
+        for values_wh in (states.edges_wh, states.representative_values_wh)
     )
-    what = "each half-hour" if states.step == "half-hour" else "the day's use"
+    quantity = "each half-hour" if states.step == "half-hour" else "the day's use"
     return (
-        f". Not what was read is counted: {what} counts as the middle of the range that it lies in. Ranges begin at 0, "
-        f"{edges} kWh, each up to the next and the last without end, and count as {middles} kWh"
+        f". Not what was read is counted: {quantity} counts as the middle of the range that it lies in. Ranges begin "
+        f"at 0, {edges} kWh, each up to the next and the last without end, and count as {values_kwh} kWh"
     )
 
 
-def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
+def _series_text(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
-    counts = terms.get("statistic") == "distribution"
-    text = f"{name}: {'how many households used how much, by day' if counts else _MEAN}"
+    is_distribution = terms.get("statistic") == "distribution"
+    text = f"{name}: {'how many households used how much, by day' if is_distribution else _MEAN}"
     text += f", by {terms['by']} of the roster" if "by" in terms else ""
     text += f"; a household's day counts at most {clamp} kWh"
     if missing is not None:
@@ -251,7 +259,7 @@ def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, reading
             ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "
             "divided by the number of households on the roster; values below 0 are left as drawn"
         )
-    if counts:
+    if is_distribution:
         text += (
             f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
         )
@@ -259,9 +267,9 @@ def _made(name: str, terms: Mapping[str, Any], shared: str, states: str, reading
     return f"{text}.{share}"
 
 
-def _promised(claim: Claim) -> list[str]:
-    lines = [f"{key} = {value}" for key, value in _leaves(claim["contract"])]
-    return [_list(lines), *_changes(claim.get("versions", ()))]
+def _contract_text(statement: Statement) -> list[str]:
+    lines = [f"{key} = {value}" for key, value in _leaves(statement["contract"])]
+    return [_list(lines), *_changes(statement.get("versions", ()))]
 
 
 def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -270,9 +278,9 @@ def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"Version {number}, of {version['registered']}, changed:\n\n" + _list(version["changes"])
 
 
-def _checking(claim: Claim) -> list[str]:
-    ledger = f"Ledger {claim['ledger']['id'][:16]}, head `{claim['ledger']['head']}`."
-    credits = " · ".join(claim[key] for key in ("source", "licence", "contact") if key in claim)
+def _checking(statement: Statement) -> list[str]:
+    ledger = f"Ledger {statement['ledger']['id'][:16]}, head `{statement['ledger']['head']}`."
+    credits = " · ".join(statement[key] for key in ("source", "licence", "contact") if key in statement)
     return [_CHECKING, ledger, credits]
 
 

@@ -31,7 +31,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
         "ended_by_promise": forecast.ended_by_promise,
         "skipped": skips_json(forecast.skipped),
         "stopped": forecast.stopped,
-        "figures": [{"name": figure.name, "epsilon": _amount_text(figure)} for figure in forecast.figures],
+        "figures": [{"name": figure.name, "epsilon": _amount_text(figure)} for figure in forecast.bounds],
     }
 
 
@@ -61,7 +61,7 @@ def _figure_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    epsilons = [{figure.name: _amount_text(figure) for figure in forecast.figures} for forecast in (before, after)]
+    epsilons = [{figure.name: _amount_text(figure) for figure in forecast.bounds} for forecast in (before, after)]
     for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
         yield f"what was released so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
 

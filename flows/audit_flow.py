@@ -13,7 +13,7 @@ from flows.artifacts import artifact_key, record
 from flows.auditing import audit_lines, require_no_violation
 from flows.stage_runs import FLOW_OPTIONS, ONCE, State, end_of_flow, observer_of_flow, result_of, run_stage
 from pipelines.audit import audit as measure
-from pipelines.work import checked
+from pipelines.work import load_run_file
 
 
 @flow(name="agedp-audit", version=version("agedp"), **FLOW_OPTIONS)
@@ -25,7 +25,7 @@ def audit(run_file: str) -> State:
     """
     with observer_of_flow("agedp audit") as observer:
         try:
-            observer.confidential = Path(checked(run_file).output.confidential)
+            observer.confidential = Path(load_run_file(run_file).output.confidential)
             result_of(measure_loss(run_file, return_state=True), observer)
         except AgedpError as error:
             return end_of_flow(error, observer)
@@ -39,7 +39,7 @@ def measure_loss(run_file: str) -> State | None:
     def execute() -> None:
         measured = measure(run_file)
         text = "\n".join(f"    {line}" for line in audit_lines(measured))
-        key = artifact_key("audit", checked(run_file).population.name)
+        key = artifact_key("audit", load_run_file(run_file).population.name)
         record(lambda: create_markdown_artifact(text, key=key, description="Lower bounds on the privacy loss"))
         require_no_violation(measured)
         get_run_logger().info("No lower bound exceeds the promise.")

@@ -13,7 +13,7 @@ from flows.words import format_path
 from pipelines.bound import Calibration
 from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
-from pipelines.reports.forgetting import verdict
+from pipelines.reports.forgetting import markov_verdict
 
 _LOSS = 0.5
 _WIDTH = 72
@@ -73,7 +73,7 @@ def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
     """
     if memory is None:
         return []
-    lines = ["", *verdict(memory)]
+    lines = ["", *markov_verdict(memory)]
     for name in memory.checks:
         simulated = cyclic and name == HALF_HOURS
         lines += [_header(f"Total variation, {name}, {_MEDIAN}", memory.ages_days)] + [

@@ -6,16 +6,16 @@ import math
 from typing import Any
 
 from flows.words import change_json, change_text
-from pipelines.promise.frontier import Frontier, SchedulePoint, foresee_frontier
+from pipelines.promise.frontier import Frontier, SchedulePoint, compute_frontier
 from pipelines.work import Work
 
 
 def frontier_json(work: Work) -> dict[str, Any]:
     """Return the frontier as JSON; an unbounded risk is null."""
-    frontier = foresee_frontier(work)
+    frontier = compute_frontier(work)
     return {
         "series": frontier.series,
-        "households": frontier.homes,
+        "households": frontier.households,
         "method": frontier.method,
         "target_risk": _finite(frontier.target),
         **change_json(frontier.change),
@@ -45,9 +45,9 @@ def _finite(value: float | None) -> float | None:
 
 def frontier_lines(work: Work) -> list[str]:
     """Return the frontier as lines for the terminal."""
-    frontier = foresee_frontier(work)
+    frontier = compute_frontier(work)
     return [
-        f"least risk for each error, {frontier.series}, {frontier.homes} homes, method {frontier.method}, losses "
+        f"least risk for each error, {frontier.series}, {frontier.households} homes, method {frontier.method}, losses "
         "up to the cap",
         f"error: noise, and {frontier.change.kwh:.2f} kWh a home that a mean moves from day to day,",
         f"   {change_text(frontier.change)}",

@@ -37,7 +37,7 @@ def initial_lines(initial: InitialFiles) -> list[str]:
         f"to {facts.last}",
         *_column_lines(initial),
         "",
-        *noise_lines(noise_table(facts, initial.given, initial.read_roster())),
+        *noise_lines(noise_table(facts, initial.options, initial.read_roster())),
         "",
         *_age_lines(initial),
         *_next_lines(initial),
@@ -68,14 +68,14 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
         f"Noise of a daily mean, standard deviation in kWh per household, {households}, "
         f"{count_text(table.days, 'day')}."
     )
-    if not table.given:
+    if not table.is_given_pair:
         yield "Examples of epsilon and clamp; nothing is decided."
     heads = [f"e={epsilon:f}, {clamp:f} kWh" for epsilon, clamp in table.pairs]
     yield f"   {'notion':14s}" + "".join(f"{head:>18s}" for head in heads) + "   promise"
     for row in table.rows:
         figures = "".join(f"{_kwh(noise):>18s}" for noise in row.noise_kwh)
         start = f"   {row.notion:14s}{figures}   "
-        yield from textwrap.wrap(row.words, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
+        yield from textwrap.wrap(row.description, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."
     )
@@ -99,7 +99,7 @@ def _age_lines(initial: InitialFiles) -> list[str]:
 
 def _next_lines(initial: InitialFiles) -> list[str]:
     if initial.undecided:
-        missing = missing_options(initial.undecided, initial.given)
+        missing = missing_options(initial.undecided, initial.options)
         text = (
             f"{initial.run_file}: written. To decide: {missing}. Give them as options, or edit the lines "
             'that begin with "# decide:"'

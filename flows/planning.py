@@ -9,7 +9,7 @@ from typing import Any
 from agedp_data.errors import RunFileError
 from agedp_data.losses import format_epsilon
 from agedp_data.notions import Promise
-from agedp_data.statement import figure_told
+from agedp_data.statement import bound_entry
 from flows.offers_json import promises_json
 from flows.preflight_text import planned_preflight_lines
 from flows.promising import promises_lines
@@ -22,11 +22,11 @@ from flows.words import (
     typical_noise_line,
     waiting_lines,
 )
-from pipelines.plan import PlannedRelease, ended_because
+from pipelines.plan import PlannedRelease, format_end_reason
 from pipelines.promise.grant import DAYS_NEAR
 from pipelines.promise.offers import ComparisonTarget
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import RunOutlook, foresee, require_corrections
+from pipelines.sanitise import RunOutlook, check_corrections_declared, forecast_run
 from pipelines.work import Work
 
 _MAX_SHOWN_LINES = 5
@@ -36,7 +36,7 @@ _HEADING = "day         publish on  series          homes   epsilon   noise sd k
 
 def plan_json(work: Work) -> dict[str, Any]:
     """Return the plan as JSON."""
-    plan = foresee(work)
+    plan = forecast_run(work)
     reason = _ended_reason(work, plan)
     return {
         "population": work.run.population.name,
@@ -77,14 +77,14 @@ def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
         "epsilon": format_epsilon(row.loss),
     }
     if row.state != "released":
-        return line | {"why": planned.why}
+        return line | {"why": planned.skip_reason}
     sd, unit = noise_deviation(row, series)
     return line | {f"noise_sd_{unit}": sd}
 
 
 def plan_table(work: Work) -> str:
     """Return the due days of a planned run as a public Markdown table."""
-    days = work.agenda.due
+    days = work.due_days.due
     if not days:
         return "Nothing is due that is not released already."
     head = ["| day | publish on | households |", "|---|---|---|"]
@@ -93,7 +93,7 @@ def plan_table(work: Work) -> str:
 
 def plan_lines(work: Work) -> list[str]:
     """Return the plan as lines for the terminal."""
-    plan = foresee(work)
+    plan = forecast_run(work)
     return [
         *_due_lines(work, plan.now.planned),
         *waiting_lines(plan.waiting),
@@ -146,7 +146,7 @@ def _due_line(work: Work, planned: PlannedRelease) -> str:
     households = sum(series.by_group(row.cells, row.households).values())
     prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:5d}   "
     if row.state != "released":
-        return f"{prefix}skipped: {planned.why}"
+        return f"{prefix}skipped: {planned.skip_reason}"
     sd, unit = noise_deviation(row, series)
     return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
 
@@ -155,8 +155,8 @@ def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return the days that will be skipped, by reason, including those whose lines are not shown."""
     reasons: dict[str, list[Skip]] = {}
     for planned_release in planned:
-        if planned_release.why:
-            reasons.setdefault(planned_release.why, []).append(
+        if planned_release.skip_reason:
+            reasons.setdefault(planned_release.skip_reason, []).append(
                 (date.fromisoformat(planned_release.row.day), planned_release.row.series)
             )
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
@@ -166,7 +166,7 @@ def _delivery_lines(work: Work) -> list[str]:
     """Return what a live run file lacks: keys that a first run requires, and the marker of a delivery."""
     schedule, missing = work.run.schedule, []
     try:
-        require_corrections(work)
+        check_corrections_declared(work)
     except RunFileError as error:
         missing = [str(error)]
     if schedule.mode != "live" or schedule.wait_for is not None:
@@ -217,7 +217,7 @@ def _ended_reason(work: Work, plan: RunOutlook) -> str:
     if forecast.next_day is None:
         return f"its period ended with {work.run.schedule.last_day}"
     if forecast.last_day is None and forecast.ended_by_promise:
-        return forecast.stopped or forecast.beyond or ended_because(work.terms, rows)
+        return forecast.stopped or forecast.refusal or format_end_reason(work.terms, rows)
     return ""
 
 
@@ -230,8 +230,8 @@ def _promised_bound_lines(work: Work, plan: RunOutlook) -> list[str]:
     notion, rows = work.run.notion, [*work.rows(), *plan.now.releases]
     if not plan.now.releases:
         return []
-    figures = notion.figures(rows, work.terms.envelopes[0], None)
-    lines = promised_bound_lines(notion, {figure.name: figure_told(figure, notion.limits) for figure in figures})
+    figures = notion.figures(rows, work.terms.leakage_bounds[0], None)
+    lines = promised_bound_lines(notion, {figure.name: bound_entry(figure, notion.limits) for figure in figures})
     return [f"with these releases: {line}" for line in lines]
 
 

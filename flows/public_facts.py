@@ -20,9 +20,9 @@ _UNITS = {"kwh": "kWh per household", "households": "households per count"}
 
 def due_text(work: Work) -> str:
     """Return which days are due."""
-    days = [due.day for due in work.agenda.due]
+    days = [due.day for due in work.due_days.due]
     text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
-    return " ".join([text, *(f"{line}." for line in waiting_lines(work.agenda.waiting))])
+    return " ".join([text, *(f"{line}." for line in waiting_lines(work.due_days.waiting))])
 
 
 def released_text(work: Work) -> str:

@@ -118,7 +118,7 @@ def _link_report(work: Work) -> None:
 def _address(work: Work) -> str:
     """Return the URL of the release folder, or its path on the machine that ran the flow."""
     location = storage.format_location(work.run.output.release).rstrip("/")
-    return location if work.outbox else str(Path(location).absolute())
+    return location if work.remote_folder else str(Path(location).absolute())
 
 
 def _key(kind: str, work: Work) -> str:

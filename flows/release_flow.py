@@ -38,7 +38,7 @@ from pipelines import sanitise
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.internal_reports import write_reports
 from pipelines.sanitise import Stage
-from pipelines.work import Work, begin
+from pipelines.work import Work, load_work
 
 
 def _run_name() -> str:
@@ -71,7 +71,9 @@ def release(run_file: str, as_of: date | None = None) -> State:
 
 def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[Work]:
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
-    work = hide_bug_details("the run file", lambda: begin(run_file, as_of=as_of, told=observer.progress), observer)
+    work = hide_bug_details(
+        "the run file", lambda: load_work(run_file, as_of=as_of, progress=observer.progress), observer
+    )
     observer.result, observer.confidential = work, work.confidential
     return RunHandle(f"run of {work.population}", work)
 

@@ -24,7 +24,7 @@ from agedp_data.errors import AgedpError
 from flows import START_SECONDS
 from pipelines import folders
 from pipelines.internal_files import FileKind, read_content
-from pipelines.work import checked
+from pipelines.work import load_run_file
 
 SERVED_BY = "AGEDP_SERVED_BY"
 """Environment variable with the process id of `agedp serve`, for the runs that it starts."""
@@ -112,7 +112,7 @@ def server_for_run_file(run_file: Path) -> Iterator[PrefectServer]:
     Raises:
         AgedpError: the run file is invalid; or as `running_server`.
     """
-    with running_server(Path(checked(run_file).output.confidential) / "prefect") as server:
+    with running_server(Path(load_run_file(run_file).output.confidential) / "prefect") as server:
         yield server
 
 

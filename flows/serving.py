@@ -20,8 +20,8 @@ from agedp_data.model import PUBLIC_FILE
 from agedp_data.shown import escape_text
 from flows.server import SERVED_BY, PrefectServer, running_server
 from pipelines import folders, locks
-from pipelines.sanitise import foresee
-from pipelines.work import begin, checked
+from pipelines.sanitise import forecast_run
+from pipelines.work import load_run_file, load_work
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def scheduled_runs(run_files: Sequence[Path]) -> tuple[ScheduledRun, ...]:
 
 
 def _scheduled_run(run_file: Path) -> ScheduledRun:
-    run = checked(run_file)
+    run = load_run_file(run_file)
     schedule, name = run.schedule, run.name
     if not isinstance(schedule, Live):
         raise RunFileError(
@@ -60,7 +60,7 @@ def _scheduled_run(run_file: Path) -> ScheduledRun:
     if schedule.cron is None or schedule.zone is None:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
     if not _awaits_calibration(run):
-        foresee(begin(run_file))
+        forecast_run(load_work(run_file))
     confidential, is_calibrated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
     return ScheduledRun(
         run_file.absolute(), run.population.name, schedule.cron, schedule.zone, confidential, is_calibrated

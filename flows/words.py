@@ -26,7 +26,7 @@ from pipelines.handover.received import DISTRIBUTION, ReleaseFolder
 from pipelines.internal_reports import format_reports_status
 from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.outlook import Skip
-from pipelines.sanitise import ends_soon
+from pipelines.sanitise import end_within_30_days
 from pipelines.work import Work
 
 _MAX_COUNTS = 12
@@ -56,7 +56,7 @@ def result_json(work: Work) -> dict[str, Any]:
         "population": work.run.population.name,
         "mode": work.run.schedule.mode,
         "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in rows],
-        "waiting": [day.isoformat() for day in work.agenda.waiting],
+        "waiting": [day.isoformat() for day in work.due_days.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
         "folder": format_path(work.run.output.release),
         "reports": format_reports_status(work),
@@ -75,8 +75,8 @@ def result_lines(work: Work) -> list[str]:
         + (f", {skipped} skipped ({reasons})" if skipped else "")
         + ("" if work.released else ": nothing was due that is not released already")
     )
-    lines += waiting_lines(work.agenda.waiting)
-    if (last_day := ends_soon(work)) is not None:
+    lines += waiting_lines(work.due_days.waiting)
+    if (last_day := end_within_30_days(work)) is not None:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():
@@ -243,7 +243,7 @@ def change_json(change: DayToDayChange) -> dict[str, Any]:
     return {
         "change_kwh": change.kwh,
         "change_error_kwh": change.error_kwh,
-        "change_from": "published series" if change.measured else "yardstick",
+        "change_from": "published series" if change.is_estimated else "yardstick",
     }
 
 

@@ -1,9 +1,9 @@
-"""run file + LEDGER -> a new contract for the same population: what changes, what it does to every figure, recorded.
+"""Run file + LEDGER -> amendment: a new contract for the same population, its changes and their effect on each bound.
 
-Both contracts are looked at in the same way, the old one rebuilt from its text and from the model that it names:
-what the next day would be granted, how large its noise would be, on which day the promise would end if every day
-were released when due, and what all that was released so far comes to under it. Nothing is drawn; what loosens
-the promise, or promises what the past has already broken for ever, is refused before anything is written.
+Both contracts are forecast in the same way, the old one rebuilt from its text and from the model that it names: budget
+and noise of the next day, last day if every day is released when due, bounds of all releases so far. Nothing is drawn.
+A change that relaxes the promise, or sets a bound that the releases already exceed, is refused before anything is
+written.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from agedp_data.ledger import ContractRecord, Ledger, canonical
 from pipelines.day_boundaries import judge_zone_changes
 from pipelines.promise.grant import EffectivePromise
 from pipelines.promise.in_force import binding_models, series_by_contract
-from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, outlook
+from pipelines.promise.outlook import Forecast, ForecastContract, ForecastView, forecast
 from pipelines.work import Work
 
-_MODEL = ("model", "model.hash")
-"""The keys of a contract of which one changes with every other model."""
+_MODEL_KEYS = ("model", "model.hash")
+"""Contract keys that change with another model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amendment:
-    """A run file against the contract in force: every difference with its verdict, and the outlook of both."""
+    """A run file compared with the contract in force: every change with its verdict, and the forecasts of both."""
 
     changes: tuple[ContractChange, ...]
     before: Forecast
@@ -42,7 +42,7 @@ class Amendment:
 
     @property
     def refused(self) -> tuple[ContractChange, ...]:
-        """Return the changes that loosen the promise, or that what is released breaks."""
+        """Return the changes that relax the promise, or that the released rows already break."""
         return tuple(change for change in self.changes if change.verdict == "refused")
 
 
@@ -50,47 +50,51 @@ def amend(work: Work) -> ContractRecord:
     """Record the run file as the contract in force from the next unreleased day on, and return that contract.
 
     Raises:
-        Refused: something would loosen the promise, or is broken already; each key with its reason, nothing is written.
-        LedgerError: nothing was promised to the population yet.
+        Refused: a change relaxes the promise or is broken already; names each key and reason, nothing is written.
+        LedgerError: the population has no contract yet.
     """
-    return record(work, foresee_amendment(work))
+    return record_amendment(work, preview_amendment(work))
 
 
-def record(work: Work, found: Amendment) -> ContractRecord:
-    """Record an amendment that was looked at, if everything in it is allowed and nothing came in between.
+def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
+    """Record an amendment, if all its changes are allowed and the contract did not change since the preview.
 
     Raises:
-        Refused: something would loosen the promise, or is broken already.
+        Refused: a change relaxes the promise or is broken already.
         LedgerError: the contract was amended meanwhile.
     """
-    require_allowed(found)
+    check_amendment_allowed(amendment)
     ledger = work.checked_ledger()
-    at = _recorded_on(work, ledger)
+    at = _amendment_date(work, ledger)
     if work.model is not None:
         ledger.register_model(work.model.text, at=at)
-    return ledger.amend(work.promise, population=work.population, at=at, after=found.in_force)
+    return ledger.amend(work.promise, population=work.population, at=at, after=amendment.in_force)
 
 
-def require_allowed(found: Amendment) -> None:
-    """Raise Refused if a change loosens the promise or is broken already, naming each such key and why."""
-    if found.refused:
-        said = "; ".join(f"{each.key}: {each.old} -> {each.new}: {each.why}" for each in found.refused)
-        raise Refused(f"the contract cannot be amended so: {said}; nothing was recorded")
+def check_amendment_allowed(amendment: Amendment) -> None:
+    """Check that every change is allowed.
+
+    Raises:
+        Refused: changes relax the promise or are broken already; names each key and reason.
+    """
+    if amendment.refused:
+        reasons = "; ".join(f"{change.key}: {change.old} -> {change.new}: {change.why}" for change in amendment.refused)
+        raise Refused(f"the contract cannot be amended so: {reasons}; nothing was recorded")
 
 
-def _recorded_on(work: Work, ledger: Ledger) -> date:
-    """Return the date of the amendment: in a rehearsal the simulated clock stands at its last publication."""
+def _amendment_date(work: Work, ledger: Ledger) -> date:
+    """Return the date of the amendment; in a rehearsal that of the last publication."""
     if work.run.schedule.mode != "rehearsal":
         return clock.today()
     dates = [date.fromisoformat(row.published_on) for row in ledger.rows()]
     return max(dates, default=work.run.schedule.first_day)
 
 
-def foresee_amendment(work: Work) -> Amendment:
-    """Return what the run file would change in the contract, and what that does to every figure; writes nothing.
+def preview_amendment(work: Work) -> Amendment:
+    """Return the changes of the run file to the contract, and the forecasts before and after; writes nothing.
 
     Raises:
-        LedgerError: nothing was promised to the population yet, or a contract that this version cannot read.
+        LedgerError: the population has no contract yet, or one that this version cannot read.
     """
     ledger = work.checked_ledger()
     contracts = ledger.contracts(work.population)
@@ -103,33 +107,38 @@ def foresee_amendment(work: Work) -> Amendment:
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
     adopted = {work.model.id: work.model.leakage_bound} if work.model else {}
     series = series_by_contract(contracts)
-    before = ForecastContract(old, EffectivePromise(promise_of(contracts[-1].promise, series), _own_first(old, models)))
+    before = ForecastContract(
+        old, EffectivePromise(promise_of(contracts[-1].promise, series), _bounds_in_order(old, models))
+    )
     after = ForecastContract(
-        new, EffectivePromise(promise_of(canonical(work.promise), series), _own_first(new, adopted | models))
+        new, EffectivePromise(promise_of(canonical(work.promise), series), _bounds_in_order(new, adopted | models))
     )
     view = ForecastView(tuple(rows), work.roster, clock.today(), contracts)
-    changes = tuple(_judged(each, after.binding.broken(rows)) for each in amendment(old, new))
+    changes = tuple(_judge_change(change, after.effective_promise.broken(rows)) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, work.run, rows)
-    return Amendment(changes, outlook(before, view), outlook(after, view), contracts[-1].hash)
+    return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
-def _judged(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
-    """Return a change, refused if it sets a bound that what is released breaks for ever; what a model does is told."""
-    said = broken.get(change.key.removeprefix("promise."))
+def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
+    """Return a change, refused if the released rows break its bound; for a model, with the effect as its reason."""
+    reason = broken.get(change.key.removeprefix("promise."))
     if change.verdict == "refused":
         return change
-    if change.key in _MODEL and broken:
-        why = (
+    if change.key in _MODEL_KEYS and broken:
+        text = (
             f"by this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
             "model is taken back. Leave [model] as it is to go on, and take the newer model for another population"
         )
-        return replace(change, why=why)
-    if said is None:
+        return replace(change, why=text)
+    if reason is None:
         return change
-    return replace(change, verdict="refused", why=f"{said}: the series would end, and a bound is never raised again")
+    return replace(change, verdict="refused", why=f"{reason}: the series would end, and a bound is never raised again")
 
 
-def _own_first(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
-    """Return the envelope of the model that a contract names, or None, and those of all others that bind."""
-    own = terms.get("model", {}).get("hash")
-    return (models[own] if own else None, *(envelope for name, envelope in models.items() if name != own))
+def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:
+    """Return the leakage bounds in force: first that of the model that a contract names, or None, then all others."""
+    own_model = terms.get("model", {}).get("hash")
+    return (
+        models[own_model] if own_model else None,
+        *(leakage_bound for name, leakage_bound in models.items() if name != own_model),
+    )

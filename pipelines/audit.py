@@ -48,11 +48,11 @@ from agedp_data.privacy.shown_faults import (
 )
 from agedp_data.readers.layout import SLOTS, Ints
 from agedp_data.roster import read_roster
-from pipelines.agenda import last_as_of
+from pipelines.agenda import last_due_date
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.handover.received import METADATA_KEY, ReleaseFolder
 from pipelines.sanitise import STAGES, Stage, run_stages
-from pipelines.work import Work, engine_of
+from pipelines.work import Work, engine_for
 
 CONFIDENCE = 0.999999
 """Confidence of each bound and each test: an alarm forbids every release, so it must not be chance."""
@@ -222,9 +222,9 @@ def _run_audits(
     (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
     _write_readings(folder / "readings.csv", ids, np.where(np.repeat(bits, households), max_wh / 1000, 0.0))
     synthetic, model, roster = _synthetic_run_file(run, folder), read_model(run), read_roster(folder / "roster.csv")
-    as_of = last_as_of(synthetic) if synthetic.schedule.mode == "rehearsal" else None
+    as_of = last_due_date(synthetic) if synthetic.schedule.mode == "rehearsal" else None
     for run_number in range(_RUNS):
-        work = Work(synthetic, clock.now(), as_of, engine_of(synthetic, None, progress), roster, model)
+        work = Work(synthetic, clock.now(), as_of, engine_for(synthetic, None, progress), roster, model)
         with suppress(Refused):  # the promise may permit one day only
             _run_stages(work, progress, run_number)
         released = ReleaseFolder(folder / "release")

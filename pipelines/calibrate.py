@@ -29,7 +29,7 @@ from pipelines.models.room import check_counts_fit
 from pipelines.quantize import Floats, Period, quantize
 from pipelines.read import Delivery, ingest
 from pipelines.readings.store import Store
-from pipelines.work import checked, engine_of, store_of
+from pipelines.work import engine_for, load_run_file, store_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ def begin_calibration(
         RunFileError: the run file declares its model, has none, or names a folder that contains one.
         InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
-    run = checked(run_file)
+    run = load_run_file(run_file)
     model = run.model
     if not isinstance(model, EstimatedModel):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
     check_model_is_new(model)
-    engine = engine_of(run, scheduler, progress)
+    engine = engine_for(run, scheduler, progress)
     roster = read_roster(run.population.roster)
     check_counts_fit(model, len(roster.ids))
-    store = store_of(run)
+    store = store_for(run)
     if f"{model.period[0]:%Y-%m}" < store.retained_from():
         raise InputError(
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "

@@ -1,7 +1,7 @@
 """Input files -> a commented run file and a first roster, for the user to read, correct and decide.
 
-What can be read off the files is never asked for: layout, period, roster, and of a long table its columns as far as
-the first rows show them. Every deciding key is an option; one that is not given is left as a `# decide:` line.
+Layout, period, roster, and the columns of a long table, as far as its first rows show them, are read off the files.
+Every key that decides privacy is an option; without the option its line begins with `# decide:`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from agedp_data.readers.long import Long
 from agedp_data.roster import Roster, format_roster, read_roster
 from pipelines import folders
 from pipelines.blocks import SILENT, ProgressReporter
-from pipelines.initial_roster import BY, existing, is_read_off, require_groups, write_roster
+from pipelines.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
 from pipelines.long_columns import TABLE, LongTable, read_columns
 from pipelines.read import Delivery, ingest
 from pipelines.readings.days import read_daily_totals
 from pipelines.readings.opening import read_header
 from pipelines.readings.store import Store
-from pipelines.run_file_draft import DraftPaths, RunFileDraft, decided, draft, flag_of
+from pipelines.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
 from pipelines.run_file_options import FLAGS, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, KeyLine, notion_of
-from pipelines.work import engine_of, rules_of, store_of
+from pipelines.work import engine_for, reading_rules, store_for
 
 _OLD_DAYS = 365
 _ANY_DAY = date(2012, 1, 1)
@@ -55,40 +55,40 @@ class RecognisedLayout:
 
 @dataclass(frozen=True, slots=True)
 class InitialFiles:
-    """What was written, and what it rests on."""
+    """The files written by `init`, and the facts and options that they are based on."""
 
     run_file: Path
     roster: Path
     facts: FileFacts
     draft: RunFileDraft
     long: LongTable | None = None
-    given: OptionValues = field(default_factory=dict)
+    options: OptionValues = field(default_factory=dict)
 
     @property
     def households(self) -> int:
-        """Return how many households the roster has."""
+        """Return the number of households on the roster."""
         return self.facts.households
 
     @property
     def undecided(self) -> tuple[Key, ...]:
-        """Return the keys that wait for a decision."""
+        """Return the keys without a decision."""
         return self.draft.undecided
 
     @property
     def age_days(self) -> int:
-        """Return how many days ago the newest day of the files was."""
+        """Return the age of the newest day of the files, in days."""
         return (clock.now().date() - self.facts.last).days
 
     @property
     def credits_age(self) -> bool:
-        """Tell whether the notion bounds what is left of a loss with age, so that it must name an age."""
-        notion = notion_of(self.given)
+        """Tell whether the notion credits age, so that `age_days` is required."""
+        notion = notion_of(self.options)
         return notion is not None and notion.model_fields["age_days"].is_required()
 
     @property
     def is_old_archive(self) -> bool:
-        """Tell whether days that are years old are published in one go."""
-        mode = self.given.get(("schedule", "mode"), quoted("archive"))
+        """Tell whether an archive publishes days that are years old."""
+        mode = self.options.get(("schedule", "mode"), quoted("archive"))
         return mode == quoted("archive") and self.age_days > _OLD_DAYS
 
     def read_roster(self) -> Roster:
@@ -100,8 +100,8 @@ def init(
     patterns: Sequence[str],
     *,
     folder: Path,
-    given: OptionValues | None = None,
-    places: DraftPaths | None = None,
+    options: OptionValues | None = None,
+    paths: DraftPaths | None = None,
     progress: ProgressReporter = SILENT,
 ) -> InitialFiles:
     """Write run.toml and roster.csv into a folder.
@@ -109,95 +109,95 @@ def init(
     Args:
         patterns: files, folders, globs or URLs of the input files.
         folder: where to write.
-        given: what is decided, as `run_file_options.toml_of` returns it.
-        places: where the run file puts release, ledger and model, if not below `folder`/out.
-        progress: receives how far the reading is.
+        options: TOML text of the decided keys, as from `run_file_options.toml_of`.
+        paths: paths of release, ledger and model in the run file; by default below `folder`/out.
+        progress: receives the progress of reading.
 
     Raises:
-        InputError: no usable file, a file that cannot be understood, or a run file that is there already.
-        RunFileError: an option that a run file would refuse.
+        InputError: no usable file, a file that cannot be parsed, or a run file that exists already.
+        RunFileError: an option with an invalid value.
     """
     run_file, roster = folder / "run.toml", folder / "roster.csv"
-    given = _with_absolute_places(given or {})
-    require_groups(roster, given)
-    if run_file.exists() or (BY not in given and roster.exists() and not is_read_off(roster)):
-        raise existing(run_file if run_file.exists() else roster)
-    places = places or DraftPaths()
-    layout = read_layout(patterns, given)
+    options = _with_absolute_paths(options or {})
+    check_group_column(roster, options)
+    if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(run_file if run_file.exists() else roster)
+    paths = paths or DraftPaths()
+    layout = read_layout(patterns, options)
     facts = _facts(layout, patterns, {})
-    provisional = _provisional(facts, given, places, folder)
+    provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, layout) as store:
-        delivery = ingest(store, patterns, engine=engine_of(provisional, None, progress))
-        spans = _spans(store, delivery)
+        delivery = ingest(store, patterns, engine=engine_for(provisional, None, progress))
+        spans = _day_spans(store, delivery)
     if not spans:
-        raise _no_reading(delivery)
+        raise _no_reading_error(delivery)
     facts = _facts(layout, patterns, spans)
-    written = _noted(draft(facts, given, places=places, base=folder.absolute()), facts, given)
-    if not written.undecided:
-        decided(written, base=folder.absolute())
-    if BY not in given:
+    run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    if not run_file_draft.undecided:
+        load_decided(run_file_draft, base=folder.absolute())
+    if BY not in options:
         write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
-    folders.write(run_file, written.text().encode(), mode=0o644)
-    return InitialFiles(run_file, roster, facts, written, layout.long, given)
+    folders.write(run_file, run_file_draft.text().encode(), mode=0o644)
+    return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
 
 
-def _no_reading(delivery: Delivery) -> InputError:
-    """Return the error about files of which no row is kept."""
-    what = "the files hold no reading; there is nobody to put on a roster"
-    reason, number = max(delivery.rejected.items(), key=lambda each: each[1], default=("", 0))
+def _no_reading_error(delivery: Delivery) -> InputError:
+    """Return the error about files without any kept row."""
+    problem = "the files hold no reading; there is nobody to put on a roster"
+    reason, number = max(delivery.rejected.items(), key=lambda item: item[1], default=("", 0))
     if reason != RejectionReason.ABOVE_BOUND.words:
-        return InputError(what, private=f"{what}. Rows rejected: {number:,} {reason}" if number else what)
+        return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
     return InputError(
         "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
         "(docs/own-data.md, Cumulative registers)"
     )
 
 
-def preview(patterns: Sequence[str], *, folder: Path, given: OptionValues, places: DraftPaths) -> RunFileDraft:
+def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths) -> RunFileDraft:
     """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
 
     Raises:
         InputError, RunFileError: as `init`.
     """
-    given = {key: toml for key, toml in _with_absolute_places(given).items() if key not in _DATES}
-    facts = _facts(read_layout(patterns, given), patterns, {})
-    require_groups(folder / "roster.csv", given)
-    return draft(facts, given, places=places, base=folder.absolute())
+    options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
+    facts = _facts(read_layout(patterns, options), patterns, {})
+    check_group_column(folder / "roster.csv", options)
+    return draft(facts, options, paths=paths, base=folder.absolute())
 
 
-def _with_absolute_places(given: OptionValues) -> OptionValues:
-    """Return the options with their files named from the current folder, as whoever gave them did."""
-    options = dict(given)
+def _with_absolute_paths(options: OptionValues) -> OptionValues:
+    """Return the options with absolute paths; relative ones are relative to the current folder."""
+    absolute = dict(options)
     for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
-        if key in options and "://" not in (place := json.loads(options[key])):
-            options[key] = quoted(str(Path(place).absolute()))
-    return options
+        if key in absolute and "://" not in (location := json.loads(absolute[key])):
+            absolute[key] = quoted(str(Path(location).absolute()))
+    return absolute
 
 
-def read_layout(patterns: Sequence[str], given: OptionValues) -> RecognisedLayout:
-    """Return the layout of the files: as given, as a publisher's header says, or as a long table shows it.
+def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLayout:
+    """Return the layout of the files: by option, by a publisher's header, or by the first rows of a long table.
 
     Raises:
-        InputError: no usable file, or a long table that the first rows do not explain.
+        InputError: no usable file, or a long table whose first rows do not show its layout.
     """
     sources = files.list_input_files(patterns).sources
-    named = given.get(("input", "dataset"))
-    if named is not None and named != quoted(Long.name):
-        return RecognisedLayout(json.loads(named))
-    if named is None and (dataset := _publisher(sources)) is not None:
+    dataset_option = options.get(("input", "dataset"))
+    if dataset_option is not None and dataset_option != quoted(Long.name):
+        return RecognisedLayout(json.loads(dataset_option))
+    if dataset_option is None and (dataset := _publisher(sources)) is not None:
         return RecognisedLayout(dataset)
     for source in sources:
-        long = _long_table(source, given)
+        long = _long_table(source, options)
         if long is not None:
-            _require_readable(long, source)
+            _check_readable(long, source)
             return RecognisedLayout(Long.name, long)
-    if named is not None or any(table == TABLE for table, _ in given):
+    if dataset_option is not None or any(table == TABLE for table, _ in options):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
-    return RecognisedLayout(next(iter(LAYOUTS)))  # whose reader says what is wrong with the header
+    return RecognisedLayout(next(iter(LAYOUTS)))  # its reader raises the error about the header
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
-    """Return the first dataset that knows the header of a file; empty files have none."""
+    """Return the first dataset with the header of a file, None if no file has a known header."""
     for source in sources:
         for name in LAYOUTS:
             try:
@@ -208,23 +208,23 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
     return None
 
 
-def _long_table(source: InputFile, given: OptionValues) -> LongTable | None:
+def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
     head = files.read_head(source)
     complete = len(head) < files.HEAD_BYTES
     if b"\x00" in head:
-        return None  # UTF-16, or no text: the reader says so
+        return None  # UTF-16, or not text: the reader raises the error
     try:
         text = head.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = head.decode("latin-1")
     lines = text.splitlines()
     try:
-        return read_columns(lines if complete else lines[:-1], given, complete=complete)
+        return read_columns(lines if complete else lines[:-1], options, complete=complete)
     except InputError as error:
         raise source.error(str(error), private=error.private) from None
 
 
-def _require_readable(long: LongTable, source: InputFile) -> None:
+def _check_readable(long: LongTable, source: InputFile) -> None:
     """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
     if long.unreadable:
         needed = "; ".join(
@@ -240,86 +240,85 @@ def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str
     first = min((span[0] for span in spans.values()), default=_ANY_DAY)
     last = max((span[1] for span in spans.values()), default=_ANY_DAY)
     columns = layout.long.lines if layout.long is not None else ()
-    places = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
+    locations = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
     interval = (layout.long.interval_minutes if layout.long is not None else None) or INTERVAL_MINUTES
-    return FileFacts(layout.dataset, places, first, last, len(spans), columns, interval)
+    return FileFacts(layout.dataset, locations, first, last, len(spans), columns, interval)
 
 
-def _provisional(facts: FileFacts, given: OptionValues, places: DraftPaths, folder: Path) -> RunFile:
-    """Return a run file that reads the files as the final one will; every option is checked on the way.
+def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFile:
+    """Return a run file that reads the files as the final one will, with every option checked.
 
     Raises:
-        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+        RunFileError: an option with an invalid value, or one without effect.
     """
-    undated = {key: toml for key, toml in given.items() if key not in _DATES}
-    draft(facts, undated, places=places, base=folder.absolute())
-    reading = {key: toml for key, toml in given.items() if key[0] in ("input", TABLE)}
-    lines = tuple(_neutral(line) for line in facts.columns)
-    text = draft(replace(facts, columns=lines), reading, places=places, base=folder.absolute()).text(proposals=True)
+    undated = {key: toml for key, toml in options.items() if key not in _DATES}
+    draft(facts, undated, paths=paths, base=folder.absolute())
+    input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
+    lines = tuple(_provisional_line(line) for line in facts.columns)
+    text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
     run, problems = validate_run_file(text, base=folder.absolute())
     if run is None:
         raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
     return run
 
 
-def _neutral(line: KeyLine) -> KeyLine:
-    """Return a column's line under which the roster can be read off before a decision.
+def _provisional_line(line: KeyLine) -> KeyLine:
+    """Return a column's line for reading the roster before a decision.
 
-    Days by the timestamps' own clock, whichever zone that is; of figures without a unit the smaller one, so that none
-    exceeds the physical bound.
+    An undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound.
     """
     return line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh"))
 
 
 @contextmanager
 def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
-    """Yield the store that a run will read again, or a passing one for a table with columns yet to be decided."""
+    """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
     confidential = folders.make_private(Path(run.output.confidential))
     if layout.long is None or all(line.decided for line in layout.long.lines):
-        yield store_of(run)
+        yield store_for(run)
         return
     folder = folders.make_private(confidential / f"proposed-{os.getpid()}")
     try:
-        yield Store(folder / "store", run.input.dataset, rules_of(run))
+        yield Store(folder / "store", run.input.dataset, reading_rules(run))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _noted(drafted: RunFileDraft, facts: FileFacts, given: OptionValues) -> RunFileDraft:
+def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
     """Return the draft with a note on days that are years old."""
-    initial = InitialFiles(Path(), Path(), facts, drafted, given=given)
+    initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
     if not initial.is_old_archive:
-        return drafted
+        return run_file_draft
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
     notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
-    return RunFileDraft(drafted.tables, {**drafted.notes, "schedule": tuple(notes)})
+    return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
 
 
-def missing_options(undecided: Sequence[Key], given: OptionValues) -> str:
-    """Return the options that are still missing, all of them, for the notion that is given."""
-    notion = notion_of(given)
-    solved = notion is not None and "risk" in notion.model_fields
+def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
+    """Return all missing options for the chosen notion, as text."""
+    notion = notion_of(options)
+    has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]
-    return ", ".join(f"{flag} (or --risk)" if solved and flag == "--epsilon-per-day" else flag for flag in flags)
+    return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
 
 
-def _spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
-    """Return the first and last day of every household, of whole days if it has any.
+def _day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
+    """Return the first and last day of every household, by days with nearly all readings if it has any.
 
-    A first reading is often the midnight that belongs to the day before.
+    The first reading is often a midnight, which belongs to the day before.
     """
     step = slot_step(store.layout.interval_minutes)
-    full_days = _spans_of(store, delivery, least=(SLOTS - 2) // step)
-    return _spans_of(store, delivery, least=1) | full_days
+    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
+    return _day_spans_with(store, delivery, min_readings=1) | full_days
 
 
-def _spans_of(store: Store, delivery: Delivery, *, least: int) -> dict[str, tuple[date, date]]:
-    """Return the first and last day with at least so many readings."""
+def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
+    """Return the first and last day with at least `min_readings` readings, by household."""
     spans: dict[str, tuple[date, date]] = {}
     for month in delivery.months:
         table = read_daily_totals(store, month, delivery.contents)
-        table = table.filter(pc.greater_equal(table["readings"], least))
+        table = table.filter(pc.greater_equal(table["readings"], min_readings))
         grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
         for row in grouped.to_pylist():
             first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))

@@ -1,4 +1,4 @@
-"""The roster beside a new run file: written once, never over one that somebody corrected."""
+"""The roster of a new run file: written once, never over a corrected one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BY: Final[Key] = (SERIES, "by")
 
 
 def is_read_off(roster: Path) -> bool:
-    """Tell whether there is a roster that still begins with the line that `init` writes."""
+    """Tell whether a roster exists that still begins with the line that `init` writes."""
     try:
         with roster.open("rb") as stream:
             return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()
@@ -24,11 +24,15 @@ def is_read_off(roster: Path) -> bool:
         return False
 
 
-def require_groups(roster: Path, given: OptionValues) -> None:
-    """Refuse groups by a column without a roster that has it: the files show no groups."""
-    if BY not in given:
+def check_group_column(roster: Path, options: OptionValues) -> None:
+    """Refuse a group column that the roster does not have; the input files contain no groups.
+
+    Raises:
+        RunFileError: the roster does not exist or has no such column.
+    """
+    if BY not in options:
         return
-    column = json.loads(given[BY])
+    column = json.loads(options[BY])
     if not roster.exists() or column not in read_roster(roster).groups:
         problem = "has no such column" if roster.exists() else "does not exist"
         raise RunFileError(
@@ -38,18 +42,18 @@ def require_groups(roster: Path, given: OptionValues) -> None:
 
 
 def write_roster(roster: Path, content: bytes) -> None:
-    """Write the roster; an equal one, which a call that was killed left, stays, and one that was corrected is refused.
+    """Write the roster; an equal one of an interrupted call is not changed.
 
     Raises:
-        InputError: another roster exists.
+        InputError: another roster exists, for instance a corrected one.
     """
     if roster.exists():
         if roster.read_bytes() != content:
-            raise existing(roster)
+            raise existing_file_error(roster)
         return
     folders.write(roster, content)
 
 
-def existing(path: Path) -> InputError:
-    """Return the error about a file that would be written over."""
+def existing_file_error(path: Path) -> InputError:
+    """Return the error about a file that would be overwritten."""
     return InputError(f"{path} is there already; move it away or name another folder with --in")

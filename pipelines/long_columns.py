@@ -1,17 +1,17 @@
 """The columns of a long table, one row per household and interval, as far as the first rows show them.
 
-What the first rows show beyond doubt is decided; everything else is a proposal with its reason, or a list of
-candidates, and waits for a decision. Decisions about what counts as evidence:
+Keys that the first rows determine are decided; all others are proposals with reasons, or lists of candidates, until the
+user decides. The evidence for each:
 
 * The household column is the privacy unit. It is decided if the header names a household, no second column can be it,
   and its values repeat with timestamps of their own. A record number or a tariff is refused by these conditions.
 * A time format is decided if it is the only candidate of `time_formats`. Where day, month or year can be exchanged, all
-  readings of the date are candidates.
-* The unit is decided by the header ("kwh", "energy_wh"); the size of the figures only makes a proposal. A header that
+  formats that fit the date are candidates.
+* The unit is decided by the header ("kwh", "energy_wh"); the size of the values only gives a proposal. A header that
   names another unit, such as MWh or kW, is refused.
 * `stamp` is decided as "end" where a household's half-hours begin with 00:30 and end with 00:00. The reverse, 00:00 to
   23:30, is a proposal for "start": a calendar year that was cut out of end-stamped readings looks the same.
-* `interval_minutes` is what lies between most consecutive timestamps of the same household.
+* `interval_minutes` is the most frequent difference of consecutive timestamps of a household.
 * Timestamps with an offset are instants, which decides `zone = "UTC"`. Nothing shows whose midnight ends a day.
 """
 
@@ -56,10 +56,10 @@ _REPEATED = 4
 
 @dataclass(frozen=True, slots=True)
 class LongTable:
-    """What the first rows of a long table show: the lines of [input.columns], reasons, and what cannot be read.
+    """The columns of a long table by its first rows: the lines of [input.columns], reasons, and undecided columns.
 
-    `reasons` say by key why a line is proposed or decided; `unreadable` are the keys without which no row can be read,
-    each with its candidates. `interval_minutes` lie between the readings, None if too few rows say.
+    `reasons` explain by key why a line is proposed or decided; `unreadable` are the keys without which no row can be
+    read, each with its candidates. `interval_minutes` is the time between readings, None with too few rows.
     """
 
     lines: tuple[KeyLine, ...]
@@ -68,10 +68,10 @@ class LongTable:
     interval_minutes: int | None = None
 
 
-def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bool) -> LongTable | None:
-    """Return what the first lines of a file show of a long table; None if they show none.
+def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: bool) -> LongTable | None:
+    """Return the columns of a long table from the first lines of a file; None if the file is not a long table.
 
-    `given` are the options, by table and key, as TOML; they are decisions and are taken as they are. `complete` tells
+    `options` by table and key, as TOML, are decisions and are taken as they are. `complete` tells
     that the lines are all lines of the file, so that its last household ends with them.
 
     Raises:
@@ -83,20 +83,22 @@ def read_columns(lines: Sequence[str], given: Mapping[Key, str], *, complete: bo
     if len(names) < 3 or not rows:
         return None
     cells = {name: [row[i].strip() for row in rows] for i, name in enumerate(names)}
-    columns = {key: json.loads(toml) for (table, key), toml in given.items() if table == TABLE and toml.startswith('"')}
-    _require_columns(names, columns)
-    return _Reading(cells, columns, complete=complete and len(rows) < _ROWS).table()
+    columns = {
+        key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')
+    }
+    _check_columns(names, columns)
+    return _ColumnReader(cells, columns, complete=complete and len(rows) < _ROWS).table()
 
 
-def _require_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
+def _check_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
     """Refuse options that name a column which the header does not have exactly once."""
-    wrong = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
-    if wrong:
-        flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(columns[key])}" for key in wrong)
-        double = any(columns[key] in names for key in wrong)
-        problem = "the header has that column more than once" if double else "not a column of the header"
-        what = f"{flags}: {problem}. Give one of its columns"
-        raise InputError(what, private=f"{what}: {', '.join(quoted(escape_text(name, 40)) for name in names)}")
+    wrong_keys = [key for key in ("household", "time", "energy") if key in columns and names.count(columns[key]) != 1]
+    if wrong_keys:
+        flags = ", ".join(f"{FLAGS[TABLE, key]} {escape_text(columns[key])}" for key in wrong_keys)
+        is_duplicate = any(columns[key] in names for key in wrong_keys)
+        problem = "the header has that column more than once" if is_duplicate else "not a column of the header"
+        message = f"{flags}: {problem}. Give one of its columns"
+        raise InputError(message, private=f"{message}: {', '.join(quoted(escape_text(name, 40)) for name in names)}")
 
 
 def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
@@ -106,8 +108,8 @@ def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
             yield row
 
 
-class _Reading:
-    """Reads the first rows, column by column; what is decided is in `_lines`, candidates in `_unreadable`."""
+class _ColumnReader:
+    """Determines the columns one by one; decided and proposed ones are in `_lines`, candidates in `_unreadable`."""
 
     def __init__(self, cells: Mapping[str, list[str]], options: Mapping[str, str], *, complete: bool) -> None:
         self._cells, self._options, self._complete = cells, options, complete
@@ -132,7 +134,7 @@ class _Reading:
         return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, interval)
 
     def _household(self, names: Sequence[str], times: Sequence[str]) -> None:
-        """Decide the household column by header and rows; every column that can be it is a candidate."""
+        """Decide the household column by header and rows; every possible column is a candidate."""
         if self._is_given("household"):
             return
         names = [name for name in names if name != self._name("energy")]
@@ -176,19 +178,19 @@ class _Reading:
     def _stamp(self, interval: timedelta) -> None:
         if self._is_given("stamp"):
             return
-        spans = [(_of_day(stamps[0]), _of_day(stamps[-1])) for stamps in self._whole_households()]
-        last = _DAY - interval
+        spans = [(_time_of_day(stamps[0]), _time_of_day(stamps[-1])) for stamps in self._whole_households()]
+        last_time = _DAY - interval
         if spans and all(span == (interval, _MIDNIGHT) for span in spans):
             self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
-        elif spans and all(span == (_MIDNIGHT, last) for span in spans):
-            shown_end = f"households begin with 00:00 and end with {_clock(last)}"
+        elif spans and all(span == (_MIDNIGHT, last_time) for span in spans):
+            shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
             self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
-        elif spans or not (first := {_of_day(stamps[0]) for stamps in self._households()}):
+        elif spans or not (first_times := {_time_of_day(stamps[0]) for stamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
-        elif first == {interval}:
+        elif first_times == {interval}:
             self._propose("stamp", "end", f"households begin with {_clock(interval)}")
         else:
-            self._propose("stamp", "start" if first == {_MIDNIGHT} else "end", "the first rows hardly show it")
+            self._propose("stamp", "start" if first_times == {_MIDNIGHT} else "end", "the first rows hardly show it")
 
     def _zones(self) -> None:
         offsets = "%z" in self._toml("time_format")
@@ -207,14 +209,16 @@ class _Reading:
         if "kwh" in name or re.search(r"(?<![kmgt])wh(?![a-z])", name):
             self._decide("unit", "kWh" if "kwh" in name else "Wh", "the header names it")
             return
-        _require_energy_unit(name)
-        figures = [abs(figure) for cell in self._cells[self._name("energy")] if (figure := _number(cell))]
-        size = median(figures) if figures else 0.0
-        unit = "Wh" if size > _SMALL_WH else "kWh"
-        self._propose("unit", unit, f"the median of the first figures above 0 is {size:.3g}; the header names no unit")
+        _check_energy_unit(name)
+        values = [abs(value) for cell in self._cells[self._name("energy")] if (value := _number(cell))]
+        median_value = median(values) if values else 0.0
+        unit = "Wh" if median_value > _SMALL_WH else "kWh"
+        self._propose(
+            "unit", unit, f"the median of the first figures above 0 is {median_value:.3g}; the header names no unit"
+        )
 
     def _interval(self) -> int | None:
-        """Return the minutes between readings, None if too few rows say; refuse what no run file can declare."""
+        """Return the minutes between readings, None with too few rows; refuse intervals that cannot be declared."""
         minutes = common_interval(
             ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()),
             max_minutes=_DAY // timedelta(minutes=1),
@@ -226,9 +230,9 @@ class _Reading:
     def _whole_households(self) -> list[list[datetime]]:
         """Return the timestamps of households that begin and end within the first rows, in the order of the file."""
         households = list(self._households())
-        seen = self._cells.get(self._name("household"), []) if "household" in self._lines else []
-        blocks = sum(earlier != later for earlier, later in pairwise(seen)) + 1
-        by_household = blocks == len(set(seen))
+        household_cells = self._cells.get(self._name("household"), []) if "household" in self._lines else []
+        blocks = sum(earlier != later for earlier, later in pairwise(household_cells)) + 1
+        by_household = blocks == len(set(household_cells))
         if not by_household:
             return []
         return households if self._complete else households[:-1]
@@ -268,7 +272,7 @@ class _Reading:
 
 
 def _names_household(name: str) -> bool:
-    """Tell whether a header names a household, and not what its meter measured, as `meter_kwh` does."""
+    """Tell whether a header names a household, rather than a measured quantity such as `meter_kwh`."""
     return bool(_IDENTIFIER.search(name) or (_HOUSEHOLD.search(name) and not _ENERGY.search(name)))
 
 
@@ -285,7 +289,7 @@ def _repeats(cells: Sequence[str], stamps: Sequence[str]) -> bool:
     return shared and repeated >= NEARLY_ALL * len(cells) and len(pairs) >= NEARLY_ALL * len(cells)
 
 
-def _require_energy_unit(name: str) -> None:
+def _check_energy_unit(name: str) -> None:
     """Refuse a column whose header names a unit that is neither kWh nor Wh."""
     unit = _OTHER_UNIT.search(name)
     if unit:
@@ -297,7 +301,7 @@ def _require_energy_unit(name: str) -> None:
 
 
 def _is_energy(cells: Sequence[str]) -> bool:
-    """Tell whether nearly all cells of a column are numbers, missing ones aside."""
+    """Tell whether nearly all cells of a column are numbers, not counting missing ones."""
     values = [cell for cell in cells if cell.lower() not in MISSING]
     return bool(values) and sum(map(_is_number, values)) >= NEARLY_ALL * len(values)
 
@@ -317,5 +321,5 @@ def _clock(time: timedelta) -> str:
     return f"{time // timedelta(hours=1):02d}:{time // timedelta(minutes=1) % 60:02d}"
 
 
-def _of_day(stamp: datetime) -> timedelta:
+def _time_of_day(stamp: datetime) -> timedelta:
     return stamp - stamp.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,8 +1,8 @@
-"""The noise that a number of households gives under each notion: what is shown before anything is decided.
+"""The noise of a daily mean under each notion, for a roster, as `agedp init` shows it before any decision.
 
-Every figure is what `agedp plan --notions` would say of a run file with these keys: the run file is validated, the
-notion goes through every day of the period, and the noise is that of the losses it grants. Public: it reads no reading,
-only who is on the roster on which day. The examples decide nothing; keys that were given take their place.
+Every value equals that of `agedp plan --notions` for a run file with these keys: the run file is validated, every day
+of the period is simulated under the notion, and the noise follows from the day budgets. Public: it uses no reading,
+only the roster. The examples decide nothing; options replace them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pipelines.promise.promised_days import SimulatedDays
 from pipelines.run_file_draft import DraftPaths, draft
 from pipelines.run_file_options import SERIES, Key, OptionValues, quoted
 from pipelines.run_file_proposals import FileFacts, notion_of
-from pipelines.work import Work, engine_of
+from pipelines.work import Work, engine_for
 
 _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
-"""Pairs of epsilon and clamp_kwh; what is given takes their place."""
+"""Pairs of epsilon and clamp_kwh; options replace them."""
 
 _NO_CAP: Final = "1000"
 _NOWHERE: Final = Path("/nowhere")
-"""The folder of a run file that is never written: there is no ledger and no release in it."""
+"""The folder of a run file that is never written: it contains neither ledger nor release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class NoiseRow:
     """The noise of one setting, kWh per household (standard deviation), one for each pair; None: no day is released."""
 
     notion: str
-    words: str
+    description: str
     noise_kwh: tuple[float | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseTable:
-    """Noise by notion for pairs of (epsilon, clamp_kwh); `given` tells whether the options name the pair.
+    """Noise by notion for pairs of (epsilon, clamp_kwh); `is_given_pair` tells whether the options name the pair.
 
     `households` are the fewest and the most on the roster on a day; the noise is the root mean square over the days.
     """
@@ -55,26 +55,26 @@ class NoiseTable:
     households: tuple[int, int]
     days: int
     pairs: tuple[tuple[Decimal, Decimal], ...]
-    given: bool
+    is_given_pair: bool
     rows: tuple[NoiseRow, ...]
 
 
-def noise_table(facts: FileFacts, given: OptionValues, roster: Roster) -> NoiseTable:
-    """Return the noise of a daily mean under each notion, for what is given or for examples."""
-    own_epsilon, own_clamp = _amount(given), _number(given, (SERIES, "clamp_kwh"))
-    pairs = tuple(dict.fromkeys((own_epsilon or epsilon, own_clamp or clamp) for epsilon, clamp in _EXAMPLES))
+def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
+    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples."""
+    given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
+    pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
     model = _complete_mixing()
     rows = tuple(
         NoiseRow(
             notion.name,
             example.description.format(e="e", days=facts.days),
-            tuple(_noise(facts, given, (notion.name, example), pair, roster, model) for pair in pairs),
+            tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
         )
         for notion in NOTIONS
         for example in notion.TEXT.examples
     )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
-    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(own_epsilon and own_clamp), rows)
+    return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
 
 
 def _complete_mixing() -> Model:
@@ -89,9 +89,9 @@ def _amount(given: OptionValues) -> Decimal | None:
     return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
 
 
-def _number(given: OptionValues, key: Key) -> Decimal | None:
+def _number(options: OptionValues, key: Key) -> Decimal | None:
     try:
-        number = Decimal(given[key])
+        number = Decimal(options[key])
     except (KeyError, InvalidOperation):
         return None
     return number if number > 0 else None
@@ -118,12 +118,12 @@ def _noise(
     }  # fmt: skip
     try:
         run, _ = validate_run_file(
-            draft(facts, filled, places=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
+            draft(facts, filled, paths=DraftPaths(), base=_NOWHERE).text(proposals=True), base=_NOWHERE
         )
         if run is None:
             return None
-        work = Work(run, clock.now(), None, engine_of(run, None), roster, model)
-        series = SimulatedDays(work).gone_through(run, "")
+        work = Work(run, clock.now(), None, engine_for(run, None), roster, model)
+        series_cost = SimulatedDays(work).simulate(run, "")
     except AgedpError:
         return None
-    return None if series is None else series.noise_kwh
+    return None if series_cost is None else series_cost.noise_kwh

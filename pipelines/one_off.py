@@ -33,7 +33,7 @@ from pipelines import folders, locks
 from pipelines.blocks import SILENT, ProgressReporter
 from pipelines.bound import Calibration
 from pipelines.calibrate import calibrate
-from pipelines.handover.received import STATEMENT, is_of_release
+from pipelines.handover.received import STATEMENT, is_release_file
 from pipelines.init import init, missing_options, preview
 from pipelines.initial_roster import BY, is_read_off
 from pipelines.one_off_arguments import (
@@ -48,7 +48,7 @@ from pipelines.one_off_arguments import (
 from pipelines.run_file_draft import DraftPaths
 from pipelines.run_file_options import Key, OptionValues
 from pipelines.sanitise import run_stages
-from pipelines.work import Work, begin
+from pipelines.work import Work, load_work
 
 _RUN_FILE: Final = "run.toml"
 _LEDGER: Final = "ledger.sqlite"
@@ -56,13 +56,13 @@ _ROSTER: Final = "roster.csv"
 _PREVIOUS_ROSTER: Final = "roster-previous.csv"
 _MODEL: Final = "model"
 _NOTION: Final[Key] = ("promise", "notion")
-_NO_PART_OF_A_MODEL: Final = frozenset({"population", "output"})
+_TABLES_WITHOUT_MODEL: Final = frozenset({"population", "output"})
 """Tables of a run file on which no estimated model depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class OneOffResult:
-    """What came of it: the run, the calibration if one was made now, and the error that ended the run, if one did."""
+    """Result of a one-off release: the run, the calibration if one was computed, and the error that ended the run."""
 
     work: Work
     calibration: Calibration | None
@@ -70,24 +70,24 @@ class OneOffResult:
 
 
 def release_files(
-    patterns: Sequence[str], *, out: str | Path, given: OptionValues, progress: ProgressReporter = SILENT
+    patterns: Sequence[str], *, out: str | Path, options: OptionValues, progress: ProgressReporter = SILENT
 ) -> OneOffResult:
-    """Release every day of a dataset and write the release folder `out`; the rest lies in `out`-confidential.
+    """Release every day of a dataset and write the release folder `out`; confidential files go to `out`-confidential.
 
     Raises:
-        RunFileError: deciding options that are missing, all of them, or one that a run file would refuse; an `out`
-            that is no folder of this machine.
-        InputError: a file that cannot be understood.
+        RunFileError: all missing options that decide privacy, or an option with an invalid value; an `out` that is not
+            a folder of this machine.
+        InputError: a file that cannot be parsed.
         ContractChanged: options that differ from those of an earlier call that released a day.
     """
     out = _release_folder(out)
     folder = confidential_folder(out)
     run_file = folder / _RUN_FILE
-    if not _is_begun(patterns, out, given):
-        check_options_complete(patterns, given, folder, out)
-        _begin(patterns, out, given, progress)
-    calibration = _calibrated(run_file, progress)
-    work = begin(run_file, told=progress)
+    if not _is_begun(patterns, out, options):
+        check_options_complete(patterns, options, folder, out)
+        _begin(patterns, out, options, progress)
+    calibration = _calibrate_once(run_file, progress)
+    work = load_work(run_file, progress=progress)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:
@@ -95,27 +95,27 @@ def release_files(
     return OneOffResult(work, calibration, None)
 
 
-def _begin(patterns: Sequence[str], out: Path, given: OptionValues, progress: ProgressReporter) -> None:
-    """Write arguments, roster and, last, the run file; what a call that was killed left is written anew."""
+def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:
+    """Write arguments, roster and, last, the run file; files of an interrupted call are overwritten."""
     folder = confidential_folder(out)
     with folders.write_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     with locks.exclusive_lock(folders.make_private(folder)):
-        if _is_begun(patterns, out, given):  # another call was first
+        if _is_begun(patterns, out, options):  # another call was first
             return
-        _drop_unreleased(folder, patterns, given)
-        write_arguments(folder, arguments_of(patterns, given))
+        _drop_unreleased(folder, patterns, options)
+        write_arguments(folder, arguments_of(patterns, options))
         roster, previous = folder / _ROSTER, folder / _PREVIOUS_ROSTER
-        read_off = BY not in given and is_read_off(roster)
+        read_off = BY not in options and is_read_off(roster)
         if read_off:  # perhaps of other files
             roster.replace(previous)
-        initial = init(patterns, folder=folder, given=given, places=_places(out), progress=progress)
+        initial = init(patterns, folder=folder, options=options, paths=_draft_paths(out), progress=progress)
         initial.run_file.chmod(0o600)
         if read_off and previous.read_bytes() == roster.read_bytes():
             previous.unlink()
 
 
-def _is_begun(patterns: Sequence[str], out: Path, given: OptionValues) -> bool:
+def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
     """Tell whether an earlier call began this release; its run file then reads the files of this call.
 
     Raises:
@@ -124,20 +124,20 @@ def _is_begun(patterns: Sequence[str], out: Path, given: OptionValues) -> bool:
     folder = confidential_folder(out)
     if not (folder / _RUN_FILE).exists():
         return False
-    differing = differing_arguments(folder, patterns, given)
+    differing = differing_arguments(folder, patterns, options)
     if differing and not _has_ledger_rows(folder) and not (out / STATEMENT).exists():
         return False
     if any(key != FILES for key in differing):
         released = _has_releases(folder) or (out / STATEMENT).exists()
-        raise different_arguments(folder, patterns, given, released=released)
+        raise different_arguments(folder, patterns, options, released=released)
     if differing:
         write_files(folder / _RUN_FILE, patterns)
-        write_arguments(folder, arguments_of(patterns, given))
+        write_arguments(folder, arguments_of(patterns, options))
     return True
 
 
 def _has_ledger_rows(folder: Path) -> bool:
-    """Tell whether anything was registered or drawn; such a ledger is never begun anew."""
+    """Tell whether the ledger has rows; such a ledger is never replaced."""
     url = f"sqlite:///{folder / _LEDGER}"
     if not Ledger.exists(url):
         return False
@@ -153,12 +153,12 @@ def _has_releases(folder: Path) -> bool:
         return bool(ledger.rows())
 
 
-def _drop_unreleased(folder: Path, patterns: Sequence[str], given: OptionValues) -> None:
-    """Remove the run file of a call that released nothing, and first the model, if it may be another one now."""
+def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:
+    """Remove the run file of a call that released nothing, and before it the model, if the options change it."""
     if not (folder / _RUN_FILE).exists():
         return
-    differing = differing_arguments(folder, patterns, given)
-    if not tables_of(differing) <= _NO_PART_OF_A_MODEL and (folder / _MODEL).exists():
+    differing = differing_arguments(folder, patterns, options)
+    if not tables_of(differing) <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
         shutil.rmtree(folder / _MODEL)
     (folder / _RUN_FILE).unlink()
 
@@ -179,63 +179,68 @@ def _release_folder(out: str | Path) -> Path:
             f"--out {escape_text(text)}: DIR-confidential needs the name of the folder. "
             "Give a folder with a name of its own"
         )
-    _require_own(Path(text))
+    _check_release_folder(Path(text))
     return Path(text)
 
 
-def _require_own(out: Path) -> None:
-    """Refuse a file, and a folder with files that are not of a release: they would be handed over with it."""
+def _check_release_folder(out: Path) -> None:
+    """Refuse a file, and a folder with files that are not part of a release: they would be handed over with it."""
     if out.is_dir():
         with folders.write_errors(out):
             names = sorted(path.name for path in out.iterdir())
-        foreign = [name for name in names if not (is_of_release(name) or folders.is_temporary(name))]
-        if foreign and STATEMENT not in names:
-            helps = "name a new or empty folder"
-            listed = ", ".join(map(escape_text, foreign[:3])) + (", ..." if len(foreign) > 3 else "")
+        foreign_files = [name for name in names if not (is_release_file(name) or folders.is_temporary(name))]
+        if foreign_files and STATEMENT not in names:
+            advice = "name a new or empty folder"
+            foreign_text = ", ".join(map(escape_text, foreign_files[:3])) + (", ..." if len(foreign_files) > 3 else "")
             raise RunFileError(
-                f"--out {escape_text(str(out))}: holds files that are not of a release; {helps}",
-                private=f"--out {escape_text(str(out))}: holds files that are not of a release ({listed}); {helps}",
+                f"--out {escape_text(str(out))}: holds files that are not of a release; {advice}",
+                private=f"--out {escape_text(str(out))}: holds files that are not of a release ({foreign_text}); "
+                f"{advice}",
             )
     elif out.exists():
         raise RunFileError(f"--out {escape_text(str(out))}: is a file; name a folder")
 
 
 def confidential_folder(out: Path) -> Path:
-    """Return the folder beside a release folder that holds everything confidential.
+    """Return the confidential folder of a release folder: DIR-confidential.
 
     >>> confidential_folder(Path("/srv/2013")).name
     '2013-confidential'
     """
-    place = out.absolute()
-    return place.with_name(f"{place.name}-confidential")
+    absolute = out.absolute()
+    return absolute.with_name(f"{absolute.name}-confidential")
 
 
-def _places(out: Path) -> DraftPaths:
+def _draft_paths(out: Path) -> DraftPaths:
     return DraftPaths(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
 
 
-def check_options_complete(patterns: Sequence[str], given: OptionValues, folder: Path, out: Path) -> None:
-    """Refuse a call without all deciding options, before a file is read beyond its first rows."""
-    provisional = preview(patterns, folder=folder, given=given, places=_places(out))
-    undecided = [key for key in provisional.undecided if key not in given]
-    if _NOTION not in given:
-        common = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
-        missing = f"--notion (each notion has options of its own), {missing_options(common, given)}"
+def check_options_complete(patterns: Sequence[str], options: OptionValues, folder: Path, out: Path) -> None:
+    """Refuse a call without all options that decide privacy, before a file is read beyond its first rows.
+
+    Raises:
+        RunFileError: names every missing option.
+    """
+    provisional = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
+    undecided = [key for key in provisional.undecided if key not in options]
+    if _NOTION not in options:
+        common_keys = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
+        missing = f"--notion (each notion has options of its own), {missing_options(common_keys, options)}"
     else:
-        missing = missing_options(undecided, given)
+        missing = missing_options(undecided, options)
     if not missing:
         return
-    why = ""
+    explanation = ""
     if ("model", "publish") in undecided:
-        why = (
+        explanation = (
             ". --publish-envelope acknowledges that the leakage bound of the estimated model, which comes from the "
             "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
         )
-    raise RunFileError(f"options that decide have no default. Also give {missing}{why}")
+    raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
 
 
-def _calibrated(run_file: Path, progress: ProgressReporter) -> Calibration | None:
-    """Return the calibration that is made now; None for a declared model, no model, or one that is there already."""
+def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration | None:
+    """Calibrate an estimated model that does not exist yet; return None for any other model, or without one."""
     model = load(run_file).model
     if not isinstance(model, EstimatedModel):
         return None

@@ -1,4 +1,4 @@
-"""The arguments of an `agedp sanitise` call: kept beside its run file, compared with those of a later call."""
+"""The arguments of an `agedp sanitise` call: stored with its run file, compared with those of a later call."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _TABLES: Final[Mapping[str, str]] = {flag: key[0] for key, flag in FLAGS.items()
 _LONGEST: Final = 200
 
 
-def arguments_of(patterns: Sequence[str], given: OptionValues) -> dict[str, Any]:
-    """Return the arguments of a call in one form for every way of writing them."""
-    options = {flag_of(key): _plain(toml) for key, toml in given.items()}
-    return {FILES: sorted(_places(patterns)), **dict(sorted(options.items()))}
+def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, Any]:
+    """Return the arguments of a call in a canonical form, so that equal values compare equal."""
+    plain_options = {flag_of(key): _plain(toml) for key, toml in options.items()}
+    return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
 
 
 def write_arguments(folder: Path, arguments: Mapping[str, Any]) -> None:
-    """Write the arguments beside the run file."""
+    """Write the arguments to the folder of the run file."""
     folders.write(folder / _ARGUMENTS, json.dumps(arguments, indent=1).encode())
 
 
-def differing_arguments(folder: Path, patterns: Sequence[str], given: OptionValues) -> list[str]:
+def differing_arguments(folder: Path, patterns: Sequence[str], options: OptionValues) -> list[str]:
     """Return the names of the arguments that differ from those of the call that began here.
 
     Raises:
         RunFileError: no call of `agedp sanitise` began here.
     """
-    begun, now = _read_arguments(folder), arguments_of(patterns, given)
-    return [key for key in dict.fromkeys([*begun, *now]) if begun.get(key) != now.get(key)]
+    earlier, current = _read_arguments(folder), arguments_of(patterns, options)
+    return [key for key in dict.fromkeys([*earlier, *current]) if earlier.get(key) != current.get(key)]
 
 
 def tables_of(names: Sequence[str]) -> frozenset[str]:
@@ -55,22 +55,22 @@ def tables_of(names: Sequence[str]) -> frozenset[str]:
 
 
 def different_arguments(
-    folder: Path, patterns: Sequence[str], given: OptionValues, *, released: bool
+    folder: Path, patterns: Sequence[str], options: OptionValues, *, released: bool
 ) -> ContractChanged:
     """Return the error about options that differ from those of the call that began here."""
-    begun, now = _read_arguments(folder), arguments_of(patterns, given)
-    names = [name for name in differing_arguments(folder, patterns, given) if name != FILES]
+    earlier, current = _read_arguments(folder), arguments_of(patterns, options)
+    names = [name for name in differing_arguments(folder, patterns, options) if name != FILES]
     changes = "; ".join(
-        f"{name} was {_value_text(begun.get(name))} and is {_value_text(now.get(name))}" for name in names
+        f"{name} was {_value_text(earlier.get(name))} and is {_value_text(current.get(name))}" for name in names
     )
-    helps = (
+    advice = (
         "Give the same arguments to continue. Another --out makes another release with a ledger of its own: the losses "
         "of two releases of the same households add up, and no ledger counts them together"
     )
     if not released:
-        helps = f"Nothing is released yet: delete {escape_text(folder.name)} to begin anew, or give the same arguments"
-    what = f"this release began with other arguments: {changes}. {helps}"
-    return ContractChanged(what, private=f"{escape_text(str(folder))}: {what}")
+        advice = f"Nothing is released yet: delete {escape_text(folder.name)} to begin anew, or give the same arguments"
+    message = f"this release began with other arguments: {changes}. {advice}"
+    return ContractChanged(message, private=f"{escape_text(str(folder))}: {message}")
 
 
 def write_files(run_file: Path, patterns: Sequence[str]) -> None:
@@ -80,17 +80,17 @@ def write_files(run_file: Path, patterns: Sequence[str]) -> None:
         RunFileError: `files` is not written in one line.
     """
     text = run_file.read_text(encoding="utf-8")
-    places = _places(patterns)
-    line = f"files   = [{', '.join(map(quoted, places))}]"
+    locations = _locations(patterns)
+    line = f"files   = [{', '.join(map(quoted, locations))}]"
     changed = _FILES_LINE.sub(lambda _: line, text, count=1)
-    before, after = tomllib.loads(text), tomllib.loads(changed)
-    if before | {"input": before["input"] | {"files": places}} != after:
-        what = "[input] files: is not written in one line; write the files of this call there, and use `agedp run`"
-        raise RunFileError(what, private=f"{run_file}: {what}")
+    earlier, changed_tables = tomllib.loads(text), tomllib.loads(changed)
+    if earlier | {"input": earlier["input"] | {"files": locations}} != changed_tables:
+        problem = "[input] files: is not written in one line; write the files of this call there, and use `agedp run`"
+        raise RunFileError(problem, private=f"{run_file}: {problem}")
     folders.write(run_file, changed.encode())
 
 
-def _places(patterns: Sequence[str]) -> list[str]:
+def _locations(patterns: Sequence[str]) -> list[str]:
     return [pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns]
 
 
@@ -118,5 +118,5 @@ def _read_arguments(folder: Path) -> dict[str, Any]:
             return arguments
     except (OSError, ValueError):
         pass
-    what = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
-    raise RunFileError(f"[output] the confidential folder {what}", private=f"{escape_text(str(folder))}: {what}")
+    problem = "holds a run file that `agedp sanitise` did not write; name another --out, or use `agedp run` with it"
+    raise RunFileError(f"[output] the confidential folder {problem}", private=f"{escape_text(str(folder))}: {problem}")

@@ -1,9 +1,9 @@
-"""run file + envelope + ledger + AGENDA -> PLAN: what each due day may spend.
+"""Run file + leakage bounds + ledger + DUE DAYS -> PLAN: the budget of each due day.
 
 The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
 ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
-if its delivery never came, if too few households are on the roster, or if the promise leaves it nothing while it leaves
-later days something (`grant`): the days behind it go on.
+if its delivery never came, if too few households are on the roster, or if its budget is zero while later days still
+have some (`promise.grant`). Later days are then released as planned.
 """
 
 from __future__ import annotations
@@ -31,64 +31,64 @@ SKIP_DAYS = "[schedule] skip_days"
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTerms:
-    """What every release of a run refers to: notion, envelopes, and the ledger's names of contract and model.
+    """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
 
-    The first envelope is the newest model's, the others those of every model that a contract ever named: what one
-    of them does not permit is not permitted, so no new model loosens a promise.
+    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
+    release must be permitted under each of them, so no new model relaxes a promise.
     """
 
     run: RunFile
     notion: Notion
-    envelopes: tuple[LeakageBound | None, ...]
+    leakage_bounds: tuple[LeakageBound | None, ...]
     contract: str
     model: str
 
     @property
-    def binding(self) -> EffectivePromise:
-        """Return the promise with all models that bind it."""
-        return EffectivePromise(self.notion, self.envelopes)
+    def effective_promise(self) -> EffectivePromise:
+        """Return the promise with all models in force."""
+        return EffectivePromise(self.notion, self.leakage_bounds)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A row that may be stored, without its values, the loss its noise is to be drawn for, or why it is skipped."""
+    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
 
     row: ReleaseRecord
     loss: Fraction
-    why: str = ""
+    skip_reason: str = ""
 
 
-def planned_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
-    """Return the row that will be stored; a day without delivery, with too few households or no loss is skipped.
+def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
+    """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
 
-    The day's loss is granted before any of its series is drawn and shared among them; each share is rounded
-    down, the scale up, and the recorded loss is that of the scale.
+    The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
+    down, the noise scale up, and the recorded loss is that of the scale.
 
     Raises:
-        Refused: the promise does not permit the release, nor a later one; nothing was drawn.
+        Refused: the promise permits neither this release nor a later one; nothing was drawn.
     """
     run = terms.run
-    if why := _why_skipped(due, series):
-        return _skipped(terms, due, series, why)
+    if reason := _skip_reason(due, series):
+        return _skipped(terms, due, series, reason)
     share = run.series[series].share
     part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
-    on = due.publish_on.isoformat()
-    grant = terms.binding.grant(history, due.day.isoformat(), on, share=part)
-    if grant.skipped:
-        return _skipped(terms, due, series, grant.skipped)
-    if grant.loss <= 0:
-        raise Refused(f"{due.day}: {ended_because(terms, history)}; nothing was drawn")
-    spend = Fraction(grant.loss, NANO)
+    publish_on = due.publish_on.isoformat()
+    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
+    if budget.skipped:
+        return _skipped(terms, due, series, budget.skipped)
+    if budget.loss <= 0:
+        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
+    spend = Fraction(budget.loss, NANO)
     sensitivity = run.series[series].sensitivity("replacement")
     scale = noise.laplace_scale(sensitivity=sensitivity, loss=spend)
-    recorded = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
-    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded)
-    terms.binding.admit(history, row)
+    recorded_loss = noise.recorded_loss(sensitivity=sensitivity, scale=scale)
+    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+    terms.effective_promise.admit(history, row)
     return PlannedRelease(row, spend)
 
 
-def _why_skipped(due: DueDay, series: str) -> str:
-    """Return the public fact that keeps a day from being drawn, "" if there is none."""
+def _skip_reason(due: DueDay, series: str) -> str:
+    """Return the public reason why a day is not drawn, "" if it is drawn."""
     if due.skipped:
         return SKIP_DAYS
     if due.given_up:
@@ -96,27 +96,27 @@ def _why_skipped(due: DueDay, series: str) -> str:
     return "" if due.cells[series] else TOO_FEW
 
 
-def _skipped(terms: ReleaseTerms, due: DueDay, series: str, why: str) -> PlannedRelease:
-    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), why)
+def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
+    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
 
 
-def ended_because(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
-    """Return why a day is granted nothing: its days are over, what is spent, or a promise that no loss keeps."""
+def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
+    """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)
     if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
         return f"horizon_days = {horizon} days are released and the series is over"
-    if why := next(filter(None, map(terms.notion.obstacle, terms.envelopes)), ""):
-        return why
+    if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
+        return obstacle
     spent = sum(row.loss for row in history)
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
-        models = sum(envelope is not None for envelope in terms.envelopes)
-        beside = [
+        models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
+        constraints = [
             *(["what is released already"] if spent else []),
             *(["this model" if models == 1 else "each of its models, earlier ones too"] if models else []),
         ]
-        beside_it = f" with {' and '.join(beside)}" if beside else ""
-        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{beside_it}'
+        constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
     total = f"epsilon_total = {promise.epsilon_total:f}"
     return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
 
@@ -147,7 +147,7 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
 
 @dataclass(frozen=True, slots=True)
 class DuePlan:
-    """What would be released or skipped if it were done now, and what would be refused first."""
+    """Planned releases and skipped days of a run now, and the first refusal, if any."""
 
     planned: tuple[PlannedRelease, ...]
     refused: Refused | None
@@ -155,19 +155,19 @@ class DuePlan:
     @property
     def releases(self) -> tuple[ReleaseRecord, ...]:
         """Return the rows, without values."""
-        return tuple(one.row for one in self.planned)
+        return tuple(planned.row for planned in self.planned)
 
 
-def foresee(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
-    """Go over the due days as `release` would, on a history that only exists here; draws nothing."""
+def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
+    """Plan the due days in order, as `release` would, on a copy of the history; draws nothing."""
     rows = list(history)
-    found: list[PlannedRelease] = []
-    for one in due:
-        for series in one.series:
+    planned: list[PlannedRelease] = []
+    for due_day in due:
+        for series in due_day.series:
             try:
-                planned = planned_release(terms, one, series, rows)
+                release = plan_release(terms, due_day, series, rows)
             except Refused as refused:
-                return DuePlan(tuple(found), refused)
-            found.append(planned)
-            rows.append(planned.row)
-    return DuePlan(tuple(found), None)
+                return DuePlan(tuple(planned), refused)
+            planned.append(release)
+            rows.append(release.row)
+    return DuePlan(tuple(planned), None)

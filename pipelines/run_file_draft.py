@@ -1,4 +1,4 @@
-"""A run file in the making: what is decided, what is read off the files, and what is still to be decided.
+"""The draft of a run file: decided keys, keys read off the files, and keys without a decision.
 
 A deciding key that no option gives becomes a line `# decide: key = proposal`. Which keys a notion, mode or model needs
 is asked of the models of the run file themselves: required fields, and the keys that the loader reports as missing.
@@ -42,7 +42,7 @@ _ABOUT_CLASSICAL: Final = f"nothing is assumed about the households; `--notion` 
 
 @dataclass(frozen=True, slots=True)
 class DraftPaths:
-    """Where the run file says that things are, relative to its folder."""
+    """Paths of a run file, relative to its folder: release, confidential folder, ledger, model."""
 
     release: str = "out/release"
     confidential: str = "out/confidential"
@@ -61,18 +61,18 @@ class DraftPaths:
 
 @dataclass(frozen=True, slots=True)
 class RunFileDraft:
-    """A run file in the making, table by table."""
+    """The draft of a run file, table by table."""
 
     tables: Mapping[str, tuple[KeyLine, ...]]
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def undecided(self) -> tuple[Key, ...]:
-        """Return the keys that wait for a decision, in the order of the file."""
+        """Return the keys without a decision, in the order of the file."""
         return tuple((table, line.key) for table, lines in self.tables.items() for line in lines if not line.decided)
 
     def text(self, *, proposals: bool = False) -> str:
-        """Return the run file; with `proposals` every proposal is taken, which is for checks and examples only."""
+        """Return the text of the run file; with `proposals` they count as decided, for checks and examples only."""
         mark = "" if proposals else DECIDE
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
@@ -98,36 +98,36 @@ _HEAD: Final = (
 )
 
 
-def draft(facts: FileFacts, given: OptionValues, *, places: DraftPaths, base: Path) -> RunFileDraft:
-    """Return the run file that the options and the files make.
+def draft(facts: FileFacts, options: OptionValues, *, paths: DraftPaths, base: Path) -> RunFileDraft:
+    """Return the draft for these options and input files.
 
     Raises:
-        RunFileError: an option with a value that a run file refuses, or one that nothing uses.
+        RunFileError: an option with an invalid value, or one without effect.
     """
-    given = _with_every_day(facts, given)
-    _refuse_columns_without_use(facts, given)
+    options = _with_every_day(facts, options)
+    _check_columns_used(facts, options)
     needed: set[Key] = set()
     for _ in range(_ROUNDS):
-        drafted = _drafted(facts, given, needed, places)
+        drafted = _build_draft(facts, options, needed, paths)
         problems = _problems(drafted, base)
         missing = {(problem.table, problem.key) for problem in problems if problem.missing} - needed
         if not missing:
-            _refuse(problems, drafted, given)
+            _check_problems(problems, drafted, options)
             return drafted
         needed |= missing
     raise RuntimeError("a run file that never stops missing keys")
 
 
 def _problems(drafted: RunFileDraft, base: Path) -> list[Problem]:
-    """Return what is wrong with a draft whose proposals are all taken; a series is named as options name it."""
+    """Return the problems of a draft with all proposals accepted; the series has the name that options use."""
     _, problems = validate_run_file(drafted.text(proposals=True), base=base)
     return [
         replace(problem, table=SERIES if problem.table.startswith("series.") else problem.table) for problem in problems
     ]
 
 
-def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
-    """Return the run file of a draft in which nothing waits for a decision.
+def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
+    """Return the validated run file of a draft without undecided keys.
 
     Raises:
         RunFileError: the keys do not go together.
@@ -138,104 +138,110 @@ def decided(complete: RunFileDraft, *, base: Path) -> RunFile:
     return run
 
 
-def has_model(given: OptionValues) -> bool:
-    """Tell whether the run file has a [model]: its notion needs one, or an option is about one."""
-    notion = notion_of(given)
-    return any(table == "model" for table, _ in given) or (notion is not None and notion.needs_model)
+def has_model(options: OptionValues) -> bool:
+    """Tell whether the run file has a [model]: its notion needs one, or an option belongs to it."""
+    notion = notion_of(options)
+    return any(table == "model" for table, _ in options) or (notion is not None and notion.needs_model)
 
 
 def flag_of(key: Key) -> str:
-    """Return how a key is named to whoever gives options: by its option, else by table and key."""
+    """Return the name of a key in messages: its option, else table and key."""
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 
-def _with_every_day(facts: FileFacts, given: OptionValues) -> OptionValues:
+def _with_every_day(facts: FileFacts, options: OptionValues) -> OptionValues:
     period = ("model", "period")
-    if given.get(period) != f"[{quoted(EVERY_DAY)}]":
-        return given
-    return {**given, period: f"[{facts.first}, {facts.last}]"}
+    if options.get(period) != f"[{quoted(EVERY_DAY)}]":
+        return options
+    return {**options, period: f"[{facts.first}, {facts.last}]"}
 
 
-def _refuse_columns_without_use(facts: FileFacts, given: OptionValues) -> None:
-    named = [key for key in given if key[0] == "input.columns"]
-    if named and facts.dataset != "long":
-        raise RunFileError(f"{FLAGS[named[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long")
+def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:
+    column_keys = [key for key in options if key[0] == "input.columns"]
+    if column_keys and facts.dataset != "long":
+        raise RunFileError(
+            f"{FLAGS[column_keys[0]]} is not used by --dataset {facts.dataset}; it goes with --dataset long"
+        )
 
 
-def _drafted(facts: FileFacts, given: OptionValues, needed: set[Key], places: DraftPaths) -> RunFileDraft:
-    written = {
-        "input": _input(facts, given),
-        "output": places.output,
+def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
+    lines_by_table = {
+        "input": _input(facts, options),
+        "output": paths.output,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
             KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
         ],
-        "schedule": _schedule(facts, given),
+        "schedule": _schedule(facts, options),
         SERIES: [KeyLine("statistic", '"mean"')],
         "promise": [
             KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL),
         ],
     }
     if facts.dataset == "long":
-        written["input.columns"] = list(facts.columns)
-    if has_model(given):
-        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(given) else "estimated"
-        written["model"] = [
+        lines_by_table["input.columns"] = list(facts.columns)
+    if has_model(options):
+        source = "declared" if {("model", "curve"), ("model", "kernel")} & set(options) else "estimated"
+        lines_by_table["model"] = [
             KeyLine("source", quoted(source)),
             *(
-                [KeyLine("file", quoted(places.model), "`agedp calibrate` makes it once")]
+                [KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once")]
                 if source == "estimated"
                 else []
             ),
         ]
-    proposals = Proposals(facts, given)
+    proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {
-        table: tuple(_filled(table, written[table], given, _required(table, given) | _in(table, needed), proposals))
+        table: tuple(
+            _table_lines(
+                table, lines_by_table[table], options, _required(table, options) | _in(table, needed), proposals
+            )
+        )
         for table in _TABLES
-        if table in written
+        if table in lines_by_table
     }
-    return RunFileDraft(tables, _notes(given))
+    return RunFileDraft(tables, _notes(options))
 
 
-def _notes(given: OptionValues) -> dict[str, tuple[str, ...]]:
-    """Return comments on tables: a live series is advised to have a witness, which only its user can place."""
-    if given.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in given:
+def _notes(options: OptionValues) -> dict[str, tuple[str, ...]]:
+    """Return comments on tables: advice to add a witness to a live series; only the user can choose its location."""
+    if options.get(("schedule", "mode")) != quoted("live") or ("output", "witness") in options:
         return {}
     return {"output": (f'witness = "/mnt/other-disk/agedp.witness"  {_WITNESS}',)}
 
 
 def _in(table: str, keys: set[Key]) -> dict[str, None]:
-    return dict.fromkeys(sorted(key for of, key in keys if of == table))
+    return dict.fromkeys(sorted(key for key_table, key in keys if key_table == table))
 
 
-def _filled(
-    table: str, lines: Sequence[KeyLine], given: OptionValues, required: Mapping[str, None], proposals: Proposals
+def _table_lines(
+    table: str, lines: Sequence[KeyLine], options: OptionValues, required: Mapping[str, None], proposals: Proposals
 ) -> Iterator[KeyLine]:
-    """Yield the lines of a table: what is written anyway, what is given, and a proposal for what is still missing."""
+    """Yield the lines of a table: fixed lines, options, and proposals for required keys without either."""
     written = {line.key: line for line in lines}
-    options = {key: toml for (of, key), toml in given.items() if of == table}
-    keys = list(dict.fromkeys([*written, *required, *options]))
+    table_options = {key: toml for (key_table, key), toml in options.items() if key_table == table}
+    keys = list(dict.fromkeys([*written, *required, *table_options]))
     for key in sorted(keys, key=lambda name: name in _LAST):
         comment = proposals.comment(table, key)
-        if key in options:
-            yield KeyLine(key, options[key], comment)
+        if key in table_options:
+            yield KeyLine(key, table_options[key], comment)
         elif key in written:
             yield replace(written[key], comment=written[key].comment or comment)
         else:
             yield KeyLine(key, proposals.toml(table, key), comment, decided=False)
 
 
-def _input(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
+def _input(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
     lines = [KeyLine("dataset", quoted(facts.dataset)), KeyLine("files", _list(facts.files))]
     if facts.interval_minutes != INTERVAL_MINUTES:
         lines.append(KeyLine("interval_minutes", str(facts.interval_minutes), "minutes between readings"))
-    if given.get(("schedule", "mode")) == '"live"':
+    if options.get(("schedule", "mode")) == '"live"':
         lines.append(KeyLine("corrections", quoted("later-file"), decided=False))
     return lines
 
 
-def _schedule(facts: FileFacts, given: OptionValues) -> list[KeyLine]:
-    mode = given.get(("schedule", "mode"), '"archive"')
+def _schedule(facts: FileFacts, options: OptionValues) -> list[KeyLine]:
+    mode = options.get(("schedule", "mode"), '"archive"')
     lines = [KeyLine("mode", mode, _MODES.get(mode, ""))]
     if mode == '"live"':
         return [
@@ -253,42 +259,42 @@ _MODES: Final = {
 }
 
 
-def _required(table: str, given: OptionValues) -> dict[str, None]:
-    """Return the keys that a table must have under the notion or model that is chosen."""
-    blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(given), "model": model_block(given)}
-    bins = ["bins_kwh"] if given.get((SERIES, "statistic")) == _DISTRIBUTION else []
+def _required(table: str, options: OptionValues) -> dict[str, None]:
+    """Return the required keys of a table under the chosen notion or model."""
+    blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
+    bins = ["bins_kwh"] if options.get((SERIES, "statistic")) == _DISTRIBUTION else []
     keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
     block = blocks.get(table)
     if block is not None:
-        keys = [key for key, about in block.model_fields.items() if about.is_required()]
+        keys = [key for key, field in block.model_fields.items() if field.is_required()]
     return dict.fromkeys(keys)
 
 
-def _refuse(problems: Sequence[Problem], drafted: RunFileDraft, given: OptionValues) -> None:
-    """Refuse what is wrong with the options; what a proposal of another table has a part in is left to the decision."""
+def _check_problems(problems: Sequence[Problem], drafted: RunFileDraft, options: OptionValues) -> None:
+    """Raise the first problem that options cause; a problem that involves undecided keys is not raised yet."""
     waiting = {table for table, _ in drafted.undecided}
     for problem in problems:
-        if (problem.table, problem.key) in given and (problem.level != "file" or not waiting):
-            raise RunFileError(_sentence(problem, given, drafted))
+        if (problem.table, problem.key) in options and (problem.level != "file" or not waiting):
+            raise RunFileError(_sentence(problem, options, drafted))
         if not waiting:
             raise RunFileError(f"{flag_of((problem.table, problem.key))}: {_unquoted(problem.message)}")
 
 
-def _sentence(problem: Problem, given: OptionValues, drafted: RunFileDraft) -> str:
+def _sentence(problem: Problem, options: OptionValues, drafted: RunFileDraft) -> str:
     key = (problem.table, problem.key)
     flag = flag_of(key)
     if not problem.unused:
-        return f"{flag} {given[key].strip(chr(34))}: {_unquoted(problem.message)}"
-    choice, choosing = _CHOICES.get(problem.table, (problem.table, ""))
+        return f"{flag} {options[key].strip(chr(34))}: {_unquoted(problem.message)}"
+    choice, choosing_key = _CHOICES.get(problem.table, (problem.table, ""))
     lines = {line.key: line.toml.strip('"') for line in drafted.tables.get(problem.table, ())}
-    chosen = lines.get(choosing, "")
+    chosen = lines.get(choosing_key, "")
     takers = f"; it goes with {choice} {' or '.join(problem.accepted_by)}" if problem.accepted_by else ""
     return f"{flag} is not used by {choice} {chosen}{takers}. Remove {flag}"
 
 
-def _unquoted(what: str) -> str:
-    """Return what is wrong without advice about quotes, which a command line does not need."""
-    return what.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
+def _unquoted(text: str) -> str:
+    """Return a message without its advice about quotes, which a command line does not need."""
+    return text.replace(", without quotes", "").replace(" without quotes", "").replace(" in quotes", "")
 
 
 def _list(texts: Sequence[str]) -> str:

@@ -209,17 +209,17 @@ def notion_options() -> tuple[RunFileOption, ...]:
 
 
 OptionValues = Mapping[Key, str]
-"""What options say: the TOML text of each key."""
+"""Options as the TOML text of each key."""
 
 
-def toml_of(given: Mapping[str, str | bool | None]) -> dict[Key, str]:
-    """Return the TOML text of the options that were given, by key; `given` is by the name of the option.
+def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
+    """Return the TOML text of the options that were given, by key; `options` is by their names.
 
     >>> toml_of({"epsilon_per_day": ".50", "notion": "classical", "risk": None, "model_ages": "1,2"})
     {('promise', 'epsilon_per_day'): '0.50', ('promise', 'notion'): '"classical"', ('model', 'ages_days'): '[1, 2]'}
     """
     texts: dict[Key, str] = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and value is not False:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
             texts[option.key] = _toml(str(value), option.form)
@@ -237,7 +237,7 @@ def _toml(value: str, form: Form) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a number or date as TOML writes it, anything else as text: the loader says what is wrong with it."""
+    """Return a number or date as TOML writes it, anything else as text, which the loader refuses with a message."""
     if _NUMBER.fullmatch(text):
         return f"{Decimal(text):f}"
     if _DATE.fullmatch(text):
@@ -254,5 +254,5 @@ def quoted(text: str) -> str:
     >>> print(quoted("incoming/*.csv"))
     "incoming/*.csv"
     """
-    sound = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
-    return json.dumps(sound, ensure_ascii=False).replace("\x7f", "\\u007f")
+    encodable = text.encode("utf-8", "replace").decode()  # no lone surrogates: names of files need not be UTF-8
+    return json.dumps(encodable, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Proposals for the keys of a run file that nobody has decided yet, and the comments beside all of them.
+"""Proposals for the undecided keys of a run file, and the comments on all keys.
 
 A proposal follows what is given, so that the proposals of one run file go together. A notion proposes values for its
 own keys (`NotionText.proposals`); any other key is proposed by its type: its first choice, or 1. A proposal is never
@@ -27,7 +27,7 @@ _CLAMP_KWH: Final = Decimal(50)
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """One key of a run file with its TOML text; `decided` is false for a proposal that still waits for a decision."""
+    """One key of a run file with its TOML text; `decided` is false for a proposal without a decision."""
 
     key: str
     toml: str
@@ -37,7 +37,7 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What is read off the files: layout, period, how many households, columns and interval of a long table."""
+    """Facts of the input files: layout, period, number of households, columns and interval of a long table."""
 
     dataset: str
     files: tuple[str, ...]
@@ -49,51 +49,51 @@ class FileFacts:
 
     @property
     def days(self) -> int:
-        """Return how many days the files cover."""
+        """Return the number of days that the files cover."""
         return (self.last - self.first).days + 1
 
 
-def notion_of(given: OptionValues) -> type[Promise] | None:
-    """Return the notion that is given, classical if none is, None for one that is not known."""
-    name = given.get(("promise", "notion"), quoted(CLASSICAL))
+def notion_of(options: OptionValues) -> type[Promise] | None:
+    """Return the notion that the options name, classical without one, None for an unknown name."""
+    name = options.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
 
-def model_block(given: OptionValues) -> type[Section]:
+def model_block(options: OptionValues) -> type[Section]:
     """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
-    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(given) else EstimatedModel
+    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
 
 
 class Proposals:
-    """A proposal and a comment for every key; proposals follow what is given, so that they go together."""
+    """A proposal and a comment for every key; proposals depend on the options, so that they are consistent."""
 
-    def __init__(self, facts: FileFacts, given: OptionValues) -> None:
-        self._facts, self._given = facts, given
+    def __init__(self, facts: FileFacts, options: OptionValues) -> None:
+        self._facts, self._options = facts, options
 
     def toml(self, table: str, key: str) -> str:
         """Return the proposal for a key."""
-        if (table, key) in self._given:
-            return self._given[table, key]
-        notion = notion_of(self._given) if table == "promise" else None
+        if (table, key) in self._options:
+            return self._options[table, key]
+        notion = notion_of(self._options) if table == "promise" else None
         if notion is not None and key in notion.TEXT.proposals:
             return notion.TEXT.proposals[key]
         if key in _COMPUTED:
             return str(getattr(self, f"_{key}")())
-        return _PROPOSED.get((table, key)) or self._of_field(table, key)
+        return _PROPOSED.get((table, key)) or self._default_choice(table, key)
 
     def comment(self, table: str, key: str) -> str:
-        """Return what stands beside a key."""
+        """Return the comment on a key."""
         return _COMMENTS.get((table, key), "")
 
-    def _of_field(self, table: str, key: str) -> str:
-        """Return a value of a key that no proposal knows: its first choice, or 1."""
-        block = notion_of(self._given) if table == "promise" else model_block(self._given)
+    def _default_choice(self, table: str, key: str) -> str:
+        """Return a value of a key without a proposal: its first choice, or 1."""
+        block = notion_of(self._options) if table == "promise" else model_block(self._options)
         kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
         return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
 
     def _number(self, table: str, key: str) -> Decimal | None:
         try:
-            return Decimal(self._given[table, key])
+            return Decimal(self._options[table, key])
         except (KeyError, InvalidOperation):
             return None
 
@@ -122,10 +122,10 @@ class Proposals:
 
     @property
     def _days(self) -> int:
-        """Return how many days are released, as far as that is known."""
+        """Return the number of days to release, as far as the options determine it."""
         try:
             first, last = (
-                date.fromisoformat(self._given.get(("schedule", key), f"{day}"))
+                date.fromisoformat(self._options.get(("schedule", key), f"{day}"))
                 for key, day in (("first_day", self._facts.first), ("last_day", self._facts.last))
             )
         except ValueError:
@@ -139,19 +139,19 @@ class Proposals:
         return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
 
     def _rate(self) -> str:
-        return "1" if self._given.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
+        return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
 
     def _spend(self) -> str:
-        return quoted("per-request" if ("promise", "delta_kwh") in self._given else "even")
+        return quoted("per-request" if ("promise", "delta_kwh") in self._options else "even")
 
     def _method(self) -> str:
-        return quoted("total_variation" if ("model", "curve") in self._given else "tight")
+        return quoted("total_variation" if ("model", "curve") in self._options else "tight")
 
     def _assume(self) -> str:
-        return quoted("curve" if ("model", "curve") in self._given else "markov")
+        return quoted("curve" if ("model", "curve") in self._options else "markov")
 
     def _step(self) -> str:
-        return quoted("half-hour" if self._given.get(("model", "chain")) == quoted("cyclic") else "day")
+        return quoted("half-hour" if self._options.get(("model", "chain")) == quoted("cyclic") else "day")
 
     def _period(self) -> str:
         return f"[{self._facts.first}, {self._facts.last}]"

@@ -1,4 +1,4 @@
-"""Made-up homes in a publisher's format, with a roster and a rehearsal's run file: something to try everything on."""
+"""Synthetic households in a publisher's format, with roster and run file of a rehearsal, for trying out commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agedp_data.readers.synthetic import DeliveryAccount, write_ausgrid, write_l
 from agedp_data.shown import escape_text
 from pipelines import folders
 
-_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
+_RUN_FILE_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
 # {households} homes, {days} days, seed {seed}.
 version = 1
 
@@ -84,74 +84,78 @@ _CURVE = "age_days,total_variation\n1,0.9\n2,0.85\n7,0.8\n28,0.6\n60,0.4\n"
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _SampleKind:
     write: Callable[..., DeliveryAccount]
     first_day: date
     promise: str
 
 
 _KINDS = {
-    "london": _Kind(write_london, date(2012, 11, 20), _LONDON),
-    "ausgrid": _Kind(write_ausgrid, date(2012, 9, 1), _AUSGRID),
+    "london": _SampleKind(write_london, date(2012, 11, 20), _LONDON),
+    "ausgrid": _SampleKind(write_ausgrid, date(2012, 9, 1), _AUSGRID),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """Where the run file is, whether it was written now, and one line that says so."""
+class SampleFolder:
+    """Path of the run file, whether it was written now, and a line for the terminal."""
 
     run_file: Path
     written: bool
-    words: str
+    message: str
 
 
-def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> Sampled:
-    """Write a folder with made-up input files, roster and run file.
+def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int) -> SampleFolder:
+    """Write a folder with synthetic input files, roster and run file.
 
-    A folder that holds the very same sample is left alone.
+    A folder that contains the same sample is not changed.
 
     Raises:
-        InputError: an unknown dataset, or a folder that holds something else.
+        InputError: an unknown dataset, or a folder with other content.
     """
     if dataset not in _KINDS:
         near = suggest_name(dataset, list(_KINDS), likeness=0.6)
         raise InputError(f'there are samples of {" and ".join(_KINDS)}, not of "{escape_text(dataset, 40)}"{near}')
-    kind, text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
+    sample_kind, run_file_text = _KINDS[dataset], _run_file(dataset, households=households, days=days, seed=seed)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
-        if run_file.exists() and run_file.read_text(encoding="utf-8") == text:
-            return Sampled(run_file, written=False, words=f"{run_file}: this sample is there already")
+        if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
+            return SampleFolder(run_file, written=False, message=f"{run_file}: this sample is there already")
         raise InputError(f"{folder}: is there already and holds something else; name another folder")
-    making = folder.with_name(f".{folder.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
+    temporary = folder.with_name(f".{folder.name}.making")
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
         with folders.write_errors(folder):
-            (making / "input").mkdir(parents=True)
-            made = kind.write(making / "input", households=households, first_day=kind.first_day, days=days, seed=seed)
-            write_roster(making / "roster.csv", household_ids=made.household_ids, first_day=kind.first_day)
+            (temporary / "input").mkdir(parents=True)
+            delivery = sample_kind.write(
+                temporary / "input", households=households, first_day=sample_kind.first_day, days=days, seed=seed
+            )
+            write_roster(
+                temporary / "roster.csv", household_ids=delivery.household_ids, first_day=sample_kind.first_day
+            )
             if dataset == "london":
-                (making / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
-            (making / run_file.name).write_text(text, encoding="utf-8")
-            making.rename(folder)
+                (temporary / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
+            (temporary / run_file.name).write_text(run_file_text, encoding="utf-8")
+            temporary.rename(folder)
     finally:
-        shutil.rmtree(making, ignore_errors=True)
-    words = (
-        f"{run_file}: {households} made-up homes, {days} days, {made.rows_written:,} rows in "
-        f"{len(made.files)} file{'s' * (len(made.files) != 1)}; "
+        shutil.rmtree(temporary, ignore_errors=True)
+    message = (
+        f"{run_file}: {households} made-up homes, {days} days, {delivery.rows_written:,} rows in "
+        f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
         f"next: agedp run {run_file}"
     )
-    return Sampled(run_file, written=True, words=words)
+    return SampleFolder(run_file, written=True, message=message)
 
 
 def _run_file(dataset: str, *, households: int, days: int, seed: int) -> str:
-    kind = _KINDS[dataset]
-    head = _HEAD.format(
+    sample_kind = _KINDS[dataset]
+    head = _RUN_FILE_HEAD.format(
         name=dataset,
         households=households,
         days=days,
         seed=seed,
         least=max(2, households // 3),
-        first=kind.first_day,
-        last=kind.first_day + timedelta(days=days - 1),
+        first=sample_kind.first_day,
+        last=sample_kind.first_day + timedelta(days=days - 1),
     )
-    return head + kind.promise.format(total=days / 2)
+    return head + sample_kind.promise.format(total=days / 2)

@@ -50,19 +50,21 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
     patterns = {
         kind: pattern for kind, pattern in patterns.items() if any(matches_format(cell, kind) for cell in sample)
     }
-    read = {pattern: {cell for cell in distinct if matches_format(cell, kind)} for kind, pattern in patterns.items()}
-    best = max(read, key=lambda pattern: len(read[pattern]), default="")
-    if not read or len(read[best]) < max(1, NEARLY_ALL * len(distinct)):
+    cells_read = {
+        pattern: {cell for cell in distinct if matches_format(cell, kind)} for kind, pattern in patterns.items()
+    }
+    best = max(cells_read, key=lambda pattern: len(cells_read[pattern]), default="")
+    if not cells_read or len(cells_read[best]) < max(1, NEARLY_ALL * len(distinct)):
         return ()
-    return tuple(pattern for pattern in FORMATS if pattern in read and _is_candidate(pattern, best, read))
+    return tuple(pattern for pattern in FORMATS if pattern in cells_read and _is_candidate(pattern, best, cells_read))
 
 
-def _is_candidate(pattern: str, best: str, read: dict[str, set[str]]) -> bool:
-    """Tell whether a format remains possible beside the one that reads most timestamps."""
-    if len(read[pattern]) < _SOME * len(read[best]):
+def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> bool:
+    """Tell whether a format remains possible in comparison with the one that reads most timestamps."""
+    if len(cells_read[pattern]) < _SOME * len(cells_read[best]):
         return False
-    failed = _days(read[best] - read[pattern], best)
-    return len(failed) < _MANY_DAYS and 2 * len(failed) <= len(_days(read[best], best))
+    failed = _days(cells_read[best] - cells_read[pattern], best)
+    return len(failed) < _MANY_DAYS and 2 * len(failed) <= len(_days(cells_read[best], best))
 
 
 def _days(cells: Iterable[str], pattern: str) -> set[date]:
@@ -71,12 +73,12 @@ def _days(cells: Iterable[str], pattern: str) -> set[date]:
 
 
 def _parsed_as(pattern: str) -> str:
-    """Return how timestamps of a format are parsed; "iso" stands for those without an offset, which %z decides."""
+    """Return the format to parse with; "iso" is parsed without an offset, because formats with %z cover offsets."""
     return LOCAL_ISO if pattern == ISO else parser_format(pattern)
 
 
 def clock_time(cell: str, time_format: str) -> datetime | None:
-    """Return what the clock of a timestamp shows, whatever its offset; `time_format` as `parser_format` returns it."""
+    """Return the local time of a timestamp without its offset; `time_format` as returned by `parser_format`."""
     try:
         if is_iso(time_format):
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)

@@ -1,4 +1,4 @@
-"""What one run works with: its run file, date, roster and model, and what its stages have made so far."""
+"""State of one run: run file, date, roster and model, and the results of its stages so far."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from agedp_data.readers.layout import NamedColumns, ReadingRules
 from agedp_data.readers.storage import is_url
 from agedp_data.roster import Roster, read_roster
 from pipelines import folders
-from pipelines.agenda import DueDays, last_as_of
+from pipelines.agenda import DueDays, last_due_date
 from pipelines.aggregate import DailySum
 from pipelines.blocks import SILENT, Engine, ProgressReporter, default_scheduler
 from pipelines.handover.outbox import RemoteFolder
-from pipelines.handover.signs import ReleaseOrigin, require_not_behind, signs_in
+from pipelines.handover.signs import ReleaseOrigin, check_ledger_not_behind, release_origins
 from pipelines.internal_files import FileNotice
 from pipelines.notes.released_rosters import RosterDigest, RosterHistory
 from pipelines.plan import ReleaseTerms
 from pipelines.preflight.alerts import Alert
 from pipelines.preflight.checks import Finding
 from pipelines.preflight.input_facts import InputFacts
-from pipelines.promise.in_force import binding_models, model_named, series_by_contract
+from pipelines.promise.in_force import binding_models, model_id, series_by_contract
 from pipelines.read import Delivery
 from pipelines.readings.store import FileOrder, Store
 
 
 @dataclass(slots=True)
 class Work:
-    """One run; the lower half is filled by its stages. Stays inside one process: it holds what is confidential."""
+    """One run; its stages fill the lower fields. Confidential: it is never passed to another process."""
 
     run: RunFile
     now: datetime
@@ -51,7 +51,7 @@ class Work:
     model: Model | None
     contract: str = ""
     earlier_models: Mapping[str, LeakageBound] = field(default_factory=dict)
-    agenda: DueDays = field(default_factory=lambda: DueDays(()))
+    due_days: DueDays = field(default_factory=lambda: DueDays(()))
     delivery: Delivery | None = None
     sums: Mapping[tuple[date, str], DailySum] = field(default_factory=dict)
     released: Sequence[ReleaseRecord] = ()
@@ -66,15 +66,15 @@ class Work:
     notices: tuple[FileNotice, ...] = ()
     report_failures: tuple[FileNotice, ...] = ()
     is_reported: bool = False
-    alone: ExitStack = field(default_factory=ExitStack)
-    counted: RosterDigest = field(init=False)
-    outbox: RemoteFolder | None = field(init=False)
-    _opened: Ledger | None = field(default=None, init=False)
+    store_lock: ExitStack = field(default_factory=ExitStack)
+    roster_digest: RosterDigest = field(init=False)
+    remote_folder: RemoteFolder | None = field(init=False)
+    _ledger: Ledger | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.counted = RosterDigest(self.roster)
-        place = self.run.output.release
-        self.outbox = RemoteFolder(place, self.confidential / "release") if is_url(place) else None
+        self.roster_digest = RosterDigest(self.roster)
+        location = self.run.output.release
+        self.remote_folder = RemoteFolder(location, self.confidential / "release") if is_url(location) else None
 
     @property
     def today(self) -> date:
@@ -86,7 +86,7 @@ class Work:
         """Return the instant up to which days are due; a simulated date stands for its first instant.
 
         Raises:
-            RunFileError: a rehearsal of an open period for which nobody says how far its clock goes.
+            RunFileError: a rehearsal of an open period without the date at which its clock stops.
         """
         if self.as_of is None and self.run.schedule.mode == "rehearsal":
             raise RunFileError("a rehearsal without [schedule] last_day needs --as-of DATE")
@@ -94,102 +94,104 @@ class Work:
 
     @property
     def population(self) -> str:
-        """Return the name of the people."""
+        """Return the name of the population."""
         return self.run.population.name
 
     @property
     def store(self) -> Store:
-        """Return where the readings lie."""
-        return store_of(self.run)
+        """Return the store of the readings."""
+        return store_for(self.run)
 
     @property
     def confidential(self) -> Path:
-        """Return the folder that stays in the house."""
+        """Return the confidential folder."""
         return Path(self.run.output.confidential)
 
     @property
     def release(self) -> Path:
-        """Return the release folder; of one that lies at a URL, its copy inside the house."""
-        return Path(self.run.output.release) if self.outbox is None else self.outbox.copy
+        """Return the release folder; for one at a URL, its local copy in the confidential folder."""
+        return Path(self.run.output.release) if self.remote_folder is None else self.remote_folder.copy
 
     @property
     def true_means(self) -> Path:
-        """Return where it is noted what the means were before noise."""
+        """Return the path of the table of true means."""
         return self.confidential / "true_means.parquet"
 
     @property
     def true_counts(self) -> Path:
-        """Return where it is noted what the counts of a distribution were before noise."""
+        """Return the path of the table of true counts."""
         return self.confidential / "true_counts.parquet"
 
     @property
     def coverage(self) -> Path:
-        """Return where it is noted how many households had a usable day."""
+        """Return the path of the table of coverage."""
         return self.confidential / "coverage.parquet"
 
     @property
     def counted_states(self) -> Path:
-        """Return where it is noted how far means by states are from those by readings."""
+        """Return the path of the table of means by states and by readings."""
         return self.confidential / "counted_states.parquet"
 
     @property
     def terms(self) -> ReleaseTerms:
-        """Return what every release of the run refers to."""
+        """Return the terms of every release of the run."""
         newest = self.model.leakage_bound if self.model else None
         envelopes = (newest, *self.earlier_models.values())
         return ReleaseTerms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
 
     @property
     def promise(self) -> dict[str, Any]:
-        """Return the contract part of the run file."""
+        """Return the contract text of the run file, as a mapping."""
         return contract(self.run, model=self.model.id if self.model else None)
 
     @property
     def has_ledger(self) -> bool:
-        """Tell whether there is a ledger already, or a release folder that only a ledger can have made."""
-        return self._opened is not None or self._ledger_exists or bool(self._signs())
+        """Tell whether a ledger exists already, or a release folder, which proves that one existed."""
+        return self._ledger is not None or self._ledger_exists or bool(self._release_origins())
 
     @property
     def _ledger_exists(self) -> bool:
         return Ledger.exists(self.run.output.ledger)
 
-    def _signs(self) -> frozenset[ReleaseOrigin]:
-        """Return what the release folder says of its origin.
+    def _release_origins(self) -> frozenset[ReleaseOrigin]:
+        """Return the origins that the files of the release folder name.
 
         Raises:
-            RunFileError: it is another population's.
+            RunFileError: the folder is another population's.
         """
-        if self.outbox is not None:
-            self.outbox.fetch()
-        found = signs_in(self.release)
-        others = {sign.population for sign in found} - {self.population, ""}
-        if others:
-            raise RunFileError(f"[output] release holds the release of population {min(others)!r}; name another folder")
-        return found
+        if self.remote_folder is not None:
+            self.remote_folder.fetch()
+        origins = release_origins(self.release)
+        other_populations = {origin.population for origin in origins} - {self.population, ""}
+        if other_populations:
+            raise RunFileError(
+                f"[output] release holds the release of population {min(other_populations)!r}; name another folder"
+            )
+        return origins
 
     def checked_ledger(self, *, create: bool = False) -> Ledger:
         """Return the ledger, checked against the release folder; for each stage that plans, draws or publishes.
 
-        It is opened once a run and read whole then; later only what came since, which must follow from it.
+        It is opened once per run and read completely; later calls read only new rows, which must extend the hash chain.
 
         Raises:
-            LedgerBehind: the release folder was published from rows that this ledger does not hold, or days are
-                noted as released that it lacks; going on would draw the same days a second time.
+            LedgerBehind: the ledger lacks rows from which the release folder was published, or days that the roster
+                history records as released; continuing would draw the same days a second time.
         """
-        signs = self._signs()
-        if signs and not self._ledger_exists:
+        origins = self._release_origins()
+        if origins and not self._ledger_exists:
             raise LedgerBehind(
                 "the release folder was published from a ledger that is not there; put it back, restore it from the "
                 "folder (`agedp ledger recover`), or name another folder in [output] release"
             )
-        ledger = self._opened or self._opened_anew(create=create)
-        require_not_behind(ledger, signs)
-        self.notes(ledger.id).require_none_beyond(ledger.rows(self.population))
-        self._opened = ledger
-        self._go_on_with(ledger)
+        ledger = self._ledger or self._open_ledger(create=create)
+        check_ledger_not_behind(ledger, origins)
+        self.roster_history(ledger.id).check_none_beyond(ledger.rows(self.population))
+        self._ledger = ledger
+        self._use_stored_model(ledger)
         return ledger
 
-    def _opened_anew(self, *, create: bool) -> Ledger:
+    def _open_ledger(self, *, create: bool) -> Ledger:
         ledger = Ledger.open(self.run.output.ledger, create=create)
         witness = self._commit_witness()
         if witness is not None:
@@ -197,39 +199,46 @@ class Work:
         return ledger
 
     def _commit_witness(self) -> CommitWitness | None:
-        place = self.run.output.witness
-        return None if place is None else CommitWitness(witness_at(place), population=self.population)
+        address = self.run.output.witness
+        return None if address is None else CommitWitness(witness_at(address), population=self.population)
 
-    def require_nothing_witnessed(self) -> None:
-        """Check, where the ledger does not exist yet, that the witness has not confirmed rows of an earlier one.
+    def check_nothing_witnessed(self) -> None:
+        """Check, before a ledger is created, that the witness has not confirmed rows of an earlier one.
 
         Raises:
-            LedgerError: it has, or the witness does not answer.
+            LedgerError: the witness has confirmed such rows, or does not answer.
         """
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
 
-    def _go_on_with(self, ledger: Ledger) -> None:
-        """Take the model as the ledger keeps it where the contract in force names it and both have the same grid.
+    def _use_stored_model(self, ledger: Ledger) -> None:
+        """Use the model stored in the ledger if the contract in force names it and both have the same grid.
 
-        Pieces of a kernel have digits that another machine's arithmetic need not repeat; kept once, they stay. A series
-        that began without them is bound by its grid for ever: they would only be one more model.
+        The last digits of a kernel's pieces may differ on another machine, so the stored ones are used. A series that
+        began without pieces keeps its grid: the pieces would be one more model in force.
         """
-        known = ledger.contracts(self.population)
-        named = model_named(known[-1]) if known else None
-        if self.model is None or named in {None, self.model.id}:
+        contracts = ledger.contracts(self.population)
+        promised_model = model_id(contracts[-1]) if contracts else None
+        if self.model is None or promised_model in {None, self.model.id}:
             return
-        kept = next((Model.from_text(each.envelope) for each in ledger.models() if each.model == named), None)
-        if kept is not None and kept.without_pieces.id == self.model.without_pieces.id:
-            self.model = kept
+        stored = next(
+            (
+                Model.from_text(model_record.envelope)
+                for model_record in ledger.models()
+                if model_record.model == promised_model
+            ),
+            None,
+        )
+        if stored is not None and stored.without_pieces.id == self.model.without_pieces.id:
+            self.model = stored
 
     def opened_ledger(self) -> Ledger | None:
-        """Return the ledger as an earlier stage checked it, checked now if there was none then; None without one."""
-        return self._opened or (self.checked_ledger() if self.has_ledger else None)
+        """Return the ledger as an earlier stage checked it, else checked now; None if it does not exist."""
+        return self._ledger or (self.checked_ledger() if self.has_ledger else None)
 
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """Return what was released to the population by now, by whatever run."""
+        """Return the rows of the population in the ledger, of all runs."""
         ledger = self.opened_ledger()
         return ledger.rows(self.population) if ledger is not None else ()
 
@@ -241,92 +250,92 @@ class Work:
             day += timedelta(days=1)
         return day
 
-    def notes(self, ledger_id: str) -> RosterHistory:
-        """Return the notes on who was counted on the days of a ledger, of "" before there is one."""
+    def roster_history(self, ledger_id: str) -> RosterHistory:
+        """Return the roster history of the population for a ledger id; "" before the ledger exists."""
         rehearsal = self.run.schedule.mode == "rehearsal"
         return RosterHistory(self.confidential / "released_rosters.parquet", self.population, ledger_id, rehearsal)
 
 
-def follow(work: Work, ledger: Ledger) -> None:
-    """Take over what the ledger's contracts said before: their series, and their models but the newest."""
+def apply_earlier_contracts(work: Work, ledger: Ledger) -> None:
+    """Apply the ledger's earlier contracts to a run: their series, and their models other than the newest."""
     newest = work.model.id if work.model else ""
-    found = binding_models(ledger, work.population).items()
-    work.earlier_models = {name: envelope for name, envelope in found if name != newest}
+    bounds = binding_models(ledger, work.population).items()
+    work.earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
     work.run = work.run.following(series_by_contract(ledger.contracts(work.population)))
 
 
-def begin(
+def load_work(
     run_file: str | Path,
     *,
     scheduler: str | None = None,
     as_of: date | None = None,
     now: datetime | None = None,
-    told: ProgressReporter = SILENT,
+    progress: ProgressReporter = SILENT,
 ) -> Work:
-    """Load everything that a run rests on; nothing is written but the confidential folder itself.
+    """Load the inputs of a run: run file, roster, model; creates the confidential folder and writes nothing else.
 
     Raises:
-        RunFileError: the run file.
-        InputError: the roster or a declared model.
+        RunFileError: an invalid run file, or `as_of` without a rehearsal.
+        InputError: an invalid roster or declared model.
     """
-    run = checked(run_file)
+    run = load_run_file(run_file)
     if as_of is not None and run.schedule.mode != "rehearsal":
         raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
     if run.schedule.mode == "rehearsal" and as_of is None:
-        as_of = last_as_of(run)  # none for an open period: what draws nothing needs none
+        as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
     roster = read_roster(run.population.roster)
     for name, series in run.series.items():
         if series.by is not None and series.by not in roster.groups:
             raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
     model = read_model(run)
-    _require_method(run, model)
-    return Work(run, now or clock.now(), as_of, engine_of(run, scheduler, told), roster, model)
+    _check_method(run, model)
+    return Work(run, now or clock.now(), as_of, engine_for(run, scheduler, progress), roster, model)
 
 
-def _require_method(run: RunFile, model: Model | None) -> None:
-    """Refuse a method that an estimated model turns out not to have; nothing else takes its place."""
+def _check_method(run: RunFile, model: Model | None) -> None:
+    """Refuse a method that the estimated model has no bound by; no other method replaces it."""
     method = getattr(run.promise, "method", None)
     if method is not None and model is not None and method not in model.leakage_bound.methods:
-        has = ", ".join(sorted(model.leakage_bound.methods))
+        available = ", ".join(sorted(model.leakage_bound.methods))
         raise RunFileError(
             f"{run.name}: [promise] method = {method!r}: the model has no bound by this method. The paper's "
-            f"spectral bound needs every chain to be reversible. The model has {has}."
+            f"spectral bound needs every chain to be reversible. The model has {available}."
         )
 
 
-def checked(run_file: str | Path) -> RunFile:
-    """Return a run file, its confidential folder made.
+def load_run_file(run_file: str | Path) -> RunFile:
+    """Return a run file, and create its confidential folder.
 
     Raises:
-        RunFileError: the run file.
+        RunFileError: an invalid run file.
     """
     run = load(Path(run_file))
     folders.restrict_access(Path(run.output.confidential))
     return run
 
 
-def engine_of(run: RunFile, scheduler: str | None, told: ProgressReporter = SILENT) -> Engine:
-    """Return how the data work is run; `scheduler` goes before the run file's, and what Dask is told behind it."""
-    written = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
+def engine_for(run: RunFile, scheduler: str | None, progress: ProgressReporter = SILENT) -> Engine:
+    """Return the engine of a run; `scheduler` overrides the run file's, which overrides the Dask configuration."""
+    configured = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
-        written if scheduler is None else read_scheduler(scheduler),
+        configured if scheduler is None else read_scheduler(scheduler),
         run.engine.workers,
         run.engine.block_mib * 2**20,
-        progress=told.progress,
-        dashboard=told.dashboard,
+        progress=progress.progress,
+        dashboard=progress.dashboard,
     )
 
 
-def rules_of(run: RunFile) -> ReadingRules:
-    """Return the rules that the rows of a run file's input files are read under."""
+def reading_rules(run: RunFile) -> ReadingRules:
+    """Return the rules for reading the rows of a run file's input files."""
     named = run.input.named_columns
     columns = NamedColumns.from_keys(named) if named is not None else None
     table = run.input
     return ReadingRules(table.max_half_hour_wh, table.dataset_keys, columns, table.interval_minutes)
 
 
-def store_of(run: RunFile) -> Store:
-    """Return where the readings of a run file lie, and the rules they are read under."""
-    rules = rules_of(run)
+def store_for(run: RunFile) -> Store:
+    """Return the store of a run file's readings, with its rules for reading rows."""
+    rules = reading_rules(run)
     order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
     return Store(Path(run.output.confidential) / "store", run.input.dataset, rules, order)

@@ -69,7 +69,7 @@ def sample(
     sample_files = write_sample(dataset, folder, households=households, days=days, seed=seed)
     print_answer(
         {"run_file": str(sample_files.run_file), "written": sample_files.written},
-        sample_files.words,
+        sample_files.message,
         as_json=as_json,
         quiet=quiet,
     )

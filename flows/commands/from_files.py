@@ -44,7 +44,7 @@ def init(
     from pipelines.run_file_options import toml_of
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
-        initial = write_initial_files(files, folder=folder, given=toml_of(option_texts), progress=progress)
+        initial = write_initial_files(files, folder=folder, options=toml_of(option_texts), progress=progress)
     lines = [] if as_json or quiet else initial_lines(initial)
     print_answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
 
@@ -81,7 +81,7 @@ def sanitise(
     from pipelines.run_file_options import toml_of
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
-        result = release_files(files, out=out, given=toml_of(option_texts), progress=progress)
+        result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
 
     def output() -> tuple[dict[str, Any], list[str]]:
         facts = result_json(result.work)

@@ -64,7 +64,7 @@ def verify(
     if ledger is not None:
         verify_folder_against(release, ledger)
     lines = [f"{folder}: as it was published{', and the ledger says the same' if chain_facts else ''}"]
-    if foreign_files := release.beside():
+    if foreign_files := release.other_files():
         lines.append(f"not of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
     print_answer(
         {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files)},

@@ -74,17 +74,17 @@ def amend(
     Example: agedp ledger amend london.toml
     """
     from flows.amending import amendment_json, amendment_lines
-    from pipelines.amend import foresee_amendment, record, require_allowed
-    from pipelines.work import begin
+    from pipelines.amend import check_amendment_allowed, preview_amendment, record_amendment
+    from pipelines.work import load_work
 
-    work = begin(run_file)
-    amendment = foresee_amendment(work)
-    require_allowed(amendment)
+    work = load_work(run_file)
+    amendment = preview_amendment(work)
+    check_amendment_allowed(amendment)
     if not as_json:
         print_text("\n".join(amendment_lines(amendment)))
     is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
     if is_accepted:
-        record(work, amendment)
+        record_amendment(work, amendment)
     if as_json:
         print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
     elif amendment.changes:

@@ -51,13 +51,13 @@ def plan(
     from flows.planning import plan_json, plan_lines
     from flows.progress import progress_bars
     from flows.promising import parse_target, promises_lines
-    from pipelines.work import begin
+    from pipelines.work import load_work
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
         raise RunFileError("--frontier stands alone; it has a target of its own")
     with progress_bars(enabled=not as_json) as progress:
-        work = begin(run_file, as_of=as_of, told=progress)
+        work = load_work(run_file, as_of=as_of, progress=progress)
         if notions or target.is_requested:
             result = promises_json(work, target) if as_json else promises_lines(work, target)
         elif frontier:
@@ -93,9 +93,9 @@ def run(
 
 def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
     from pipelines.sanitise import run_stages
-    from pipelines.work import begin
+    from pipelines.work import load_work
 
-    work = begin(run_file, as_of=as_of, told=progress)
+    work = load_work(run_file, as_of=as_of, progress=progress)
     try:
         run_stages(lambda _, stage: stage(work))
     except (Refused, PreflightFailed) as error:

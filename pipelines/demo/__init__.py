@@ -1,1 +1,1 @@
-"""`agedp demo`: synthetic households of known chains, what their estimated chains come to, and a page about both."""
+"""`agedp demo`: synthetic households with known chains, their estimated chains, six releases, and a page about them."""

@@ -1,4 +1,4 @@
-"""What released losses come to under the exact chains, which only synthetic households have.
+"""Bounds of the released losses under the exact chains, which only synthetic households have.
 
 The promise is kept under the estimated model. These bounds show that the credit for age and for mixing is real: they
 are computed from the stated chains alone, by the library's recursions for known kernels (MATHS 3 and 4).

@@ -28,7 +28,7 @@ CHAINS = "chains.json"
 PAGE = "index.html"
 PAGE_TITLE = "agedp demo"
 SERVER = "prefect"
-_NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers stands on one line
+_NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers is put on one line
 _ABOUT = (
     "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition "
     "matrices (row: from, column: to), stationary distributions, eigenvalues, and the energy of each state of each "
@@ -65,52 +65,52 @@ def check_folder(folder: Path, size: Size) -> None:
     """
     with folders.write_errors(folder):
         for dataset in DATASETS:
-            place = folder / dataset.name
-            if place.exists() and not _is_same(place, draw_dataset(dataset, size)):
-                raise _foreign(place)
+            path = folder / dataset.name
+            if path.exists() and not _is_same(path, draw_dataset(dataset, size)):
+                raise _foreign_error(path)
         if (folder / PAGE).exists() and not _is_overview(folder / PAGE):
-            raise _foreign(folder / PAGE)
+            raise _foreign_error(folder / PAGE)
         if (folder / SERVER).exists() and not _is_server_folder(folder / SERVER):
-            raise _foreign(folder / SERVER)
+            raise _foreign_error(folder / SERVER)
 
 
-def _foreign(place: Path) -> InputError:
-    return InputError(f"{place}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
+def _foreign_error(path: Path) -> InputError:
+    return InputError(f"{path}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
 
 
 def _is_overview(page: Path) -> bool:
     return page.is_file() and f"<title>{PAGE_TITLE}</title>".encode() in page.read_bytes()
 
 
-def _is_server_folder(place: Path) -> bool:
+def _is_server_folder(path: Path) -> bool:
     """Return whether a folder is that of a Prefect server that `flows.server` started: it writes the password first."""
-    return place.is_dir() and ((place / "password").is_file() or not any(place.iterdir()))
+    return path.is_dir() and ((path / "password").is_file() or not any(path.iterdir()))
 
 
 def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
     """Write the folder of one dataset, unless it exists already; return whether anything was written."""
-    place = folder / dataset.name
-    if place.exists():
+    path = folder / dataset.name
+    if path.exists():
         return False
-    _write_draw(place, draw_dataset(dataset, size))
+    _write_draw(path, draw_dataset(dataset, size))
     return True
 
 
-def _making(place: Path) -> Path:
+def _temporary_folder(path: Path) -> Path:
     """Return where a folder is written before it is renamed."""
-    return place.with_name(f".{place.name}.making")
+    return path.with_name(f".{path.name}.making")
 
 
-def _is_same(place: Path, draw: DemonstrationDataset) -> bool:
+def _is_same(path: Path, draw: DemonstrationDataset) -> bool:
     """Return whether a folder contains the demonstration of this draw."""
     try:
-        chains = (place / CHAINS).read_text(encoding="utf-8")
+        chains = (path / CHAINS).read_text(encoding="utf-8")
         ids = [household["household_id"] for household in json.loads(chains)["households"]]
-        same = len(ids) == draw.households and chains == chains_text(draw, ids)
-        same &= all((place / name).read_text(encoding="utf-8") == text for name, text in _run_files(draw).items())
+        is_same = len(ids) == draw.households and chains == chains_text(draw, ids)
+        is_same &= all((path / name).read_text(encoding="utf-8") == text for name, text in _run_files(draw).items())
     except (OSError, ValueError, LookupError, TypeError):
         return False
-    return same
+    return is_same
 
 
 def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
@@ -118,15 +118,15 @@ def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
     return {f"{notion}.toml": run_file_text(notion, draw) for notion in NOTIONS}
 
 
-def _write_draw(place: Path, draw: DemonstrationDataset) -> None:
-    making = _making(place)
-    shutil.rmtree(making, ignore_errors=True)
+def _write_draw(path: Path, draw: DemonstrationDataset) -> None:
+    temporary = _temporary_folder(path)
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with folders.write_errors(place):
-            (making / "input").mkdir(parents=True)
+        with folders.write_errors(path):
+            (temporary / "input").mkdir(parents=True)
             days = (draw.released.last - draw.calibration.first).days + 1
             written = draw.dataset.write(
-                making / "input",
+                temporary / "input",
                 households=draw.households,
                 first_day=draw.calibration.first,
                 days=days,
@@ -134,12 +134,14 @@ def _write_draw(place: Path, draw: DemonstrationDataset) -> None:
                 plain_chain=True,
                 profiles=draw.profiles,
             )
-            write_roster(making / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first)
+            write_roster(
+                temporary / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first
+            )
             for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
-                (making / name).write_text(text, encoding="utf-8")
-            making.rename(place)
+                (temporary / name).write_text(text, encoding="utf-8")
+            temporary.rename(path)
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:

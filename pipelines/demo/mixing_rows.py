@@ -28,7 +28,7 @@ def row_text(rows: RowCounts) -> str:
 
 
 def state_text(mixing: Mixing) -> str:
-    """Return how many states and matrices there are, and how often the rarest state was seen."""
+    """Return the numbers of states and matrices, and the visits of the rarest state."""
     return (
         f"{mixing.states} states per household, one step per half-hour: {mixing.households:,} transition matrices from "
         f"{mixing.transitions:,} transitions. The rarest state of any household has {mixing.rarest_visits:,} visits."
@@ -36,7 +36,7 @@ def state_text(mixing: Mixing) -> str:
 
 
 def gap_text(mixing: Mixing) -> str:
-    """Return the spectral gaps of the estimated chains beside those of the exact ones."""
+    """Return the spectral gaps of the estimated and of the exact chains."""
     exact = ", ".join(f"{chain.gap:.3f} ({chain.name})" for chain in mixing.exact)
     name = MIXING_NAMES["spectral_gap"].capitalize()
     return (
@@ -46,7 +46,7 @@ def gap_text(mixing: Mixing) -> str:
 
 
 def mixing_rows(mixing: Mixing) -> list[tuple[str, ...]]:
-    """Return the table by age: each measure of the estimated chains beside that of the exact ones, over households."""
+    """Return the table by age: each measure of the exact and of the estimated chains, over households."""
     rows: list[tuple[str, ...]] = []
     largest = f"exact chains, largest ({mixing.slowest.name} chain)"
     for name in ("total_variation", "spectral", "reversibilised"):

@@ -1,7 +1,7 @@
-"""How fast the estimated chains of a demonstration mix, beside the exact values of the chains that were drawn from.
+"""Mixing of the estimated chains of a demonstration, and of the exact chains that the readings are drawn from.
 
 Reads what a calibration left in the model's folder (confidential for real households; public here, since no household
-exists) and `chains.json`. Every figure of one household's chain is that of the calibration itself.
+exists) and `chains.json`. Every value of one household's chain is that of the calibration itself.
 """
 
 from __future__ import annotations
@@ -106,22 +106,22 @@ class Mixing:
         return min(self.exact, key=lambda chain: chain.gap)
 
 
-def read_mixing(place: Path) -> Mixing:
+def read_mixing(folder: Path) -> Mixing:
     """Return the chains of a dataset's folder, once its model is estimated."""
-    chains = json.loads((place / CHAINS).read_text(encoding="utf-8"))
+    chains = json.loads((folder / CHAINS).read_text(encoding="utf-8"))
     kinds = [household["kind"] for household in chains["households"]]
     exact = [_exact_chain(kind, kinds.count(kind["name"])) for kind in chains["kinds"]]
-    columns = pq.read_table(place / "model" / "households.parquet").to_pydict()
+    columns = pq.read_table(folder / "model" / "households.parquet").to_pydict()
     measures = {
         name: np.array([columns[f"{name}_{age}_days"] for age in AGES_DAYS], np.float64).T
         for name in ("total_variation", "spectral", "reversibilised")
     }
-    ids, counts = _transition_counts(place)
+    ids, counts = _transition_counts(folder)
     slowest = min(exact, key=lambda chain: chain.gap)
     example = ids.index(chains["households"][0]["household_id"])
     return Mixing(
         dataset=chains["dataset"],
-        rows=_row_counts(place / NOTIONS[0] / "confidential" / "quality.parquet"),
+        rows=_row_counts(folder / NOTIONS[0] / "confidential" / "quality.parquet"),
         states=min(columns["states_visited"]),
         rarest_visits=min(columns["rarest_state_visits"]),
         transitions=int(counts.sum()),
@@ -134,7 +134,7 @@ def read_mixing(place: Path) -> Mixing:
         example=transition_matrix(counts[example], smoothing=0),
         curve_days=[step / SLOTS for step in _CURVE_STEPS],
         curves=_curves(slowest.matrix, transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)),
-        covers_exact=_covers_exact(place / "model", exact),
+        covers_exact=_covers_exact(folder / "model", exact),
     )
 
 
@@ -145,8 +145,8 @@ def _exact_chain(kind: Mapping[str, Any], households: int) -> ExactChain:
     return ExactChain(kind["name"], households, matrix, float(spectral_gap(matrix)), curves)
 
 
-def _transition_counts(place: Path) -> tuple[list[str], np.ndarray[tuple[int, int, int], np.dtype[np.int64]]]:
-    table = pq.read_table(place / "model" / "transitions.parquet")
+def _transition_counts(folder: Path) -> tuple[list[str], np.ndarray[tuple[int, int, int], np.dtype[np.int64]]]:
+    table = pq.read_table(folder / "model" / "transitions.parquet")
     cells = [table[f"from_{i}_to_{j}"].to_numpy() for i in range(STATES) for j in range(STATES)]
     counts = np.stack(cells, axis=1).astype(np.int64).reshape(-1, STATES, STATES)
     return table["household_id"].to_pylist(), counts
@@ -167,13 +167,13 @@ def _covers_exact(folder: Path, exact: Sequence[ExactChain]) -> bool:
 
     The exact chains are symmetric: each equals its reversed chain.
     """
-    bound = Model.from_text((folder / PUBLIC_FILE).read_text(encoding="utf-8")).leakage_bound
+    leakage_bound = Model.from_text((folder / PUBLIC_FILE).read_text(encoding="utf-8")).leakage_bound
     kernels = np.stack([chain.matrix for chain in exact])
-    for age in bound.ages.tolist():
+    for age in leakage_bound.ages.tolist():
         powers = power(kernels, age)
         for direction in ("backward", "forward"):
-            claimed = bound(age, bound.losses, direction=direction, method="tight")
-            if (claimed < leakage(powers[:, None], bound.losses).max(axis=0)).any():
+            tabulated = leakage_bound(age, leakage_bound.losses, direction=direction, method="tight")
+            if (tabulated < leakage(powers[:, None], leakage_bound.losses).max(axis=0)).any():
                 return False
     return True
 
@@ -182,7 +182,7 @@ def _row_counts(path: Path) -> RowCounts:
     """Return what became of the input rows, all files together."""
     table = pq.read_table(path, columns=["what", "rows"]).to_pydict()
     counts: dict[str, int] = {}
-    for what, rows in zip(table["what"], table["rows"], strict=True):
-        counts[what] = counts.get(what, 0) + rows
+    for outcome, rows in zip(table["what"], table["rows"], strict=True):
+        counts[outcome] = counts.get(outcome, 0) + rows
     rejected = {reason.words: counts[reason.words] for reason in RejectionReason if reason and counts.get(reason.words)}
     return RowCounts(counts["rows read"], counts["kept"], rejected)

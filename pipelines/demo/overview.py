@@ -1,7 +1,7 @@
 """index.html of a demonstration: chains, bounds and the three notions in pictures, with links to the six releases.
 
 Public only because no household exists: estimated chains, data quality and true means are confidential otherwise, and
-the page says so.
+the page states this.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SYNTHETIC = (
     "Synthetic households: every reading was drawn from a Markov chain that this demonstration states (chains.json). "
     "No household exists."
 )
-_WHAT = (
+_SUMMARY = (
     "What was done, for each dataset: rows were read in the publisher's format and kept or rejected; readings were "
     "quantized to 12 states per household; one transition matrix per household was estimated with Dask, from days "
     "before the released ones; total variation and its bounds were computed from the matrices; then Prefect flows "
@@ -68,7 +68,7 @@ def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary])
     parts = [
         f"<header><h1>{escape(_TITLE)}</h1>",
         paragraph(_SYNTHETIC, "mark"),
-        paragraph(_WHAT),
+        paragraph(_SUMMARY),
         "</header><main>",
         section("The six releases", *_releases(releases, mixings)),
     ]
@@ -101,15 +101,15 @@ _FILES = (("report", "report.html"), ("privacy statement", "STATEMENT.md"))
 
 def _release_cells(release: ReleaseSummary) -> tuple[str, ...]:
     """Return one row of the table of releases as HTML."""
-    place = f"{release.dataset}/{release.notion}"
-    links = [_link(text, f"{place}/release/{name}") for text, name in _FILES]
+    path = f"{release.dataset}/{release.notion}"
+    links = [_link(text, f"{path}/release/{name}") for text, name in _FILES]
     name, *cells = map(escape, release_row(release))
-    true = f"{release.noise.deviation / release.noise.true_change:.2f}"
-    return (name, *cells[:3], true, *cells[3:], ", ".join([*links, _link("run file", f"{place}.toml")]))
+    true_ratio = f"{release.noise.deviation / release.noise.true_change:.2f}"
+    return (name, *cells[:3], true_ratio, *cells[3:], ", ".join([*links, _link("run file", f"{path}.toml")]))
 
 
-def _link(text: str, place: str) -> str:
-    return f'<a href="{escape(place, quote=True)}">{escape(text)}</a>'
+def _link(text: str, url: str) -> str:
+    return f'<a href="{escape(url, quote=True)}">{escape(text)}</a>'
 
 
 def _chains(mixing: Mixing) -> Iterator[str]:
@@ -118,8 +118,8 @@ def _chains(mixing: Mixing) -> Iterator[str]:
     yield paragraph(state_text(mixing))
     exact = next(chain for chain in mixing.exact if chain.name == mixing.example_kind)
     yield '<div class="two">'
-    for how, matrix in (("estimated", mixing.example), ("exact", exact.matrix)):
-        title = f"{dataset}, a household of the {exact.name} chain: {how} transition matrix"
+    for origin, matrix in (("estimated", mixing.example), ("exact", exact.matrix)):
+        title = f"{dataset}, a household of the {exact.name} chain: {origin} transition matrix"
         yield heat_map(title, _band(matrix), matrix.tolist(), x_title="state after half an hour", y_title="state now")
     yield "</div>"
     numbers = [f"{i + 1}" for i in range(len(mixing.example))]
@@ -156,7 +156,7 @@ def _band(matrix: Floats) -> str:
 
 def _mixing_chart(mixing: Mixing) -> str:
     slowest = mixing.slowest.name
-    shown = (
+    plotted = (
         (f"{MIXING_NAMES['total_variation']}, exact, {slowest} chain", "total_variation", "a"),
         (f"{MIXING_NAMES['spectral']}, {slowest} chain", "spectral", "b"),
         (f"{MIXING_NAMES['reversibilised']}, {slowest} chain", "reversibilised", "c"),
@@ -165,15 +165,15 @@ def _mixing_chart(mixing: Mixing) -> str:
     )
     lines = [
         Line(name, mixing.curve_days, mixing.curves[key].tolist(), letter=letter, style=style, dots=False)
-        for style, (name, key, letter) in enumerate(shown)
+        for style, (name, key, letter) in enumerate(plotted)
     ]
-    every = [float(value) for line in lines for value in line.values]
+    all_values = [float(value) for line in lines for value in line.values]
     x = Scale(0.0, float(AGES_DAYS[-1]), tuple((float(day), f"{day} d") for day in (0, *AGES_DAYS)))
     at_end = "; ".join(f"{line.name}: {format_rounded_up(line.values[-1])}" for line in lines)
     title = f"Decay of dependence with age, {mixing.dataset.capitalize()}"
-    about = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
+    description = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
     y_title = "total variation [-]"
-    return chart(title, about, lines, x=x, y=logarithmic_axis(every, decades=3), y_title=y_title, height=280)
+    return chart(title, description, lines, x=x, y=logarithmic_axis(all_values, decades=3), y_title=y_title, height=280)
 
 
 def _series(releases: Sequence[ReleaseSummary]) -> Iterator[str]:
@@ -198,10 +198,10 @@ def _series_chart(release: ReleaseSummary, y: Scale) -> str:
         Line("true mean (synthetic data)", ordinals, release.true_means, style=1, dots=False),
     ]
     widest = max(b - a for a, b in zip(low, high, strict=True)) / 2
-    about = (
+    description = (
         f"{len(mean)} days: the released mean lies between {min(mean):.2f} and {max(mean):.2f} kWh per household; the "
         f"noise interval reaches at most {widest:.2f} kWh to either side."
     )
     x = date_axis(release.days[0]["day"], release.days[-1]["day"])
     title = f"{release.dataset.capitalize()}, {release.notion}: daily mean"
-    return chart(title, about, lines, x=x, y=y, y_title="kWh per household", height=170)
+    return chart(title, description, lines, x=x, y=y, y_title="kWh per household", height=170)

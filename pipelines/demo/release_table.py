@@ -1,4 +1,4 @@
-"""The six release folders of a demonstration in figures, each read from what the folder itself contains.
+"""Noise, losses and bounds of the six release folders of a demonstration, read from the folders themselves.
 
 The noise-to-signal ratio is estimated from the published series alone, as for any release: mean squared day-to-day
 change of the published mean, less twice the noise variance. The true change comes from the confidential true means;
@@ -43,7 +43,7 @@ class NoiseRatio:
 
 @dataclass(frozen=True, slots=True)
 class NotionBound:
-    """The bound that a notion promises: its name, what the releases come to, and the promised bound [epsilon]."""
+    """The bound that a notion promises: its name, its value after the releases, and the promised limit [epsilon]."""
 
     name: str
     epsilon: str
@@ -67,15 +67,15 @@ class ReleaseSummary:
     bound: NotionBound
 
 
-def summarise_release(place: Path, notion: str) -> ReleaseSummary:
-    """Return the figures of one release folder of a dataset's folder."""
-    folder = ReleaseFolder(place / notion / "release")
+def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
+    """Return the summary of one release folder of a dataset's folder."""
+    folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.statement
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]
-    true_means = _true_means(place / notion / "confidential" / "true_means.parquet", days)
-    figures = {figure["name"]: figure for figure in statement["figures"]}
+    true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
+    bounds = {bound["name"]: bound for bound in statement["figures"]}
     return ReleaseSummary(
-        dataset=place.name,
+        dataset=dataset_folder.name,
         notion=notion,
         folder=folder.path,
         age_days=statement["contract"]["promise"]["age_days"],
@@ -83,8 +83,8 @@ def summarise_release(place: Path, notion: str) -> ReleaseSummary:
         true_means=true_means,
         noise=noise_ratio(days, true_means),
         least_day_epsilon=min(row["epsilon"] for row in days),
-        day_epsilon=figures[_DAY]["epsilon"],
-        total_epsilon=figures[_TOTAL]["epsilon"],
+        day_epsilon=bounds[_DAY]["epsilon"],
+        total_epsilon=bounds[_TOTAL]["epsilon"],
         bound=_own_bound(statement),
     )
 

@@ -124,7 +124,7 @@ def run_file_text(notion: str, draw: DemonstrationDataset) -> str:
 
 
 def _aligned(line: str) -> str:
-    """Return a line whose comment begins in the same column as the others, or behind a longer key.
+    """Return a line whose comment begins in the same column as the others, or after a longer key.
 
     >>> _aligned("rate = 0.7     # a rate")
     'rate = 0.7                               # a rate'

@@ -1,1 +1,1 @@
-"""A release on its way to other hands, a ledger on the move: what a folder says, and whether that was published."""
+"""Release folders: writing, reading, verification and origin; and the transfer of ledgers."""

@@ -1,4 +1,7 @@
-"""The tables of a release folder, figure by figure: is each what the others and the guarantee beside them make it?"""
+"""Tables of a release folder -> their rows, each checked against the other columns and the guarantee in the metadata.
+
+A row follows from its noisy sum, its households and its epsilon: mean, noise and interval are recomputed from these.
+"""
 
 from __future__ import annotations
 
@@ -19,155 +22,157 @@ from agedp_data.noise import interval, standard_deviation
 from agedp_data.notions.parameters import watt_hours
 
 METADATA_KEY = b"agedp"
-_TINY = 1e-9
-_ONE_DRAW = ("noise_sd", "published_on", "epsilon", "version")
-"""What all figures of one release share."""
+_TOLERANCE = 1e-9
+_RELEASE_COLUMNS = ("noise_sd", "published_on", "epsilon", "version")
+"""Columns that are equal in all rows of one release."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
-    """What the guarantee says of every figure's noise: sensitivity [Wh] and coverage of the interval [-]."""
+class _NoiseTerms:
+    """Noise parameters of a series in its guarantee: sensitivity [Wh] and coverage of the interval [-]."""
 
     sensitivity: int
     coverage: Decimal
 
 
-def checked_averages(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a mean, each with its series' name, checked against the guarantee that they carry.
+def check_averages(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a mean, each with the name of its series, checked against the table's guarantee.
 
     Raises:
-        InputError: which figure is not what the others make it.
+        InputError: a value that does not follow from the other columns.
     """
-    guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, claim)
+    guarantee = _guarantee(name, table, tables.DAILY_AVERAGES, statement)
     rows: list[dict[str, Any]] = table.to_pylist()
-    noises = {version: _noise_of(guarantee, version) for version in {row["version"] for row in rows}}
+    noise_terms = {version: _noise_terms(guarantee, version) for version in {row["version"] for row in rows}}
     for row in rows:
-        _check_row(name, row, noises[row["version"]])
+        _check_row(name, row, noise_terms[row["version"]])
     keys = ((row["day"], row["group"], row["revision"]) for row in rows)
-    if not all(one < next_one for one, next_one in pairwise(keys)):
+    if not all(key < next_key for key, next_key in pairwise(keys)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return _named(rows, guarantee["of"])
+    return _add_series_name(rows, guarantee["of"])
 
 
-def checked_counts(name: str, table: pa.Table, claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a distribution, as `checked_averages`: each group of a day holds every bin once, in order.
+def check_distribution(name: str, table: pa.Table, statement: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a distribution, as `check_averages`: each group of a day has every bin once, in order.
 
     Raises:
-        InputError: which figure is not what the others make it.
+        InputError: a value that does not follow from the other columns.
     """
-    guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, claim)
+    guarantee = _guarantee(name, table, tables.DAILY_DISTRIBUTION, statement)
     series = {version: series_in(terms) for version, terms in guarantee["series_by_version"].items()}
     rows: list[dict[str, Any]] = table.to_pylist()
     releases = []
-    for release, found in groupby(rows, key=_release_of):
-        own = list(found)
-        counted = series[str(own[0]["version"])]
-        if not isinstance(counted, Distribution):
+    for release, rows_of_key in groupby(rows, key=_release_key):
+        release_rows = list(rows_of_key)
+        distribution = series[str(release_rows[0]["version"])]
+        if not isinstance(distribution, Distribution):
             raise InputError(f"{name} holds what is no distribution by its own guarantee")
-        if len({tuple(row[key] for key in _ONE_DRAW) for row in own}) > 1:
-            raise _disagrees(name, own[0])
-        _check_bins(name, own, counted)
-        # what it looks at is the same in every row of a release, of which there may be thousands
-        _check_draw(name, own[0], counted.sensitivity("replacement"))
+        if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in release_rows}) > 1:
+            raise _inconsistent_row(name, release_rows[0])
+        _check_bins(name, release_rows, distribution)
+        # these columns are the same in every row of a release, which may have thousands
+        _check_draw(name, release_rows[0], distribution.sensitivity("replacement"))
         releases.append(release)
     if releases != sorted(set(releases)):
         raise InputError(f"{name} does not hold each day once, in order")
-    return _named(rows, guarantee["of"])
+    return _add_series_name(rows, guarantee["of"])
 
 
-def _named(rows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
+def _add_series_name(rows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
     for row in rows:
         row["of"] = series
     return rows
 
 
-def _release_of(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _release_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return row["day"], row["revision"]
 
 
-def _check_bins(name: str, own: Sequence[Mapping[str, Any]], series: Distribution) -> None:
-    """Check that each group of a release holds every bin once, in order."""
+def _check_bins(name: str, rows: Sequence[Mapping[str, Any]], series: Distribution) -> None:
+    """Check that each group of a release has every bin once, in order."""
     bins = [(float(low), float(high)) for low, high in series.ranges_kwh]
-    groups = [own[i]["group"] for i in range(0, len(own), len(bins))]
-    said = [(row["group"], row["bin_low_kwh"], row["bin_high_kwh"]) for row in own]
-    if groups != sorted(set(groups)) or said != [(group, *each) for group in groups for each in bins]:
-        raise InputError(f"{name} does not hold each bin of {own[0]['day']} once, in order")
+    groups = [rows[i]["group"] for i in range(0, len(rows), len(bins))]
+    groups_and_bins = [(row["group"], row["bin_low_kwh"], row["bin_high_kwh"]) for row in rows]
+    if groups != sorted(set(groups)) or groups_and_bins != [(group, *bounds) for group in groups for bounds in bins]:
+        raise InputError(f"{name} does not hold each bin of {rows[0]['day']} once, in order")
 
 
-def _guarantee(name: str, table: pa.Table, schema: pa.Schema, claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the guarantee that a table carries, of the release that the statement is of."""
+def _guarantee(name: str, table: pa.Table, schema: pa.Schema, statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the guarantee in a table's metadata, checked against the statement."""
     if table.schema.remove_metadata() != schema.remove_metadata():
         raise InputError(f"{name} has other columns than it was published with")
-    found: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
-    same = {key: claim[key] for key in ("ledger", "population", "rehearsal", "figures")}
-    same |= {key: claim["contract"][key] for key in ("promise", "series")}
-    if any(found[key] != value for key, value in same.items()):
+    guarantee: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
+    expected = {key: statement[key] for key in ("ledger", "population", "rehearsal", "figures")}
+    expected |= {key: statement["contract"][key] for key in ("promise", "series")}
+    if any(guarantee[key] != value for key, value in expected.items()):
         raise InputError(f"{name} and statement.json are of different releases")
-    return found
+    return guarantee
 
 
-def _noise_of(guarantee: Mapping[str, Any], version: int) -> _Noise:
+def _noise_terms(guarantee: Mapping[str, Any], version: int) -> _NoiseTerms:
     clamp = guarantee["clamp_kwh_by_version"][str(version)]
-    return _Noise(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
+    return _NoiseTerms(watt_hours(Decimal(clamp)), Decimal(guarantee["interval"]["coverage"]))
 
 
 def _loss(name: str, row: Mapping[str, Any]) -> int:
     loss = losses.round_nano(row["epsilon"])
     if loss < 1 or row["epsilon"] != losses.to_float(loss):
-        raise _disagrees(name, row)
+        raise _inconsistent_row(name, row)
     return loss
 
 
 @lru_cache(maxsize=4096)
-def _deviations(loss: int, sensitivity: int) -> tuple[float, float]:
-    """Return between which standard deviations the noise of a loss lies."""
-    small, large = _scales(loss, sensitivity)
-    return standard_deviation(small), standard_deviation(large)
+def _noise_sd_range(loss: int, sensitivity: int) -> tuple[float, float]:
+    """Return the smallest and largest standard deviation of the noise of a loss."""
+    low_scale, high_scale = _scale_range(loss, sensitivity)
+    return standard_deviation(low_scale), standard_deviation(high_scale)
 
 
 @lru_cache(maxsize=4096)
-def _intervals(loss: int, noise: _Noise) -> tuple[int, int]:
-    """Return between which widths the interval of a loss lies; every figure of a series may ask for the same."""
-    small, large = _scales(loss, noise.sensitivity)
-    return interval(small * (1 - _TINY), noise.coverage), interval(large * (1 + _TINY), noise.coverage)
+def _interval_range(loss: int, noise: _NoiseTerms) -> tuple[int, int]:
+    """Return the smallest and largest half-width of the interval of a loss; often the same for every day."""
+    low_scale, high_scale = _scale_range(loss, noise.sensitivity)
+    return interval(low_scale * (1 - _TOLERANCE), noise.coverage), interval(
+        high_scale * (1 + _TOLERANCE), noise.coverage
+    )
 
 
-def _scales(loss: int, sensitivity: int) -> tuple[float, float]:
-    """Return between which scales a loss rounded up to whole 1e-9 puts the noise: S / L <= scale < S / (L - 1)."""
+def _scale_range(loss: int, sensitivity: int) -> tuple[float, float]:
+    """Return the range of scales of a loss that was rounded up to nano-epsilon: S / L <= scale < S / (L - 1)."""
     return sensitivity / (loss / losses.NANO), sensitivity / (max(loss - 1, 0.5) / losses.NANO)
 
 
 def _check_draw(name: str, row: Mapping[str, Any], sensitivity: int) -> None:
-    """Check the noise and the dates that all counts of a release share."""
-    least, most = _deviations(_loss(name, row), sensitivity)
-    sound = (
-        least * (1 - _TINY) <= row["noise_sd"] <= most * (1 + _TINY)
+    """Check the noise and the dates that are equal for all counts of a release."""
+    low_sd, high_sd = _noise_sd_range(_loss(name, row), sensitivity)
+    is_consistent = (
+        low_sd * (1 - _TOLERANCE) <= row["noise_sd"] <= high_sd * (1 + _TOLERANCE)
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
-    if not sound:
-        raise _disagrees(name, row)
+    if not is_consistent:
+        raise _inconsistent_row(name, row)
 
 
-def _check_row(name: str, row: Mapping[str, Any], noise: _Noise) -> None:
-    """Check one figure of a mean."""
-    homes, value = row["households"], row["noisy_sum_wh"]
-    if homes < 1:
-        raise _disagrees(name, row)
-    loss, per_home = _loss(name, row), 1000.0 * homes
-    least, most = _intervals(loss, noise)
-    deviation = [sd / per_home for sd in _deviations(loss, noise.sensitivity)]
-    sound = (
-        row["mean_kwh"] == value / per_home
-        and deviation[0] * (1 - _TINY) <= row["noise_sd_kwh"] <= deviation[1] * (1 + _TINY)
-        and (value - most) / per_home <= row["low_kwh"] <= (value - least) / per_home
-        and (value + least) / per_home <= row["high_kwh"] <= (value + most) / per_home
+def _check_row(name: str, row: Mapping[str, Any], noise: _NoiseTerms) -> None:
+    """Check one row of a mean."""
+    households, value = row["households"], row["noisy_sum_wh"]
+    if households < 1:
+        raise _inconsistent_row(name, row)
+    loss, wh_per_kwh_mean = _loss(name, row), 1000.0 * households
+    low_half, high_half = _interval_range(loss, noise)
+    sd_range = [sd / wh_per_kwh_mean for sd in _noise_sd_range(loss, noise.sensitivity)]
+    is_consistent = (
+        row["mean_kwh"] == value / wh_per_kwh_mean
+        and sd_range[0] * (1 - _TOLERANCE) <= row["noise_sd_kwh"] <= sd_range[1] * (1 + _TOLERANCE)
+        and (value - high_half) / wh_per_kwh_mean <= row["low_kwh"] <= (value - low_half) / wh_per_kwh_mean
+        and (value + low_half) / wh_per_kwh_mean <= row["high_kwh"] <= (value + high_half) / wh_per_kwh_mean
         and row["published_on"] > row["day"]
         and row["revision"] == 0
     )
-    if not sound:
-        raise _disagrees(name, row)
+    if not is_consistent:
+        raise _inconsistent_row(name, row)
 
 
-def _disagrees(name: str, row: Mapping[str, Any]) -> InputError:
+def _inconsistent_row(name: str, row: Mapping[str, Any]) -> InputError:
     return InputError(f"{name}: the figures of {row['day']} do not agree with each other")

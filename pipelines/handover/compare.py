@@ -1,4 +1,4 @@
-"""release folder + LEDGER: does the folder lie on the chain, and does it say what the ledger says?
+"""Release folder + LEDGER -> verification: the folder's head is in the hash chain, and their values are equal.
 
 For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
 """
@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from pipelines.handover.received import ReleaseFolder
-from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
+from pipelines.handover.said import PublishedValue, first_differing_day, ledger_values, published_value
 
 
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     """Check a verified folder against a ledger: its head, its values, its files.
 
     Raises:
-        LedgerBehind: the ledger ends before the folder does, or went another way since.
-        LedgerError: another ledger, other values, or files that the ledger keeps no statement of.
+        LedgerBehind: the ledger lacks rows that the folder contains.
+        LedgerError: another ledger, other values, or files of which the ledger has no statement.
     """
-    place = ledger.row_number(_head(folder))
-    if place is None:
+    seq = ledger.row_number(_head(folder))
+    if seq is None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
-    rows = [row for row in ledger.rows(population) if row.seq <= place]
-    require_same(told(folder), figures_in(rows, ledger.contracts(population)))
+    rows = [row for row in ledger.rows(population) if row.seq <= seq]
+    check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
@@ -47,21 +47,21 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
     )
 
 
-def told(folder: ReleaseFolder) -> list[PublishedValue]:
-    """Return what a folder's tables say of their draws.
+def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
+    """Return the published values in a folder's tables.
 
     Raises:
         InputError: a table that cannot be read.
     """
-    found = [*folder.averages().values(), *folder.distributions().values()]
-    return [said_in(row) for table in found for row in table.to_pylist()]
+    tables = [*folder.averages().values(), *folder.distributions().values()]
+    return [published_value(row) for table in tables for row in table.to_pylist()]
 
 
-def require_same(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> None:
-    """Check that a folder and a ledger say the same of the same days.
+def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
+    """Check that a folder and a ledger contain the same values of the same days.
 
     Raises:
-        LedgerError: the first day of which they do not.
+        LedgerError: the first day on which they differ.
     """
-    if day := differing_day(published, kept):
+    if day := first_differing_day(published, stored):
         raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

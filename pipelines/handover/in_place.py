@@ -1,4 +1,4 @@
-"""Files -> release folder: each in place by rename, SHA256SUMS last; one whose sums do not match was cut off."""
+"""Files -> release folder: each is put in place by rename, SHA256SUMS last, so an interrupted write fails its sums."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from pathlib import Path
 
 from pipelines import folders
 from pipelines.handover.received import SUMS
-from pipelines.handover.signs import published_in
+from pipelines.handover.signs import list_published_files
 
 _READABLE = 0o644
 
 
-def sums(files: Mapping[str, bytes]) -> dict[str, str]:
+def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return the SHA-256 of each file."""
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def publish(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files in place, SHA256SUMS last, and remove those of another release; nothing if they lie there whole."""
-    whole = with_sums(files)
-    folders.remove_stale_files(made(folder))
-    of_another = [path for path in published_in(folder) if path.name not in whole]
-    if not of_another and _holds(folder, whole):
+def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files, SHA256SUMS last, and remove those of another release; does nothing if the folder has them."""
+    all_files = add_checksums(files)
+    folders.remove_stale_files(make_folder(folder))
+    obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
+    if not obsolete and _has_files(folder, all_files):
         return
     for name, content in files.items():
         folders.write(folder / name, content, mode=_READABLE)
     with folders.write_errors(folder):
-        for path in of_another:
+        for path in obsolete:
             path.unlink(missing_ok=True)
-    folders.write(folder / SUMS, whole[SUMS], mode=_READABLE)
+    folders.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
 
 
-def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of a release and, last, their checksums."""
-    listing = "".join(f"{digest}  {name}\n" for name, digest in sums(files).items())
+    listing = "".join(f"{digest}  {name}\n" for name, digest in file_checksums(files).items())
     return {**files, SUMS: listing.encode()}
 
 
-def made(folder: Path) -> Path:
-    """Return a release folder, made if need be."""
+def make_folder(folder: Path) -> Path:
+    """Create a release folder unless it exists; return it."""
     with folders.write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _holds(folder: Path, files: Mapping[str, bytes]) -> bool:
+def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
     try:
         return all((folder / name).read_bytes() == content for name, content in files.items())
     except OSError:

@@ -1,9 +1,10 @@
-"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: moving a ledger, and restoring one that was lost.
+"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: ledger transfer, and recovery of a lost ledger.
 
-Only one ledger may go on: `export` with `closed_at` ends the old one in the transaction in which its rows leave.
-A recovered ledger cannot have the old hashes, because a folder does not carry every claim ever made; it begins
-with a seam that names them (`agedp_data.ledger.marks`), and further releases continue behind the folder's last.
-A folder carries its own population only: others of a lost ledger are recovered to ledgers of their own.
+Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
+exports its rows. A recovered ledger cannot have the old hashes, because a folder does not contain every earlier
+statement. So it begins with a recovery record that names them (`agedp_data.ledger.marks`), and further releases follow
+the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
+ledger of its own.
 """
 
 from __future__ import annotations
@@ -33,101 +34,103 @@ from pipelines.handover.received import ROWS, ReleaseFolder, open_release
 
 
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
-    """Write every row of a ledger to a file, close the ledger on the way if `closed_at` is given; return how many.
+    """Write every row of a ledger to a file; with `closed_at`, close the ledger; return the number of rows.
 
-    The file says whether the ledger was closed, and says so only after it was. A closed ledger can be exported
-    again, with `closed_at` or without: the file is the same. Where the very same file lies there already, closing
-    goes on: it was cut off between the two.
+    The file records that the ledger is closed, and only after it was. A closed ledger can be exported again, with
+    `closed_at` or without: the file is the same. Where the same file exists already, closing continues: an earlier call
+    was interrupted between the two.
 
     Raises:
-        LedgerError: no such ledger.
-        InputError: another file of that name.
+        LedgerError: the ledger does not exist.
+        InputError: another file of that name exists.
     """
-    taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    name_taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
     if path.exists() and closed_at is None:
-        raise taken
+        raise name_taken
     written: list[Row] = []
 
     def write(rows: tuple[Row, ...]) -> None:
         written[:] = rows
         if not path.exists():
-            folders.write(path, _exported(rows, closed=False))
+            folders.write(path, _export_bytes(rows, closed=False))
             return
-        same = (_exported(rows, closed=closed) for closed in (True, False))
-        if not path.is_file() or path.read_bytes() not in same:
-            raise taken
+        exports = (_export_bytes(rows, closed=closed) for closed in (True, False))
+        if not path.is_file() or path.read_bytes() not in exports:
+            raise name_taken
 
     with Ledger.open(url) as ledger:
         if closed_at is None and not ledger.is_closed():
             write(ledger.all_rows())
         else:
             ledger.export_and_close(write, at=closed_at or clock.today())
-            ended = _exported(written, closed=True)
-            if path.read_bytes() != ended:
-                folders.write(path, ended)
+            closed_export = _export_bytes(written, closed=True)
+            if path.read_bytes() != closed_export:
+                folders.write(path, closed_export)
     return len(written)
 
 
-def _exported(rows: Sequence[Row], *, closed: bool) -> bytes:
+def _export_bytes(rows: Sequence[Row], *, closed: bool) -> bytes:
     return format_export(complete_export(rows, is_closed=closed)).encode("ascii")
 
 
 def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
-    """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return how many.
+    """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return the number of rows.
 
-    `lost_at` says that the exported ledger, which was not closed, no longer exists; the new one notes it.
+    `lost_at` states that the exported ledger, which was not closed, no longer exists; the new one records the takeover.
 
     Raises:
-        LedgerError: a file that is no export or was changed, one of a ledger that can still go on, or a ledger
-            that is not empty.
+        LedgerError: a file that is not an export or was changed, an export of a ledger that may still continue, or a
+            target ledger that is not empty.
     """
-    found = parse_export(_text(path))
-    if not found.is_complete:
+    export = parse_export(_read_text(path))
+    if not export.is_complete:
         raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
-    if (found.ledger, found.head) != (complete_export(found.rows).ledger, complete_export(found.rows).head):
+    if (export.ledger, export.head) != (complete_export(export.rows).ledger, complete_export(export.rows).head):
         raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
-    if not found.is_closed and lost_at is None:
+    if not export.is_closed and lost_at is None:
         raise LedgerError(
             "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
             "with --close, or say --lost if that ledger no longer exists"
         )
-    _fill(url, found.rows if found.is_closed or lost_at is None else takeover_rows(found, at=lost_at.isoformat()))
-    return len(found.rows)
+    _fill(url, export.rows if export.is_closed or lost_at is None else takeover_rows(export, at=lost_at.isoformat()))
+    return len(export.rows)
 
 
 def recover(path: str | Path, url: str, *, at: date) -> int:
-    """Restore a lost ledger from a release folder into an empty new one; return how many releases came back.
+    """Restore a lost ledger from a release folder into an empty new one; return the number of recovered releases.
 
     Raises:
-        InputError: the folder is not as it was published.
-        LedgerError: it does not carry its rows, they disagree with what it says, or the ledger is not empty.
+        InputError: a tampered or damaged folder.
+        LedgerError: a folder without its ledger rows, rows that differ from its tables, or a ledger that is not empty.
     """
     folder = open_release(path)
     folder.verify()
-    found = _carried(folder)
-    claim = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
+    export = _folder_rows(folder)
+    statement_text = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
     population, software = str(folder.statement["population"]), folder.statement["software"]
     files = tuple(sorted(folder.checksums.items()))
-    statement = StatementRecord(population, claim, files, json.dumps(software, sort_keys=True), at=_newest(found))
-    _fill(url, recovered_rows(found, statement, at=at.isoformat()))
-    return sum(isinstance(row, ReleaseRecord) for row in found.rows)
+    record = StatementRecord(
+        population, statement_text, files, json.dumps(software, sort_keys=True), at=_newest_date(export)
+    )
+    _fill(url, recovered_rows(export, record, at=at.isoformat()))
+    return sum(isinstance(row, ReleaseRecord) for row in export.rows)
 
 
-def _carried(folder: ReleaseFolder) -> LedgerExport:
-    """Return the rows that a verified folder carries, if they are of the ledger that its statement names."""
+def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
+    """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
     if ROWS not in folder.checksums:
         raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    found = parse_export(_text(folder.path / ROWS))
-    if {"id": found.ledger, "head": found.head} != folder.statement["ledger"]:
+    export = parse_export(_read_text(folder.path / ROWS))
+    if {"id": export.ledger, "head": export.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    marks = [read_lifecycle_record(row) for row in found.rows if isinstance(row, StatementRecord)]
-    if not all(isinstance(mark, RecoveryRecord) for mark in marks):
+    recovery_records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
+    if not all(isinstance(mark, RecoveryRecord) for mark in recovery_records):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
-    return found
+    return export
 
 
-def _newest(found: LedgerExport) -> str:
-    return max((row.published_on for row in found.rows if isinstance(row, ReleaseRecord)), default=found.rows[0].at)
+def _newest_date(export: LedgerExport) -> str:
+    return max((row.published_on for row in export.rows if isinstance(row, ReleaseRecord)), default=export.rows[0].at)
 
 
 def _fill(url: str, rows: tuple[Row, ...]) -> None:
@@ -135,7 +138,7 @@ def _fill(url: str, rows: tuple[Row, ...]) -> None:
         ledger.import_rows(rows)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):

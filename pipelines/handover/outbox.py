@@ -1,8 +1,8 @@
-"""A release folder by its URL: a copy inside the house, fetched before anybody asks it and put out file by file.
+"""A release folder at a URL, with a local copy in the confidential folder: fetched before use, uploaded file by file.
 
-Nothing can be renamed or locked there. Each object is put whole, SHA256SUMS last, so that a release that is cut off has
-sums that do not match, as on a disk; then everything is read back. Of runs on several machines the last one to put
-its files out looks at the ledger again (`publish.project`).
+Objects cannot be renamed or locked. Each is uploaded completely, SHA256SUMS last, so that an interrupted upload has
+checksums that do not match, as on a disk; then everything is read back. If runs on several machines upload at the same
+time, the last one reads the ledger again (`publish.publish_release`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agedp_data.readers.storage import input_errors, system_at
 from pipelines import folders
-from pipelines.handover.received import is_of_release
+from pipelines.handover.received import is_release_file
 
 _LABEL: Final = "[output] release:"
 _TRIAL: Final = ".agedp-trial"
@@ -22,62 +22,64 @@ _TRIAL: Final = ".agedp-trial"
 
 @dataclass(slots=True)
 class RemoteFolder:
-    """A folder of objects by its URL, and where its copy lies."""
+    """A release folder at a URL, and its local copy."""
 
     url: str
     copy: Path
-    _stamps: dict[str, str] = field(default_factory=dict)
+    _versions: dict[str, str] = field(default_factory=dict)
 
     def fetch(self) -> None:
-        """Make the copy what lies at the URL now; what a user keeps there under other names is left alone.
+        """Update the local copy from the URL; files under other names than those of a release are ignored.
 
         Raises:
-            InputError: nobody answers, or what is there may not be read.
+            InputError: the server does not answer, or denies reading.
         """
         folders.make_private(self.copy)
         with input_errors(_LABEL, self.url):
-            found = self._listed()
+            versions = self._list_objects()
             for path in self.copy.iterdir():
-                if is_of_release(path.name) and path.name not in found:
+                if is_release_file(path.name) and path.name not in versions:
                     path.unlink(missing_ok=True)
-            for name, stamp in found.items():
-                if self._stamps.get(name) != stamp or not (self.copy / name).exists():
+            for name, version in versions.items():
+                if self._versions.get(name) != version or not (self.copy / name).exists():
                     folders.write(self.copy / name, self._read(name))
-            self._stamps = found
+            self._versions = versions
 
     def put(self, files: Mapping[str, bytes]) -> bool:
-        """Put the files out in their order, and remove what the copy no longer has before the last, their checksums.
+        """Upload the files in their order; before the last, the checksums, remove objects that the copy does not have.
 
-        Return whether just that lies there in the end: somebody else may have put out other files meanwhile.
+        Return whether exactly these files are at the URL afterwards: another run may have uploaded others meanwhile.
 
         Raises:
-            InputError: nobody answers, or nothing may be written there.
+            InputError: the server does not answer, or denies writing.
         """
         with input_errors(_LABEL, self.url):
-            there = {name: self._read(name) for name in self._listed()}
-            if self._is_whole(there, files):
+            present = {name: self._read(name) for name in self._list_objects()}
+            if self._is_complete(present, files):
                 return True
             system, root = self._root()
-            *figures, sums = files
-            for name in figures:
-                if there.get(name) != files[name]:
+            *names, checksums_name = files
+            for name in names:
+                if present.get(name) != files[name]:
                     system.pipe_file(f"{root}/{name}", files[name])
-            for name in self._gone(there):
+            for name in self._removed_names(present):
                 system.rm_file(f"{root}/{name}")
-            system.pipe_file(f"{root}/{sums}", files[sums])
-            return self._is_whole({name: self._read(name) for name in self._listed()}, files)
+            system.pipe_file(f"{root}/{checksums_name}", files[checksums_name])
+            return self._is_complete({name: self._read(name) for name in self._list_objects()}, files)
 
-    def _is_whole(self, there: Mapping[str, bytes], wanted: Mapping[str, bytes]) -> bool:
-        return not self._gone(there) and all(there.get(name) == content for name, content in wanted.items())
+    def _is_complete(self, present: Mapping[str, bytes], expected: Mapping[str, bytes]) -> bool:
+        return not self._removed_names(present) and all(
+            present.get(name) == content for name, content in expected.items()
+        )
 
-    def _gone(self, there: Iterable[str]) -> list[str]:
-        return [name for name in there if not (self.copy / name).exists()]
+    def _removed_names(self, present: Iterable[str]) -> list[str]:
+        return [name for name in present if not (self.copy / name).exists()]
 
     def try_writing(self) -> None:
-        """Put an object there and remove it.
+        """Write a trial object to the URL and remove it; called before a draw.
 
         Raises:
-            InputError: that is not permitted, or nobody answers; nothing was drawn.
+            InputError: the server denies it or does not answer; nothing was drawn.
         """
         with input_errors(_LABEL, self.url):
             system, root = self._root()
@@ -89,15 +91,15 @@ class RemoteFolder:
         system.invalidate_cache()
         return system, root.rstrip("/")
 
-    def _listed(self) -> dict[str, str]:
-        """Return the objects that a release may hold, by name, with a text that changes when they do."""
+    def _list_objects(self) -> dict[str, str]:
+        """Return the objects of the release by name, each with a text that changes when its content does."""
         system, root = self._root()
         try:
-            found = system.ls(root, detail=True)
-        except FileNotFoundError:  # nothing was put there yet; a bucket that is missing shows when it is written
+            entries = system.ls(root, detail=True)
+        except FileNotFoundError:  # nothing was uploaded yet; a missing bucket raises on the first write
             return {}
-        named = {str(one["name"]).rpartition("/")[2]: one for one in found if one["type"] == "file"}
-        return {name: _stamp(one) for name, one in sorted(named.items()) if is_of_release(name)}
+        by_name = {str(entry["name"]).rpartition("/")[2]: entry for entry in entries if entry["type"] == "file"}
+        return {name: _version_text(entry) for name, entry in sorted(by_name.items()) if is_release_file(name)}
 
     def _read(self, name: str) -> bytes:
         system, root = self._root()
@@ -105,6 +107,6 @@ class RemoteFolder:
         return content
 
 
-def _stamp(told: Mapping[str, Any]) -> str:
-    when = next((told[key] for key in ("LastModified", "last_modified", "mtime", "created") if told.get(key)), "")
-    return f"{told.get('size')} {told.get('ETag', '')} {when}"
+def _version_text(entry: Mapping[str, Any]) -> str:
+    modified = next((entry[key] for key in ("LastModified", "last_modified", "mtime", "created") if entry.get(key)), "")
+    return f"{entry.get('size')} {entry.get('ETag', '')} {modified}"

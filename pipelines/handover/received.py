@@ -1,4 +1,4 @@
-"""A release as it is handed over, for whoever receives it: read it, and check that it is as it was published."""
+"""A release folder for its recipients: read the tables and the statement, and verify that nothing was changed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from agedp_data.ledger.moves import parse_export
 from agedp_data.nearest import suggest_file
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.readers import storage
-from agedp_data.statement import SCHEMA, factor
-from pipelines.handover.checked_figures import METADATA_KEY, checked_averages, checked_counts
-from pipelines.handover.said import PublishedValue, differing_day, figures_in, said_in
+from agedp_data.statement import SCHEMA, odds_factor
+from pipelines.handover.checked_figures import METADATA_KEY, check_averages, check_distribution
+from pipelines.handover.said import PublishedValue, first_differing_day, ledger_values, published_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 MEANS, DISTRIBUTION = "daily_averages", "daily_distribution"
-_OURS = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
+_RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
 __all__ = ["METADATA_KEY", "ReleaseFolder", "open_release"]
-_AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+_EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
-def is_of_release(name: str) -> bool:
-    """Tell whether a release may hold a file of this name; nothing else of a folder is ours to judge or to remove."""
-    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _OURS.fullmatch(name) is not None
+def is_release_file(name: str) -> bool:
+    """Tell whether a release folder may contain a file of this name; other files are neither checked nor removed."""
+    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseFolder:
-    """A release as it is handed over: Parquet, statement, list of files, checksums."""
+    """A release folder: Parquet tables, statement, data package, checksums."""
 
     path: Path
 
     def table(self, name: str = MEANS) -> pd.DataFrame:
-        """Return a table of figures as a data frame: the daily averages, or the one of this name.
+        """Return a published table as a data frame: the daily averages, or the table of this name.
 
         Raises:
             InputError: the release has no such table, or it is damaged.
@@ -85,159 +85,180 @@ class ReleaseFolder:
 
     @property
     def statement(self) -> dict[str, Any]:
-        """Return the statement."""
+        """Return the statement.
+
+        Raises:
+            InputError: statement.json is missing or damaged.
+        """
         try:
-            claim = json.loads((self.path / STATEMENT).read_bytes())
+            statement = json.loads((self.path / STATEMENT).read_bytes())
         except (OSError, ValueError):
             raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-        if not isinstance(claim, dict):
+        if not isinstance(statement, dict):
             raise InputError(f"{STATEMENT} is no statement; ask for the release again")
-        return claim
+        return statement
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Return the SHA-256 of each file by its name, as the folder lists them."""
-        return {name: digest for digest, _, name in (line.partition("  ") for line in self._listed().split("\n")[:-1])}
+        """Return the SHA-256 of each file by its name, as SHA256SUMS lists them.
 
-    def _listed(self) -> str:
+        Raises:
+            InputError: SHA256SUMS is missing or damaged.
+        """
+        return {
+            name: digest
+            for digest, _, name in (line.partition("  ") for line in self._checksum_text().split("\n")[:-1])
+        }
+
+    def _checksum_text(self) -> str:
         try:
             return (self.path / SUMS).read_bytes().decode("ascii")
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
-    def beside(self) -> tuple[str, ...]:
-        """Return the names of what else lies in the folder: a user may keep it there, and nobody vouches for it."""
-        return tuple(sorted(path.name for path in self.path.iterdir() if not is_of_release(path.name)))
+    def other_files(self) -> tuple[str, ...]:
+        """Return the names of files in the folder that are not part of a release and are not verified."""
+        return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
 
     def verify(self) -> None:
-        """Check sums, schema and arithmetic: that every figure is what the others make it.
+        """Verify checksums, schema and arithmetic: every value must follow from the other ones.
 
         Raises:
-            InputError: which file or figure is not as it was published.
+            InputError: a file or value that differs from what was published.
         """
         self._verify_sums()
-        claim = self.statement
-        if claim.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+        statement = self.statement
+        if statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
         try:
-            rows = [row for name, table in self.averages().items() for row in checked_averages(name, table, claim)]
-            rows += [row for name, table in self.distributions().items() for row in checked_counts(name, table, claim)]
-            _check_statement(claim, rows)
-            self._verify_rows(claim, [said_in(row) for row in rows])
-            _check_words((self.path / WORDS).read_text(encoding="utf-8"), claim)
+            rows = [row for name, table in self.averages().items() for row in check_averages(name, table, statement)]
+            rows += [
+                row
+                for name, table in self.distributions().items()
+                for row in check_distribution(name, table, statement)
+            ]
+            _check_statement(statement, rows)
+            self._verify_rows(statement, [published_value(row) for row in rows])
+            _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
-        self._verify_package(claim)
+        self._verify_package(statement)
 
     def _verify_sums(self) -> None:
-        listed, wanted = self._listed(), self.checksums
-        figures = [name for name in wanted if name.startswith((MEANS, DISTRIBUTION))]
-        if not figures or not {STATEMENT, WORDS} <= set(wanted):
+        listed, expected = self._checksum_text(), self.checksums
+        tables = [name for name in expected if name.startswith((MEANS, DISTRIBUTION))]
+        if not tables or not {STATEMENT, WORDS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
-        if listed != "".join(f"{digest}  {name}\n" for name, digest in wanted.items()):
+        if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
             raise InputError(f"{SUMS} is not written as it was published; ask for the release again")
-        for name, digest in wanted.items():
+        for name, digest in expected.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
-        found = {path.name for path in self.path.iterdir() if is_of_release(path.name)}
-        if beside := sorted(found - set(wanted) - {SUMS}):
+        names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
+        if unlisted := sorted(names - set(expected) - {SUMS}):
             raise InputError(
-                f"{', '.join(beside)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
+                f"{', '.join(unlisted)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
                 "release again"
             )
 
-    def _verify_rows(self, claim: Mapping[str, Any], told: Sequence[PublishedValue]) -> None:
-        """Check the rows of the ledger that the folder carries for its recovery: do they say what the rest says?"""
+    def _verify_rows(self, statement: Mapping[str, Any], published: Sequence[PublishedValue]) -> None:
+        """Check that the ledger rows in the folder, which serve recovery, agree with tables and statement."""
         if ROWS not in self.checksums:
             return
         try:
-            carried = parse_export((self.path / ROWS).read_text(encoding="utf-8")).rows
+            ledger_rows = parse_export((self.path / ROWS).read_text(encoding="utf-8")).rows
         except (LedgerError, UnicodeDecodeError) as error:
             raise InputError(f"{ROWS}: {error}") from None
-        contracts = [row for row in carried if isinstance(row, ContractRecord)]
-        releases = [row for row in carried if isinstance(row, ReleaseRecord)]
-        if {row.population for row in contracts} | {row.population for row in releases} != {claim["population"]}:
+        contracts = [row for row in ledger_rows if isinstance(row, ContractRecord)]
+        releases = [row for row in ledger_rows if isinstance(row, ReleaseRecord)]
+        if {row.population for row in contracts} | {row.population for row in releases} != {statement["population"]}:
             raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
-        if not contracts or contracts[-1].promise != canonical(claim["contract"]):
+        if not contracts or contracts[-1].promise != canonical(statement["contract"]):
             raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
         if not {row.contract for row in releases} <= {row.hash for row in contracts}:
             raise InputError(f"{ROWS} lacks a contract that its releases name")
-        if day := differing_day(told, figures_in(releases, contracts)):
+        if day := first_differing_day(published, ledger_values(releases, contracts)):
             raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
 
-    def _verify_package(self, claim: Mapping[str, Any]) -> None:
-        """Check the list of files that catalogues read; releases of before there was one have none."""
+    def _verify_package(self, statement: Mapping[str, Any]) -> None:
+        """Check datapackage.json, which catalogues read; releases of early versions have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
-            if claim["schema"] not in _WITHOUT_PACKAGE:
+            if statement["schema"] not in _WITHOUT_PACKAGE:
                 raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
         try:
-            found = next(datapackage.faults(json.loads((self.path / PACKAGE).read_bytes()), claim, files), None)
+            fault = next(
+                datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), statement, files), None
+            )
         except (LookupError, TypeError, ValueError, AttributeError):
             raise InputError(f"{PACKAGE} does not carry what a release carries") from None
-        if found is not None:
-            raise InputError(f"{PACKAGE} {found}; ask for the release again")
+        if fault is not None:
+            raise InputError(f"{PACKAGE} {fault}; ask for the release again")
 
 
-def _check_statement(claim: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check what the statement says of the days and their losses against the rows."""
-    # the groups of a day are one release, its series are several
-    each = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
+def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Check the days and losses of the statement against the rows of the tables."""
+    # the groups of a day are one release; its series are several
+    losses_by_release = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
-    for (day, _), loss in each.items():
+    for (day, _), loss in losses_by_release.items():
         spent[day] = spent.get(day, 0) + loss
     dates = [row["published_on"].isoformat() for row in rows]
-    least = claim["contract"]["population"]["min_households"]
+    min_households = statement["contract"]["population"]["min_households"]
     days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
-    told = {figure["name"]: figure["epsilon"] for figure in claim["figures"] if figure["kind"] == ASSUMPTION_FREE}
-    found = {
+    assumption_free = {
+        bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == ASSUMPTION_FREE
+    }
+    expected = {
         "day": losses.format_epsilon(max(spent.values(), default=0)),
         "total": losses.format_epsilon(sum(spent.values())),
     }
-    sound = (
-        {key: claim["days"][key] for key in days} == days
-        and not set(claim["days"]["skipped"]) & set(spent)
-        and claim["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
-        and all(1 <= row["version"] <= claim["version"] for row in rows)
+    is_consistent = (
+        {key: statement["days"][key] for key in days} == days
+        and not set(statement["days"]["skipped"]) & set(spent)
+        and statement["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
+        and all(1 <= row["version"] <= statement["version"] for row in rows)
         and all(
-            row["households"] >= least for row in rows if row["version"] == claim["version"] and "households" in row
+            row["households"] >= min_households
+            for row in rows
+            if row["version"] == statement["version"] and "households" in row
         )
-        and {name: told[name] for name in found} == found
-        and claim.get("ending", {"spent": told["total"]})["spent"] == told["total"]
-        and all(_agrees(figure) for figure in claim["figures"])
+        and {name: assumption_free[name] for name in expected} == expected
+        and statement.get("ending", {"spent": assumption_free["total"]})["spent"] == assumption_free["total"]
+        and all(_is_consistent(bound) for bound in statement["figures"])
     )
-    if not sound:
+    if not is_consistent:
         raise InputError(f"{STATEMENT} says other days or losses than the tables of figures hold")
 
 
-def _agrees(figure: Mapping[str, str]) -> bool:
-    """Tell whether a figure's factor, if it has one, is e^epsilon, and its limit no less than it is."""
-    told, limit = figure["epsilon"], figure.get("limit", "")
-    if told == "infinite":
-        return figure.get("factor", told) in ("", told) and limit in ("", "unlimited")
-    if not _AMOUNT.fullmatch(told):
+def _is_consistent(bound: Mapping[str, str]) -> bool:
+    """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
+    epsilon, limit = bound["epsilon"], bound.get("limit", "")
+    if epsilon == "infinite":
+        return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
+    if not _EPSILON_TEXT.fullmatch(epsilon):
         return False
-    loss = losses.round_nano(Decimal(told))
-    within = limit in ("", "unlimited") or Decimal(limit) >= Decimal(told)
-    return within and figure.get("factor", "") in ("", factor(loss))
+    loss = losses.round_nano(Decimal(epsilon))
+    is_within_limit = limit in ("", "unlimited") or Decimal(limit) >= Decimal(epsilon)
+    return is_within_limit and bound.get("factor", "") in ("", odds_factor(loss))
 
 
-def _check_words(words: str, claim: Mapping[str, Any]) -> None:
+def _check_words(words: str, statement: Mapping[str, Any]) -> None:
     lines = words.splitlines()
-    for figure in claim["figures"]:
-        start = f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |"
+    for bound in statement["figures"]:
+        start = f"| {bound['name']} | {bound['epsilon']} | {bound['about']} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} gives other figures than {STATEMENT}")
 
 
 def open_release(path: str | Path) -> ReleaseFolder:
-    """Return the release in a folder.
+    """Return the release folder at a path; use it to read or verify a release.
 
     Raises:
-        InputError: there is no such folder, it may not be entered, or it is a URL.
+        InputError: the folder does not exist, may not be read, or is a URL.
     """
     if storage.is_url(str(path)):
         raise InputError(
@@ -245,12 +266,12 @@ def open_release(path: str | Path) -> ReleaseFolder:
         )
     folder = Path(path)
     try:
-        found = folder.is_dir()
-        if found:
+        exists = folder.is_dir()
+        if exists:
             next(folder.iterdir(), None)
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
-    if not found:
-        said = f"{folder} is no folder; name the release folder itself"
-        raise InputError(said, private=f"{said}{suggest_file(folder)}")
+    if not exists:
+        message = f"{folder} is no folder; name the release folder itself"
+        raise InputError(message, private=f"{message}{suggest_file(folder)}")
     return ReleaseFolder(folder)

@@ -1,4 +1,4 @@
-"""What tables of figures and rows of a ledger say of their draws, in one form, so that the two can be compared."""
+"""Published values in one form, from the tables of a folder and from the rows of a ledger, for comparing the two."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pipelines.promise.in_force import series_by_contract
 
 
 class PublishedValue(NamedTuple):
-    """One figure: a group of a day, of counts with its range [kWh], what was drawn, at which loss [1e-9], when.
+    """One published value: day, group, range of a count [kWh], noisy value [Wh or households], loss [nano-epsilon].
 
-    `households` is 0 for counts, which stand without.
+    `households` is 0 for counts, whose table has no such column.
     """
 
     day: str
@@ -29,8 +29,8 @@ class PublishedValue(NamedTuple):
     version: int
 
 
-def said_in(row: Mapping[str, Any]) -> PublishedValue:
-    """Return what a line of a table says."""
+def published_value(row: Mapping[str, Any]) -> PublishedValue:
+    """Return the published value in a row of a table."""
     counts = "households_noisy" in row
     return PublishedValue(
         row["day"].isoformat(),
@@ -45,27 +45,31 @@ def said_in(row: Mapping[str, Any]) -> PublishedValue:
     )
 
 
-def figures_in(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
-    """Return what the tables of these rows say of their draws."""
+def ledger_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedValue]:
+    """Return the published values of ledger rows, as the tables contain them."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     series = series_by_contract(contracts)
-    found = []
+    values = []
     for row in rows:
         if row.state == "released":
-            when = row.published_on, row.loss, versions[row.contract]
-            of = series[row.contract][row.series]
-            for cell, homes, value in zip(row.cells, row.households, row.values, strict=True):
-                if isinstance(of, Distribution):
-                    group, low, high = of.place(cell)
-                    found.append(
-                        PublishedValue(row.day, group, (float(low), float(high)), row.revision, 0, value, *when)
+            release = row.published_on, row.loss, versions[row.contract]
+            statistic = series[row.contract][row.series]
+            for cell, households, cell_value in zip(row.cells, row.households, row.values, strict=True):
+                if isinstance(statistic, Distribution):
+                    group, low, high = statistic.place(cell)
+                    values.append(
+                        PublishedValue(row.day, group, (float(low), float(high)), row.revision, 0, cell_value, *release)
                     )
                 else:
-                    found.append(PublishedValue(row.day, cell, (), row.revision, homes, value, *when))
-    return found
+                    values.append(PublishedValue(row.day, cell, (), row.revision, households, cell_value, *release))
+    return values
 
 
-def differing_day(published: Sequence[PublishedValue], kept: Sequence[PublishedValue]) -> str | None:
-    """Return the first day of which the two do not say the same, None if there is none."""
-    one, other = Counter(published), Counter(kept)
-    return None if one == other else min((one - other) + (other - one)).day
+def first_differing_day(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> str | None:
+    """Return the first day on which the two differ, None if they are equal."""
+    published_counts, stored_counts = Counter(published), Counter(stored)
+    return (
+        None
+        if published_counts == stored_counts
+        else min((published_counts - stored_counts) + (stored_counts - published_counts)).day
+    )

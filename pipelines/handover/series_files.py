@@ -1,7 +1,7 @@
-"""LEDGER -> which series were ever published, in which file each: the first of a statistic has the plain name for ever.
+"""LEDGER -> the series ever published and the file of each: the first one of a statistic keeps the plain file name.
 
-A series that was ended and came back as another statistic is two: each row counts by the contract that it was charged
-under.
+A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
+contract.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from pipelines.handover.received import DISTRIBUTION, MEANS
 
 FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
-"""By statistic, what its files are called."""
+"""File name of each statistic, without ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +32,17 @@ class PublishedSeries:
         return row.series == self.name and row.contract in self.terms
 
 
-def series_in_order(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
-    """Return the series, means first, by first release, then by name; one without a release yet has a file too."""
-    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
+    """Return the series, means first, by first release, then by name; a series without a release has a file too."""
+    terms_by_series: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for contract in contracts:
         for name, terms in meaning_of(contract.promise)["series"].items():
-            found.setdefault((terms["statistic"], name), {})[contract.hash] = terms
+            terms_by_series.setdefault((terms["statistic"], name), {})[contract.hash] = terms
     ordered = []
     for statistic, file in FILES.items():
-        known = [name for kind, name in sorted(found) if kind == statistic]
-        of = [row.series for row in rows if row.contract in found.get((statistic, row.series), {})]
-        for place, name in enumerate(dict.fromkeys([*of, *known])):
-            own = f"{file}.parquet" if place == 0 else f"{file}_{name}.parquet"
-            ordered.append(PublishedSeries(name, statistic, own, found[statistic, name]))
+        in_contracts = [name for kind, name in sorted(terms_by_series) if kind == statistic]
+        released = [row.series for row in rows if row.contract in terms_by_series.get((statistic, row.series), {})]
+        for index, name in enumerate(dict.fromkeys([*released, *in_contracts])):
+            file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
+            ordered.append(PublishedSeries(name, statistic, file_name, terms_by_series[statistic, name]))
     return ordered

@@ -42,7 +42,7 @@ from pipelines.models.memory import (
     read_period,
 )
 from pipelines.quantize import Floats, Period
-from pipelines.reports.forgetting import page, report_name
+from pipelines.reports.forgetting import memory_report_page, report_name
 
 SAMPLE = 200
 
@@ -137,7 +137,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         name: {value: table[measured] for value, table in values.items()} for name, values in figures.items()
     }
     curves = MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
-    folders.write(curves.page, page(curves).encode())
+    folders.write(curves.page, memory_report_page(curves).encode())
     return curves
 
 

@@ -1,1 +1,1 @@
-"""What the house notes for itself beside the ledger: coverage, true means, who was counted. Confidential."""
+"""Internal records, in addition to the ledger: coverage, true means, roster history. Confidential."""

@@ -1,14 +1,14 @@
-"""Who was counted on the days that are released: a roster may change for later days only.
+"""Roster history: members and groups of every released day, because a roster may change for later days only.
 
-    <confidential>/released_rosters.parquet     by population, ledger and day: digests of who was in which group
+    <confidential>/released_rosters.parquet     by population, ledger and day: digests of members and of groups
 
-A day is noted before its first draw, inside the transaction that draws: a run that is killed between two series of a
-day goes on with the same households, or not at all. What was noted and never drawn binds nobody. What the ledger was
-seen to hold is marked as released, and so the notes also find a ledger that lacks days which were released to the
-same people (an older copy, another one beside a renamed release folder): going on would draw them a second time.
-Rehearsals have ledgers and dates of their own; they neither bind others nor are bound.
+A day is recorded before its first draw, inside the transaction that draws: a run that is killed between two series of
+a day continues with the same households or not at all. A recorded day that was never drawn has no effect. Days that the
+ledger contains are marked as released. So the history also detects a ledger that lacks days which were released to the
+same population (an older copy, another ledger with a renamed release folder): continuing would draw them a second time.
+Rehearsals have ledgers and dates of their own; their rows do not restrict other ledgers, nor the reverse.
 
-Without a note (another machine, a restored backup) the numbers of households are compared with the ledger's.
+Without a recorded day (another machine, a restored backup) the numbers of households are compared with the ledger's.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from pipelines.internal_files import FileKind, read_content
 from pipelines.release import BeforeDraw
 
 _Key = tuple[str, str, date]
-_Line = dict[str, Any]
+_RosterRow = dict[str, Any]
 _ADVICE = (
     "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
 )
 
 
 class RosterDigest:
-    """Who a roster counts on a day, as digests; worked out once for each stretch between two changes of it."""
+    """Members of a roster on a day, as digests; computed once for each interval between two changes of the roster."""
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
@@ -55,105 +55,114 @@ class RosterDigest:
         return column in self._roster.groups
 
     def digest(self, day: date, column: str | None) -> str:
-        """Return the SHA-256 of who is counted on a day; with a column, of who is in which of its groups."""
-        key = self._stretch(day), column
+        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it."""
+        key = self._interval_index(day), column
         if key not in self._digests:
-            lines = self._of_rows(column)
+            lines = self._row_keys(column)
             members = sorted(lines[row] for row in np.flatnonzero(self._roster.on(day)))
             self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
         return self._digests[key]
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day and how many households each has."""
-        key = self._stretch(day), by
+        """Return the groups of a column on a day and the number of households in each."""
+        key = self._interval_index(day), by
         if key not in self._cells:
             self._cells[key] = self._roster.cells(day, by)
         return self._cells[key]
 
-    def _stretch(self, day: date) -> int:
+    def _interval_index(self, day: date) -> int:
         return int(np.searchsorted(self._changes, (day - date(1970, 1, 1)).days, side="right"))
 
-    def _of_rows(self, column: str | None) -> list[bytes]:
+    def _row_keys(self, column: str | None) -> list[bytes]:
         if column not in self._lines:
             ids = [self._roster.ids[code] for code in self._roster.household]
             groups = [] if column is None else [self._roster.groups[column]]
-            self._lines[column] = [json.dumps(each).encode() for each in zip(ids, *groups, strict=True)]
+            self._lines[column] = [json.dumps(entry).encode() for entry in zip(ids, *groups, strict=True)]
         return self._lines[column]
 
 
 @dataclass(frozen=True, slots=True)
 class RosterHistory:
-    """The notes of one population in one ledger, named by its id."""
+    """The roster history of one population in one ledger, which is named by its id."""
 
     path: Path
     population: str
     ledger: str
     rehearsal: bool
 
-    def require_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
-        """Check that a ledger with these rows holds every day that was released to the population for good.
+    def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
+        """Check that a ledger with these rows contains every day that was released to the population.
 
         Raises:
-            LedgerBehind: the first day that it lacks.
+            LedgerBehind: the first day that is missing from it.
         """
-        held = {row.day for row in rows}
-        lines = () if self.rehearsal else self._read().values()
-        released = {line["day"].isoformat() for line in lines if self._is_ours(line)}
-        if released - held:
+        ledger_days = {row.day for row in rows}
+        rows_on_file = () if self.rehearsal else self._read().values()
+        released = {
+            row_on_file["day"].isoformat() for row_on_file in rows_on_file if self._binds_population(row_on_file)
+        }
+        if released - ledger_days:
             raise LedgerBehind(
-                f"{min(released - held)} was released to {self.population!r} from another ledger, or a newer copy of "
-                "this one: put that ledger back, or import or recover it; to start anew, name another [output] "
+                f"{min(released - ledger_days)} was released to {self.population!r} from another ledger, or a newer "
+                "copy of this one: put that ledger back, or import or recover it; to start anew, name another [output] "
                 "confidential folder or another population"
             )
 
-    def require_unchanged(
-        self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    def check_unchanged(
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
     ) -> None:
         """Compare the roster with that of every released day.
 
         Raises:
-            Refused: the first released day on which it counts other households, or groups them otherwise.
+            Refused: the first released day on which members or groups differ.
         """
-        lines, promises = self._read(), _promises(contracts)
-        for day, of_day in _released(rows).items():
-            noted = self._noted(lines, day)
-            if noted is not None:
-                _require_same(counted, noted)
-            elif not all(_as_many(counted, row, promises[row.contract]) for row in of_day):
-                raise Refused(_other_households(day))
+        lines, contract_texts = self._read(), _contract_texts(contracts)
+        for day, day_rows in _released_by_day(rows).items():
+            recorded = self._recorded(lines, day)
+            if recorded is not None:
+                _check_same_roster(roster_digest, recorded)
+            elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
+                raise Refused(_roster_changed_text(day))
 
-    def before_draw(self, counted: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
-        """Return what notes the roster of `days` before they are drawn; to be called inside the ledger's transaction.
+    def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
+        """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
 
-        One write notes all days to come; it is made anew if another run has written since.
+        One write records all coming days; it is repeated if another run has written since.
         """
         written: list[tuple[int, ...] | None] = []
 
         def note(day: date, history: Sequence[ReleaseRecord]) -> None:
-            if written and written[-1] == _identity(self.path):
+            if written and written[-1] == _file_identity(self.path):
                 return
             with locks.exclusive_lock(self.path.parent):
-                lines, begun = self._read(), _released(history)
-                if day in begun:  # by a run that was killed, or by another one just now
-                    if (noted := self._noted(lines, day)) is not None:
-                        _require_same(counted, noted)
+                lines, released = self._read(), _released_by_day(history)
+                if day in released:  # by a run that was killed, or by a concurrent one
+                    if (recorded := self._recorded(lines, day)) is not None:
+                        _check_same_roster(roster_digest, recorded)
                     return
-                ahead = [one for one in days if one not in begun]
-                lines |= {self._key(one): self._line(counted, one, columns, released=False) for one in ahead}
+                coming_days = [coming_day for coming_day in days if coming_day not in released]
+                lines |= {
+                    self._key(coming_day): self._roster_row(roster_digest, coming_day, columns, released=False)
+                    for coming_day in coming_days
+                }
                 _write(self.path, lines)
-                written.append(_identity(self.path))
+                written.append(_file_identity(self.path))
 
         return note
 
-    def settle(self, counted: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
-        """Mark the days of these rows as released, and note those of which there is no note."""
-        promises = _promises(contracts)
+    def settle(
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    ) -> None:
+        """Mark the days of these rows as released, and record those that are not recorded yet."""
+        contract_texts = _contract_texts(contracts)
         with locks.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
-            for day, of_day in _released(rows).items():
-                columns = {_by(row, promises[row.contract]) for row in of_day} - {None}
-                lines.setdefault(self._key(day), self._line(counted, day, sorted(map(str, columns)), released=True))
+            for day, day_rows in _released_by_day(rows).items():
+                columns = {_group_column(row, contract_texts[row.contract]) for row in day_rows} - {None}
+                lines.setdefault(
+                    self._key(day), self._roster_row(roster_digest, day, sorted(map(str, columns)), released=True)
+                )
                 lines[self._key(day)]["released"] = True
             if lines != before:
                 _write(self.path, lines)
@@ -161,41 +170,43 @@ class RosterHistory:
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
 
-    def _line(self, counted: RosterDigest, day: date, columns: Sequence[str], *, released: bool) -> _Line:
-        groups = {column: counted.digest(day, column) for column in columns if counted.has(column)}
+    def _roster_row(
+        self, roster_digest: RosterDigest, day: date, columns: Sequence[str], *, released: bool
+    ) -> _RosterRow:
+        groups = {column: roster_digest.digest(day, column) for column in columns if roster_digest.has(column)}
         return {
             "population": self.population,
             "ledger": self.ledger,
             "day": day,
             "rehearsal": self.rehearsal,
-            "members": counted.digest(day, None),
+            "members": roster_digest.digest(day, None),
             "groups": json.dumps(groups, sort_keys=True),
             "released": released,
         }
 
-    def _read(self) -> dict[_Key, _Line]:
+    def _read(self) -> dict[_Key, _RosterRow]:
         return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
 
-    def _is_ours(self, line: _Line) -> bool:
+    def _binds_population(self, line: _RosterRow) -> bool:
         return line["population"] == self.population and line["released"] and not line["rehearsal"]
 
-    def _noted(self, lines: Mapping[_Key, _Line], day: date) -> _Line | None:
-        """Return what is noted of a day that this ledger holds; a recovered ledger's under the id of the lost one."""
-        own = lines.get(self._key(day))
-        if own is not None or self.rehearsal:
-            return own
-        return next((line for key, line in lines.items() if key[2] == day and self._is_ours(line)), None)
+    def _recorded(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
+        """Return the recorded roster of a day, if need be under another ledger's id (that of a lost, recovered one)."""
+        recorded = lines.get(self._key(day))
+        if recorded is not None or self.rehearsal:
+            return recorded
+        return next((line for key, line in lines.items() if key[2] == day and self._binds_population(line)), None)
 
 
-def _parse(path: Path) -> dict[_Key, _Line]:
+def _parse(path: Path) -> dict[_Key, _RosterRow]:
     lines = folders.table_rows(folders.read_table(path, tables.RELEASED_ROSTERS), path)
     by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
-    if len(by_key) < len(lines) or not all(map(_names_groups, lines)):
+    if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
         raise folders.DamagedFile("a day is noted twice, or its groups are no digests")
     return by_key
 
 
-def _names_groups(line: _Line) -> bool:
+def _has_group_digests(line: _RosterRow) -> bool:
     try:
         groups = json.loads(line["groups"])
     except (ValueError, RecursionError):
@@ -203,62 +214,66 @@ def _names_groups(line: _Line) -> bool:
     return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
 
 
-def _released(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
-    found: dict[str, list[ReleaseRecord]] = {}
+def _released_by_day(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
+    by_day: dict[str, list[ReleaseRecord]] = {}
     for row in rows:
         if row.state == "released":
-            found.setdefault(row.day, []).append(row)
-    return {date.fromisoformat(day): found[day] for day in sorted(found)}
+            by_day.setdefault(row.day, []).append(row)
+    return {date.fromisoformat(day): by_day[day] for day in sorted(by_day)}
 
 
-def _promises(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
-    return {one.hash: meaning_of(one.promise) for one in contracts}
+def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
+    return {contract.hash: meaning_of(contract.promise) for contract in contracts}
 
 
-def _by(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
+def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
     by: str | None = promise["series"][row.series].get("by")
     return by
 
 
-def _require_same(counted: RosterDigest, noted: Mapping[str, Any]) -> None:
-    """Compare a day with its note; groups that no series is published by any more may have left the roster."""
-    day = noted["day"]
-    if counted.digest(day, None) != noted["members"]:
-        raise Refused(_other_households(day))
-    for column, digest in json.loads(noted["groups"]).items():
-        if counted.has(column) and counted.digest(day, column) != digest:
+def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
+    """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
+    day = recorded["day"]
+    if roster_digest.digest(day, None) != recorded["members"]:
+        raise Refused(_roster_changed_text(day))
+    for column, digest in json.loads(recorded["groups"]).items():
+        if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
             raise Refused(
                 f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
                 "than then; a household may change its group from a later day on (end one row, start another)"
             )
 
 
-def _as_many(counted: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
-    """Tell whether the roster counts as many households in each cell as were counted."""
-    day, by, least = date.fromisoformat(row.day), _by(row, promise), promise["population"]["min_households"]
-    # a distribution names its groups once for each range
-    told = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
-    if by is not None and not counted.has(by):  # nobody knows how many were in groups too small to publish
-        return sum(number for _, number in counted.cells(day, None)) >= sum(told.values())
-    large = {cell: number for cell, number in counted.cells(day, by) if number >= least}
-    return large == told
+def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
+    """Tell whether the roster has the same number of households in each cell as the release."""
+    day, by, min_households = (
+        date.fromisoformat(row.day),
+        _group_column(row, promise),
+        promise["population"]["min_households"],
+    )
+    # a distribution has each group once per range
+    released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
+    if by is not None and not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
+        return sum(number for _, number in roster_digest.cells(day, None)) >= sum(released.values())
+    published = {cell: number for cell, number in roster_digest.cells(day, by) if number >= min_households}
+    return published == released
 
 
-def _other_households(day: date) -> str:
+def _roster_changed_text(day: date) -> str:
     return (
         f"the roster counts other households on {day}, a day that is released; "
         "rows may be added or ended for later days only"
     )
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
+def _file_identity(path: Path) -> tuple[int, ...] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _write(path: Path, lines: Mapping[_Key, _Line]) -> None:
+def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
     ordered = [lines[key] for key in sorted(lines)]
     folders.write_table(path, tables.table_from_rows(tables.RELEASED_ROSTERS, ordered))

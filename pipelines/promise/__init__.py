@@ -1,1 +1,1 @@
-"""What a promise grants, what lies ahead under it, and what other promises would cost."""
+"""Day budgets under a promise, forecasts of a series, and the cost of other promises."""

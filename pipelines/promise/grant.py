@@ -1,12 +1,11 @@
-"""What a promise grants a day under every model that binds it, and what becomes of a day that is granted nothing.
+"""Day budget under every model in force, and the treatment of a day whose budget is zero.
 
-Such a day is skipped if that is so for ever and for this day only: the other series of the day have spent what it
-may spend (an amendment came between them), or the days near it have, under a notion whose bound slides with the day
-of the data. What is left to a day never grows again: the ledger only grows, a contract is only tightened (by a clock of
-publication days it might grow, but then a backlog would hold up the days behind it). The days behind it go on. Where
-later days would be granted nothing either (`epsilon_total`, or a figure over everything that was released), the
-series has ended and the release is refused. All of this follows from contract and ledger alone, so that a skipped
-day says nothing about a reading.
+A day with zero budget is skipped if its own budget can never recover while later days still have some: the other series
+of the day have spent it (with an amendment between them), or nearby days have, under a notion whose bound moves with
+the day of the data. The remaining budget of a day never grows: the ledger only grows, and a contract is only tightened.
+(With a clock of publication days it might grow, but then a backlog would delay the following days.) If later days
+would have zero budget as well (`epsilon_total`, or a bound over all releases), the series has ended and the release is
+refused. All of this follows from contract and ledger alone, so a skipped day reveals nothing about a reading.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
 DAYS_NEAR: Final = "releases near it have spent what the promise leaves"
 
-_FAR_OFF: Final = date.max.isoformat()
-"""A day that no other is near."""
+_DISTANT_DAY: Final = date.max.isoformat()
+"""A day that is outside of every window of the series."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayBudget:
-    """What a series may spend about a day, whole 1e-9 epsilon; if nothing, why only this day gets nothing.
+    """Budget of a series for a day [nano-epsilon]; if zero, `skipped` is the reason why only this day is skipped.
 
-    Nothing without a reason means that the series has ended.
+    A zero budget without a reason means that the series has ended.
     """
 
     loss: int
@@ -41,41 +40,53 @@ class DayBudget:
 
 @dataclass(frozen=True, slots=True)
 class EffectivePromise:
-    """A promise and every model that binds it: what one of the envelopes does not permit is not permitted."""
+    """A promise and the leakage bounds of all models in force: a release must be permitted under each of them."""
 
     notion: Notion
-    envelopes: tuple[LeakageBound | None, ...]
+    leakage_bounds: tuple[LeakageBound | None, ...]
 
     def loss(self, history: Sequence[HistoryRow], day: str, published_on: str) -> int:
-        """Return what a day may spend, beyond what its rows in `history` have spent, whole 1e-9 epsilon."""
-        return min(self.notion.loss(history, day, envelope, published_on) for envelope in self.envelopes)
+        """Return the remaining budget of a day, after its rows in `history` [nano-epsilon]."""
+        return min(self.notion.loss(history, day, leakage_bound, published_on) for leakage_bound in self.leakage_bounds)
 
     def admit(self, history: Sequence[HistoryRow], row: HistoryRow) -> None:
-        """Raise Refused if `row` after `history` would break the promise."""
-        for envelope in self.envelopes:
-            self.notion.admit(history, row, envelope)
+        """Check that `row` after `history` keeps the promise.
+
+        Raises:
+            Refused: it would break the promise under a model in force.
+        """
+        for leakage_bound in self.leakage_bounds:
+            self.notion.admit(history, row, leakage_bound)
 
     def review(self, history: Sequence[HistoryRow]) -> None:
-        """Raise Refused if what is released already breaks the promise under a model that came or comes later."""
-        for envelope in self.envelopes if len(self.envelopes) > 1 else ():
-            self.notion.review(history, envelope)
+        """Check that the released rows keep the promise under models that were named later.
+
+        Raises:
+            Refused: they break it under one of them.
+        """
+        for leakage_bound in self.leakage_bounds if len(self.leakage_bounds) > 1 else ():
+            self.notion.review(history, leakage_bound)
 
     def broken(self, history: Sequence[HistoryRow]) -> dict[str, str]:
-        """Return the parameters of the promise that what is released breaks for ever, with what is the case."""
-        return {key: said for each in self.envelopes for key, said in self.notion.broken(history, each).items()}
+        """Return the parameters of the promise that the released rows break permanently, each with the reason."""
+        return {
+            key: reason
+            for leakage_bound in self.leakage_bounds
+            for key, reason in self.notion.broken(history, leakage_bound).items()
+        }
 
-    def grant(
+    def day_budget(
         self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
     ) -> DayBudget:
-        """Return what a series with this share of each day is granted: its part, or what the others left of it."""
-        others = [row for row in history if row.day != day]
-        whole = self.loss(others, day, published_on)
-        left = whole if len(others) == len(history) else self.loss(history, day, published_on)
-        loss = min(int(share * whole), left)
+        """Return the budget of a series with this share of each day: its share, or less if others have spent it."""
+        other_days = [row for row in history if row.day != day]
+        day_loss = self.loss(other_days, day, published_on)
+        remaining = day_loss if len(other_days) == len(history) else self.loss(history, day, published_on)
+        loss = min(int(share * day_loss), remaining)
         if loss > 0:
             return DayBudget(loss)
-        if whole > 0 and left <= 0:
+        if day_loss > 0 and remaining <= 0:
             return DayBudget(0, OTHER_SERIES)
-        if self.notion.slides and int(share * self.loss(history, _FAR_OFF, _FAR_OFF)) > 0:
+        if self.notion.slides and int(share * self.loss(history, _DISTANT_DAY, _DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)
         return DayBudget(0)

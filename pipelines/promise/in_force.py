@@ -1,4 +1,4 @@
-"""What the contracts of a population say together: which models bind its releases, from where each series counts."""
+"""Contracts of a population -> models in force, series of each contract, days that are closed for each series."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
 
 
-def model_named(contract: ContractRecord) -> str | None:
-    """Return the id of the model that a contract names, None if it names none."""
-    named: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
-    return named
+def model_id(contract: ContractRecord) -> str | None:
+    """Return the id of the model that a contract names, None without a model."""
+    model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
+    return model_hash
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
-    """Return the envelope of every model that a contract of the population ever named, by its id, oldest first.
+    """Return the leakage bound of every model that a contract of the population ever named, by id, oldest first.
 
-    A model binds whether or not a row was charged under it: a promise that stopped under a newer model must not go
-    on because the older one was put back.
+    A model stays in force whether or not a row was charged under it: a series that stopped under a newer model must not
+    continue because the older one was restored.
 
     Raises:
-        LedgerError: the ledger lacks one of them.
+        LedgerError: a named model is missing from the ledger.
     """
-    known = {model.model: model.envelope for model in ledger.models()}
-    named = [model_named(each) for each in ledger.contracts(population)]
-    needed = dict.fromkeys([*filter(None, named), *(row.model for row in ledger.rows(population) if row.model)])
-    if not needed.keys() <= known.keys():
+    stored = {model.model: model.envelope for model in ledger.models()}
+    model_ids = [model_id(contract) for contract in ledger.contracts(population)]
+    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.rows(population) if row.model)])
+    if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
-    return {model: Model.from_text(known[model]).leakage_bound for model in needed}
+    return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
 
 
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
-    """Return the series of every contract, by its hash."""
-    return {known.hash: series_of(meaning_of(known.promise)) for known in contracts}
+    """Return the series of every contract, by the contract's hash."""
+    return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
 
 
-def done_by(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
-    """Return (day, series) of what is released, or never will be: a series begins behind the days released before it.
+def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
+    """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
 
-    A series that was ended and came back begins behind the days released before the contract that brought it back.
+    A series that was ended and added again begins after the days released before the contract that added it again.
     """
     since: dict[str, int] = {}
-    before: set[str] = set()
-    for known in contracts:
-        now = set(meaning_of(known.promise)["series"])
-        since |= dict.fromkeys(now - before, known.seq)
-        before = now
-    done = {(row.day, row.series) for row in rows}
-    return done | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+    previous_names: set[str] = set()
+    for contract in contracts:
+        series_names = set(meaning_of(contract.promise)["series"])
+        since |= dict.fromkeys(series_names - previous_names, contract.seq)
+        previous_names = series_names
+    closed = {(row.day, row.series) for row in rows}
+    return closed | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}

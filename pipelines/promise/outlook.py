@@ -1,4 +1,4 @@
-"""What a contract permits from here on, if every day is released when due: the next loss, its noise, the last day."""
+"""Contract + ledger + roster -> forecast, if every day is released when due: next loss, its noise, last day."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agedp_data.notions.parameters import watt_hours
 from agedp_data.readers.datasets import layout_of
 from agedp_data.roster import ALL, Roster
 from pipelines.promise.grant import WHOLE_DAY, EffectivePromise
-from pipelines.promise.in_force import done_by
+from pipelines.promise.in_force import closed_days
 
-_FURTHEST_DAYS = 3652
-"""How far ahead the end of a promise is looked for: ten years, one if epsilon_total sets it no end."""
+_MAX_DAYS_AHEAD = 3652
+"""Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
 
 
 Skip = tuple[date, str]
@@ -31,15 +31,14 @@ Skip = tuple[date, str]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a contract permits from here on, and what it says of what was released.
+    """Forecast of a series under a contract, and the bounds of its releases so far.
 
-    `next_day` is the first day behind the newest in the ledger, None if the series is over; `loss` what it is
-    granted, whole 1e-9 epsilon; `noise_sd_kwh` that of its daily means, kWh a home, by series (of its smallest
-    group). `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether
-    the promise ends there, or the period does (or the years that were looked at). `skipped` are the days to which
-    the promise leaves nothing, while it leaves later ones something. `stopped` says why releases stop at once, if
-    what is released breaks the promise under a model that binds; `beyond` which bound the day behind the last would
-    break, if it is granted anything.
+    `next_day` is the first day after the newest in the ledger, None if the series is over; `loss` its budget
+    [nano-epsilon]; `noise_sd_kwh` the noise of its daily means by series [kWh per household of the smallest group].
+    `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether the promise ends
+    there, rather than the period or the forecast. `skipped` are days with zero budget before later ones with some.
+    `stopped` is the reason why releases stop at once, if the released rows break the promise under a model in force;
+    `refusal` the bound that the day after the last one would break, if it has any budget.
     """
 
     next_day: date | None
@@ -49,21 +48,21 @@ class Forecast:
     ended_by_promise: bool
     skipped: tuple[Skip, ...]
     stopped: str
-    beyond: str
-    figures: tuple[LossBound, ...]
+    refusal: str
+    bounds: tuple[LossBound, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastContract:
-    """One of the two contracts: its text read, its promise and all models that bind it, its own model first."""
+    """A contract to forecast: its parsed text, and its promise with all models in force, its own model first."""
 
     contract: Mapping[str, Any]
-    binding: EffectivePromise
+    effective_promise: EffectivePromise
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastView:
-    """What both are looked at from: everything released so far, who is counted, the date, the contracts so far."""
+    """Starting point of a forecast: released rows, roster, date, contracts so far."""
 
     rows: tuple[ReleaseRecord, ...]
     roster: Roster
@@ -73,7 +72,7 @@ class ForecastView:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRelease:
-    """A day that is only imagined: what a notion reads of a release."""
+    """A release in a forecast: the columns that a notion reads."""
 
     population: str
     series: str
@@ -87,9 +86,9 @@ class SimulatedRelease:
 
 @dataclass(slots=True)
 class SimulatedSeries:
-    """What becomes of the days from here on: those released, those skipped, and whether the series ended.
+    """A simulated series: released days, skipped days, and whether the series ended.
 
-    `beyond` says which bound a day that is granted something would break.
+    `refusal` is the bound that the first refused day would break, if that day has any budget.
     """
 
     history: list[ReleaseRecord | SimulatedRelease]
@@ -97,31 +96,33 @@ class SimulatedSeries:
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
     stopped: str = ""
-    beyond: str = ""
+    refusal: str = ""
 
 
-def outlook(side: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
-    """Return what a contract permits from here on, looking as many days ahead as it may take, or as asked."""
-    figures = tuple(side.binding.notion.figures(view.rows, side.binding.envelopes[0], None))
-    days = list(islice(coming_days(side.contract, view.rows), days_ahead))
-    course = course_of(side, view, days)
+def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+    """Return the forecast under a contract, over `days_ahead` days or as far as forecasts go."""
+    bounds = tuple(
+        contract.effective_promise.notion.figures(view.rows, contract.effective_promise.leakage_bounds[0], None)
+    )
+    days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
+    simulated = simulate_days(contract, view, days)
     if not days:
-        return Forecast(None, 0, {}, None, False, tuple(course.skipped), course.stopped, "", figures)
-    last = date.fromisoformat(course.released[-1].day) if course.released else None
-    first = [row.loss for row in course.released if row.day == days[0].isoformat()]
-    granted = first[0] if first else 0
-    sd = _noise_sd(side, granted, _homes(side.contract, view.roster, days[0]))
-    told = (course.stopped, course.beyond)
-    return Forecast(days[0], granted, sd, last, course.ended, tuple(course.skipped), *told, figures)
+        return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds)
+    last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
+    first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
+    loss = first[0] if first else 0
+    sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
+    reasons = (simulated.stopped, simulated.refusal)
+    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds)
 
 
-def coming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
-    """Yield the days behind the newest in the ledger, without skip_days, as far as the end is looked for."""
+def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
+    """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
     schedule = terms["schedule"]
-    behind = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
-    day = max(behind, default=date.fromisoformat(schedule["first_day"]))
+    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
+    day = max(next_days, default=date.fromisoformat(schedule["first_day"]))
     unlimited = terms["promise"]["epsilon_total"] == "unlimited"
-    end = day + timedelta(days=_FURTHEST_DAYS // (10 if unlimited else 1))
+    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
     skipped = frozenset(schedule.get("skip_days", ()))
     while day <= min(last, end):
@@ -130,43 +131,43 @@ def coming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iter
         day += timedelta(days=1)
 
 
-def course_of(side: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
-    """Return what becomes of half-released days and of `days`, each released when due, up to the first refused."""
-    course = SimulatedSeries(list(view.rows))
+def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
+    """Return the simulated release of half-released days and of `days`, each when due, up to the first refusal."""
+    simulated = SimulatedSeries(list(view.rows))
     try:
-        side.binding.review(view.rows)
+        contract.effective_promise.review(view.rows)
     except Refused as refused:
-        course.ended, course.stopped = True, str(refused)
+        simulated.ended, simulated.stopped = True, str(refused)
     newest = max((row.published_on for row in view.rows), default="")
-    not_before = max(newest, _earliest(side.contract, view.today))
-    for day, series in [*_left_over(side.contract, view), *((day, "") for day in days)]:
-        if course.ended:
+    not_before = max(newest, _earliest(contract.contract, view.today))
+    for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
+        if simulated.ended:
             break
-        share = _share(side, series) if series else WHOLE_DAY
-        row = replace(_imagined(side.contract, day, not_before=not_before), series=series)
-        grant = side.binding.grant(course.history, row.day, row.published_on, share=share)
-        if grant.skipped:
-            course.skipped.append((day, series))
+        share = _share(contract, series) if series else WHOLE_DAY
+        row = replace(_simulated_release(contract.contract, day, not_before=not_before), series=series)
+        budget = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on, share=share)
+        if budget.skipped:
+            simulated.skipped.append((day, series))
             continue
-        row = replace(row, loss=grant.loss)
-        course.beyond = _refusal(side.binding, course.history, row) if grant.loss > 0 else ""
-        if grant.loss <= 0 or course.beyond:
-            course.ended = True
+        row = replace(row, loss=budget.loss)
+        simulated.refusal = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
+        if budget.loss <= 0 or simulated.refusal:
+            simulated.ended = True
             break
-        course.history.append(row)
+        simulated.history.append(row)
         if not series:
-            course.released.append(row)
-    return course
+            simulated.released.append(row)
+    return simulated
 
 
-def _left_over(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
-    """Yield the days that some series published and others did not yet: a run was cut off between them."""
-    behind = max((row.seq for row in view.rows), default=0) + 1
-    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=behind))
-    done = done_by(view.rows, contracts)
+def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
+    """Yield the days that some series published and others did not: a run was interrupted between them."""
+    next_seq = max((row.seq for row in view.rows), default=0) + 1
+    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
+    closed = closed_days(view.rows, contracts)
     for day in sorted({row.day for row in view.rows}):
         for series in terms["series"]:
-            if (day, series) not in done:
+            if (day, series) not in closed:
                 yield date.fromisoformat(day), series
 
 
@@ -174,48 +175,48 @@ def _earliest(terms: Mapping[str, Any], today: date) -> str:
     return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
 
 
-def _imagined(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
-    ended = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
-    due = clock.due_on(ended, age_days=terms["promise"].get("age_days", 0)).isoformat()
+def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+    day_end = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
+    due = clock.due_on(day_end, age_days=terms["promise"].get("age_days", 0)).isoformat()
     population = terms["population"]["name"]
     return SimulatedRelease(
-        population, "", day.isoformat(), "released", 0, clock.format_instant(ended), max(due, not_before)
+        population, "", day.isoformat(), "released", 0, clock.format_instant(day_end), max(due, not_before)
     )
 
 
 def _refusal(
-    binding: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
+    effective_promise: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
 ) -> str:
-    """Return why a row may not follow, "" if it may."""
+    """Return the reason why a row is refused, "" if it is admitted."""
     try:
-        binding.admit(history, row)
+        effective_promise.admit(history, row)
     except Refused as refused:
         return str(refused)
     return ""
 
 
-def _share(side: ForecastContract, series: str) -> Fraction:
-    """Return which part of a day's loss a series is granted."""
-    return side.binding.notion.part_of_day(series, Fraction(side.contract["series"][series]["share"]))
+def _share(contract: ForecastContract, series: str) -> Fraction:
+    """Return the share of a day's budget that a series has."""
+    return contract.effective_promise.notion.part_of_day(series, Fraction(contract.contract["series"][series]["share"]))
 
 
-def _noise_sd(side: ForecastContract, loss: int, homes: Mapping[str, int]) -> dict[str, float]:
-    """Return the standard deviation of each daily mean's noise, kWh a home, when the day is granted `loss`."""
-    found: dict[str, float] = {}
-    for name, series in side.contract["series"].items():
-        part = int(_share(side, name) * loss)
-        if part > 0 and homes.get(name):
+def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, int]) -> dict[str, float]:
+    """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household]."""
+    noise_sd_kwh: dict[str, float] = {}
+    for name, series in contract.contract["series"].items():
+        part = int(_share(contract, name) * loss)
+        if part > 0 and households.get(name):
             clamp = watt_hours(Decimal(series["clamp_kwh"]))
             scale = noise.laplace_scale(sensitivity=clamp, loss=Fraction(part, NANO))
-            found[name] = noise.standard_deviation(scale) / (1000.0 * homes[name])
-    return found
+            noise_sd_kwh[name] = noise.standard_deviation(scale) / (1000.0 * households[name])
+    return noise_sd_kwh
 
 
-def _homes(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
-    """Return how many homes the smallest published group of each daily mean has; nothing of a series without one."""
-    least = terms["population"]["min_households"]
+def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
+    """Return the size of the smallest published group of each daily mean; series without such a group are left out."""
+    min_households = terms["population"]["min_households"]
     groups = {
-        name: [number for _, number in roster.cells(day, series.get("by")) if number >= least]
+        name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]
         for name, series in terms["series"].items()
         if series["statistic"] == "mean" and series.get("by", ALL) in (ALL, *roster.groups)
     }

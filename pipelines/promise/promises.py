@@ -70,10 +70,10 @@ class _PromiseSearch:
             target,
             tuple(marked(offers, target)),
             self.days.name,
-            min(self.days.homes.values()),
+            min(self.days.households.values()),
             by,
-            tuple(self.days.homes),
-            self.days.endless,
+            tuple(self.days.households),
+            self.days.is_endless,
             self.days.change,
         )
 
@@ -89,7 +89,7 @@ class _PromiseSearch:
         kept = _kept_by(notion, self._first())
         amount = notion.limits.get(kept)
         if amount is None:
-            series = self.days.gone_through(self.run, kept)
+            series = self.days.simulate(self.run, kept)
             amount = None if series is None else series.reaches
         if amount is None or amount < _NEXT_TO_NOTHING:
             amount = notion.limits[DAY_FIGURE] or 0
@@ -113,7 +113,7 @@ class _PromiseSearch:
     def _own(self, target: ComparisonTarget) -> NotionOffer:
         """Return the run file's promise as it stands, where no candidate is the same."""
         candidate = self._first()
-        series = self.days.gone_through(self.run, _kept_by(self.run.notion, candidate))
+        series = self.days.simulate(self.run, _kept_by(self.run.notion, candidate))
         offer = self._told(self.run, series, candidate, target)
         if series is not None and series.noise_kwh > self.days.change.kwh:
             offer = replace(offer, needs=self._own_needs(candidate, series, offer.amount))
@@ -140,7 +140,7 @@ class _PromiseSearch:
         key = notion.name, candidate.method, amount
         if key not in self._known:
             run = self._promising(notion, candidate, amount)
-            self._known[key] = run, self.days.gone_through(run, _kept_by(run.notion, candidate))
+            self._known[key] = run, self.days.simulate(run, _kept_by(run.notion, candidate))
         return self._known[key]
 
     def _told(
@@ -151,11 +151,11 @@ class _PromiseSearch:
         if series is None:
             return NotionOffer(notion.name, candidate.method, self._nothing(notion))
         figure = next(
-            one for one in notion.figures(self.days.view.rows, self.days.envelopes[0], None) if one.name == kept
+            one for one in notion.figures(self.days.view.rows, self.days.leakage_bounds[0], None) if one.name == kept
         )
         keys = contract(run, model=None)["promise"]
         already = figure.value or 0
-        met = self._met(series, target, already) and len(series.losses) == len(self.days.homes)
+        met = self._met(series, target, already) and len(series.losses) == len(self.days.households)
         same = promise == self.run.promise
         limit = self._permitted(notion.limits.get(kept, series.reaches))
         bound = limit if limit is None else max(limit, already)
@@ -174,7 +174,7 @@ class _PromiseSearch:
 
     def _nothing(self, notion: Notion) -> str:
         """Return why a promise releases no day at all."""
-        if why := next(filter(None, map(notion.obstacle, self.days.envelopes)), ""):
+        if why := next(filter(None, map(notion.obstacle, self.days.leakage_bounds)), ""):
             return why
         model = ["this model"] if self.days.model else []
         released = ["what is released already"] if self.days.view.rows else []
@@ -183,10 +183,10 @@ class _PromiseSearch:
 
     def _permitted(self, limit: int | None) -> int | None:
         """Return a limit, or what the caps of the days asked for permit: no figure is above what all days spend."""
-        if limit is None or self.days.endless:
+        if limit is None or self.days.is_endless:
             return limit
         spent = sum(row.loss for row in self.days.view.rows)
-        return min(limit, spent + self.run.promise.day_cap * len(self.days.homes))
+        return min(limit, spent + self.run.promise.day_cap * len(self.days.households))
 
     def _met(self, series: SeriesCost, target: ComparisonTarget, already: int) -> bool:
         """Tell whether the target is met; of the run file's own, what is released already cannot be undone."""
@@ -222,7 +222,7 @@ class _PromiseSearch:
             RunFileError: there is no such promise, whatever the amount.
         """
         with suppress(AgedpError):  # then the amount is no matter, and why there is none is found out below
-            if self.days.above(error_kwh, self._promising(notion, candidate, Decimal(1))):
+            if self.days.exceeds_noise(error_kwh, self._promising(notion, candidate, Decimal(1))):
                 return None
         errors: list[AgedpError] = []
 
@@ -241,7 +241,7 @@ class _PromiseSearch:
         return amount
 
     def _homes(self, series: SeriesCost) -> int:
-        return math.ceil(min(self.days.homes.values()) * series.noise_kwh / self.days.change.kwh)
+        return math.ceil(min(self.days.households.values()) * series.noise_kwh / self.days.change.kwh)
 
     def _needs(
         self, notion: type[Promise], candidate: Alternative, series: SeriesCost, amount: Decimal | None
@@ -258,7 +258,7 @@ class _PromiseSearch:
     def _too_little(self, error_kwh: float) -> str:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
         promise, needed_text = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
-        if self.days.above(error_kwh, self.run):
+        if self.days.exceeds_noise(error_kwh, self.run):
             return f"so little noise is beyond max_day_epsilon = {promise.max_day_epsilon:f}: {needed_text}"
         return f"no finite figure goes with so little noise under these caps: {needed_text}"
 

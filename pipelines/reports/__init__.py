@@ -1,1 +1,1 @@
-"""Pages for people: the public report of a release, the confidential one, and what they are made of."""
+"""HTML reports: the public one of a release, the confidential one, and their parts."""

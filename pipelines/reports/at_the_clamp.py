@@ -1,7 +1,7 @@
-"""DAYS of the released days -> which households the clamp binds, and how much it cuts off. Confidential.
+"""Readings of released days -> clamped households, and the effect of the clamp on a mean. Confidential.
 
-Looked at anew at every run, from the months of the store that hold released days and were not let go, the newest ones
-only: it is a hint where to put the clamp, and a clamp is a public figure that is never read off the data.
+Computed anew by every run from the newest months of the store that contain released days and are not deleted yet. It
+informs the choice of a clamp; the clamp itself is public and is never computed from the data.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pipelines import folders, locks
 from pipelines.aggregate import load_month_matrix
 from pipelines.work import Work
 
-MONTHS = 13
+MAX_MONTHS = 13
 
 
 @dataclass(frozen=True, slots=True)
 class ClampedHousehold:
-    """A household at the clamp: on how many of the days looked at it was above, and its largest day, kWh."""
+    """A clamped household: number of days above the clamp, and its largest daily total [kWh]."""
 
     household: str
     days_above: int
@@ -30,64 +30,67 @@ class ClampedHousehold:
 
 @dataclass(frozen=True, slots=True)
 class ClampEffect:
-    """What the clamp of a series does: the households that it binds, most days first, and what it takes off a mean.
+    """Effect of a series' clamp: clamped households, most days first, and the reduction of the mean.
 
-    `cut_kwh` is by how much the mean of a day is lower for it, averaged over the days looked at, kWh a home; `days`
-    how many these are.
+    `cut_kwh` is the reduction of a daily mean by the clamp, averaged over `days` days [kWh per household].
     """
 
     series: str
     clamp_kwh: float
     days: int
-    bound: tuple[ClampedHousehold, ...]
+    clamped_households: tuple[ClampedHousehold, ...]
     cut_kwh: float
 
 
-def at_the_clamp(work: Work, days: Sequence[date]) -> list[ClampEffect]:
-    """Return for each series what its clamp does on released days, as far as their readings are kept."""
+def clamp_effects(work: Work, days: Sequence[date]) -> list[ClampEffect]:
+    """Return the effect of each series' clamp on released days, as far as the store still has their readings."""
     if work.delivery is None or not days:
         return []
     with locks.exclusive_lock(folders.make_private(work.store.folder)):
-        since = work.store.retained_from()
+        first_month = work.store.retained_from()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
-        kept = [month for month in months if month >= since][-MONTHS:]
-        above = {name: _Above.empty(work) for name in work.run.series}
-        for month in kept:
-            _count(work, month, [day for day in days if f"{day:%Y-%m}" == month], above)
-    clamps = {name: one.clamp_wh / 1000.0 for name, one in work.run.series.items()}
-    return [found.clamped(name, clamps[name], work.roster.ids) for name, found in above.items() if found.days]
+        stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
+        counts = {name: _ClampCounts.empty(work) for name in work.run.series}
+        for month in stored:
+            _count_month(work, month, [day for day in days if f"{day:%Y-%m}" == month], counts)
+    clamps = {name: series.clamp_wh / 1000.0 for name, series in work.run.series.items()}
+    return [
+        series_counts.clamped(name, clamps[name], work.roster.ids)
+        for name, series_counts in counts.items()
+        if series_counts.days
+    ]
 
 
 @dataclass(slots=True)
-class _Above:
+class _ClampCounts:
     number: np.ndarray[tuple[int], np.dtype[np.int64]]
     largest: np.ndarray[tuple[int], np.dtype[np.int64]]
     cut_kwh: float = 0.0
     days: int = 0
 
     @classmethod
-    def empty(cls, work: Work) -> _Above:
+    def empty(cls, work: Work) -> _ClampCounts:
         size = len(work.roster.ids)
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
     def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> ClampEffect:
         codes = sorted(np.flatnonzero(self.number).tolist(), key=lambda code: (-self.number[code], ids[code]))
-        bound = tuple(
+        clamped_households = tuple(
             ClampedHousehold(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes
         )
-        return ClampEffect(series, clamp_kwh, self.days, bound, self.cut_kwh / self.days)
+        return ClampEffect(series, clamp_kwh, self.days, clamped_households, self.cut_kwh / self.days)
 
 
-def _count(work: Work, month: str, days: Sequence[date], above: Mapping[str, _Above]) -> None:
+def _count_month(work: Work, month: str, days: Sequence[date], counts_by_series: Mapping[str, _ClampCounts]) -> None:
     if work.delivery is None:
         return
-    read = load_month_matrix(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
+    matrix = load_month_matrix(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
     for day in days:
         codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
-        for name, found in above.items():
-            used = read.energy_of(work.run.series[name])[codes, day.day - 1]
+        for name, counts in counts_by_series.items():
+            energy_wh = matrix.energy_of(work.run.series[name])[codes, day.day - 1]
             clamp = work.run.series[name].clamp_wh
-            found.number[codes] += used > clamp
-            found.largest[codes] = np.maximum(found.largest[codes], used)
-            found.cut_kwh += float(np.maximum(used - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
-            found.days += 1
+            counts.number[codes] += energy_wh > clamp
+            counts.largest[codes] = np.maximum(counts.largest[codes], energy_wh)
+            counts.cut_kwh += float(np.maximum(energy_wh - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
+            counts.days += 1

@@ -1,10 +1,9 @@
-"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, DAYS, FORGETTING beside LEDGER -> the report for the house. Confidential.
+"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
 
-    <confidential>/report.html    0600, written anew by every run that publishes
+    <confidential>/report.html    0600, rewritten by every run that publishes
 
-What the release says is set against what is true: utility, coverage, what the clamp does and to whom, what was set
-aside, and whether the model's chain is true. It may name households, and is never to be handed over with a release.
-Nothing that is published depends on it.
+It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
+model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.
 """
 
 from __future__ import annotations
@@ -24,222 +23,267 @@ from pipelines import folders
 from pipelines.internal_files import FileNotice
 from pipelines.notes.coverage import COVERAGE
 from pipelines.notes.true_means import TRUE_MEANS
-from pipelines.reports.at_the_clamp import ClampEffect, at_the_clamp
+from pipelines.reports.at_the_clamp import ClampEffect, clamp_effects
 from pipelines.reports.counted_states import state_parts
-from pipelines.reports.households import clamp_parts, model_parts
+from pipelines.reports.households import clamp_parts, household_model_parts
 from pipelines.reports.model_files import read_model_files
-from pipelines.reports.series import percent, published
+from pipelines.reports.series import cell_means, percent
 from pipelines.reports.true_counts import count_parts
-from pipelines.reports.utility import CellUtility, Key, Utility, paired, utility
+from pipelines.reports.utility import CellUtility, SeriesCell, Utility, pair_with_true_means, utility
 from pipelines.work import Work
 
 REPORT = "report.html"
-_STAYS = "Confidential: true means, counts and household ids. It stays in the house."
-_AGAINST = (
+_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. It stays in the house."
+_ERROR_NOTE = (
     "Errors against noise: 1 says that the noise is all that separates what was said from what is true; much more or "
     "less over many days says that something is wrong. True means are after the clamp and the rule for missing days."
 )
 
 
 def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
-    """Write the report of everything that was released to the population, for whoever runs agedp.
+    """Write the confidential report on all releases of the population, for those who run agedp.
 
     Returns:
-        What the report lacks because a file is damaged.
+        Notices of the parts that are missing because a file is damaged.
     """
     rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
-    found = _paired(work, rows)
-    results = {key: utility(own, age_days=work.run.promise.age_days or 0) for key, own in found.items()}
-    lines = [line for line in COVERAGE.read(work.coverage) if line["population"] == work.population]
-    clamped = at_the_clamp(work, released)
+    utilities = _cell_utilities(work, rows)
+    results = {key: utility(cell_days, age_days=work.run.promise.age_days or 0) for key, cell_days in utilities.items()}
+    coverage_rows = [
+        coverage_row for coverage_row in COVERAGE.read(work.coverage) if coverage_row["population"] == work.population
+    ]
+    clamp_effects_by_series = clamp_effects(work, released)
     files = read_model_files(work)
     title = f"{work.run.output.title or work.population}: what was true"
     body = [
         f"<header><h1>{escape(title)}</h1>",
-        paragraph(_STAYS, "mark"),
-        fact_list([*_facts(work, results, lines, clamped, len(released))]),
+        paragraph(_CONFIDENTIAL_NOTE, "mark"),
+        fact_list([*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))]),
         "</header><main>",
-        section("Published against true", *_means(work, found, results), *count_parts(work, rows)),
-        section("Coverage and clamp", *_coverage(lines), *clamp_parts(clamped)),
+        section("Published against true", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
+        section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
         section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
-        section("What was read and set aside", *_quality(work)),
-        *model_parts(work, files, rows),
+        section("What was read and set aside", *_quality_parts(work)),
+        *household_model_parts(work, files, rows),
         "</main>",
     ]
     folders.write(work.confidential / REPORT, document(title, body).encode())
     return files.notices
 
 
-def _paired(work: Work, rows: Sequence[ReleaseRecord]) -> dict[Key, list[CellUtility]]:
-    noted = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
-    means = {line["series"] for line in noted}
+def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
+    true_means = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
+    means = {line["series"] for line in true_means}
     by_series = {
-        name: published([row for row in rows if row.series == name], coverage=work.run.output.interval)
+        name: cell_means([row for row in rows if row.series == name], coverage=work.run.output.interval)
         for name in dict.fromkeys(row.series for row in rows)
         if name in means
     }
-    return paired(noted, by_series)
+    return pair_with_true_means(true_means, by_series)
 
 
 def _facts(
     work: Work,
-    results: Mapping[Key, Utility],
-    lines: Sequence[Mapping[str, Any]],
-    clamped: Sequence[ClampEffect],
+    results: Mapping[SeriesCell, Utility],
+    coverage_rows: Sequence[Mapping[str, Any]],
+    effects: Sequence[ClampEffect],
     released: int,
 ) -> Iterator[tuple[str, str, str]]:
-    noted = max((one.days for one in results.values()), default=0)
-    yield "days released", f"{released:,}", f"true means of {noted:,} are noted"
+    recorded_days = max((result.days for result in results.values()), default=0)
+    yield "days released", f"{released:,}", f"true means of {recorded_days:,} are noted"
     if results:
         key, first = next(iter(results.items()))
         yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
         yield "errors against noise", format_number(first.in_sd), "1: noise is all there is"
-        wanted = percent(work.run.output.interval)
-        yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"of their intervals, {wanted} expected"
-    if lines:
-        homes, usable, above = (sum(line[name] for line in lines) for name in ("households", "usable", "clamped"))
-        yield "coverage", f"{100 * usable / max(homes, 1):.1f}\u00a0%", "household-days with a usable day"
-        yield "clamped", f"{100 * above / max(usable, 1):.2f}\u00a0%", "of usable household-days"
-    if clamped:
-        yield "the clamp cuts", f"{format_number(clamped[0].cut_kwh)}\u00a0kWh", f"off a mean, {clamped[0].series}"
+        expected = percent(work.run.output.interval)
+        yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"of their intervals, {expected} expected"
+    if coverage_rows:
+        households, usable, clamped_days = (
+            sum(row[name] for row in coverage_rows) for name in ("households", "usable", "clamped")
+        )
+        yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
+        yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"
+    if effects:
+        yield "the clamp cuts", f"{format_number(effects[0].cut_kwh)}\u00a0kWh", f"off a mean, {effects[0].series}"
 
 
-def _means(work: Work, found: Mapping[Key, Sequence[CellUtility]], results: Mapping[Key, Utility]) -> Iterator[str]:
-    if not found:
-        if any(one.statistic == "mean" for one in work.run.series.values()):
+def _mean_parts(
+    work: Work, utilities: Mapping[SeriesCell, Sequence[CellUtility]], results: Mapping[SeriesCell, Utility]
+) -> Iterator[str]:
+    if not utilities:
+        if any(result.statistic == "mean" for result in work.run.series.values()):
             yield paragraph("No true mean is noted yet.")
         return
-    yield paragraph(_AGAINST, "soft")
-    for key, own in found.items():
-        yield _true_chart(", ".join(key), own)
-    age = work.run.promise.age_days or 0
-    stale = [f"{age} d later"] if age else []
-    columns = ("series, cell", "days", "error", "noise", "error / noise", "inside", "relative", "day to day", *stale)
+    yield paragraph(_ERROR_NOTE, "soft")
+    for key, cell_days in utilities.items():
+        yield _true_chart(", ".join(key), cell_days)
+    age_days = work.run.promise.age_days or 0
+    stale_column = [f"{age_days} d later"] if age_days else []
+    columns = (
+        "series, cell",
+        "days",
+        "error",
+        "noise",
+        "error / noise",
+        "inside",
+        "relative",
+        "day to day",
+        *stale_column,
+    )
     rows = [
         (
             ", ".join(key),
-            f"{one.days:,}",
-            format_number(one.rms_kwh),
-            format_number(one.expected_kwh),
-            format_number(one.in_sd),
-            f"{100 * one.inside:.1f} %",
-            "–" if math.isnan(one.relative) else f"{format_number(100 * one.relative)} %",
-            _or_dash(one.change_kwh),
-            *([_or_dash(one.stale_kwh)] if age else []),
+            f"{result.days:,}",
+            format_number(result.rms_kwh),
+            format_number(result.expected_kwh),
+            format_number(result.in_sd),
+            f"{100 * result.inside:.1f} %",
+            "–" if math.isnan(result.relative) else f"{format_number(100 * result.relative)} %",
+            _number_or_dash(result.change_kwh),
+            *([_number_or_dash(result.stale_kwh)] if age_days else []),
         )
-        for key, one in results.items()
+        for key, result in results.items()
     ]
     caption = (
         "Root mean squares, kWh a home: error and noise of a day's mean; how much the true mean changes from day to day"
-        + (f", and within {age} days" if age else "")
+        + (f", and within {age_days} days" if age_days else "")
         + ". Relative: the error that the noise alone leads one to expect, as a part of the true mean, on average"
     )
     yield table(caption, columns, rows)
-    for key, own in found.items():
-        yield _by_month(", ".join(key), own)
+    for key, cell_days in utilities.items():
+        yield _month_table(", ".join(key), cell_days)
 
 
-def _or_dash(value: float) -> str:
+def _number_or_dash(value: float) -> str:
     return "–" if math.isnan(value) else format_number(value)
 
 
-def _axis(shown: Sequence[date]) -> tuple[Scale, list[float]]:
-    """Return the axis from the first to the last day, and every place on it."""
-    numbers = range(min(shown).toordinal(), max(shown).toordinal() + 1)
-    return date_axis(min(shown), max(shown)), [float(number) for number in numbers]
+def _day_axis(shown_days: Sequence[date]) -> tuple[Scale, list[float]]:
+    """Return the axis from the first to the last day, and the position of each day on it."""
+    numbers = range(min(shown_days).toordinal(), max(shown_days).toordinal() + 1)
+    return date_axis(min(shown_days), max(shown_days)), [float(number) for number in numbers]
 
 
-def _true_chart(of: str, own: Sequence[CellUtility]) -> str:
-    place = {float(one.day.toordinal()): one for one in own}
-    x, at = _axis([one.day for one in own])
-    known = [place.get(number) for number in at]
-    true = [one.true if one else math.nan for one in known]
-    said = [one.said.mean if one else math.nan for one in known]
-    low = [one.said.low if one else math.nan for one in known]
-    high = [one.said.high if one else math.nan for one in known]
+def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
+    by_number = {float(cell_day.day.toordinal()): cell_day for cell_day in cell_days}
+    x, positions = _day_axis([cell_day.day for cell_day in cell_days])
+    plotted = [by_number.get(number) for number in positions]
+    true = [cell_day.true if cell_day else math.nan for cell_day in plotted]
+    published_means = [cell_day.published.mean if cell_day else math.nan for cell_day in plotted]
+    low = [cell_day.published.low if cell_day else math.nan for cell_day in plotted]
+    high = [cell_day.published.high if cell_day else math.nan for cell_day in plotted]
     lines = [
-        Line("published, with the interval of its noise", at, said, band=(low, high), letter="P"),
-        Line("true", at, true, letter="T", style=1),
+        Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
+        Line("true", positions, true, letter="T", style=1),
     ]
-    ends = [end for one in own for end in (one.said.low, one.said.high, one.true)]
-    largest = max(own, key=lambda one: abs(one.error))
-    about = (
-        f"{len(own)} days; largest error {format_number(largest.error)} kWh a home on {largest.day}, "
-        f"true {format_number(largest.true)}, published {format_number(largest.said.mean)}."
+    ends = [end for cell_day in cell_days for end in (cell_day.published.low, cell_day.published.high, cell_day.true)]
+    worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
+    description = (
+        f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh a home on {worst.day}, "
+        f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
     )
-    return chart(f"Published and true mean by day: {of}", about, lines, x=x, y=linear_axis(ends), y_title="kWh a home")
+    return chart(
+        f"Published and true mean by day: {name}", description, lines, x=x, y=linear_axis(ends), y_title="kWh a home"
+    )
 
 
-def _by_month(of: str, own: Sequence[CellUtility]) -> str:
+def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
     months: dict[str, list[CellUtility]] = {}
-    for one in own:
-        months.setdefault(f"{one.day:%Y-%m}", []).append(one)
+    for cell_day in cell_days:
+        months.setdefault(f"{cell_day.day:%Y-%m}", []).append(cell_day)
     rows = []
-    for month, there in months.items():
-        result = utility(there, age_days=0)
-        true, said = (sum(values) / len(there) for values in ((d.true for d in there), (d.said.mean for d in there)))
+    for month, month_days in months.items():
+        result = utility(month_days, age_days=0)
+        true_mean, published_mean = (
+            sum(values) / len(month_days)
+            for values in (
+                (cell_day.true for cell_day in month_days),
+                (cell_day.published.mean for cell_day in month_days),
+            )
+        )
         inside = f"{100 * result.inside:.0f} %"
         rows.append(
-            (month, f"{len(there)}", format_number(true), format_number(said), format_number(result.rms_kwh), inside)
+            (
+                month,
+                f"{len(month_days)}",
+                format_number(true_mean),
+                format_number(published_mean),
+                format_number(result.rms_kwh),
+                inside,
+            )
         )
-    return table(f"By month, kWh a home: {of}", ("month", "days", "true mean", "published", "error", "inside"), rows)
+    return table(f"By month, kWh a home: {name}", ("month", "days", "true mean", "published", "error", "inside"), rows)
 
 
-def _coverage(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    if not lines:
+def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not coverage_rows:
         yield paragraph("No coverage is noted yet: it is for days that are released from now on.")
         return
     by_series: dict[str, dict[date, list[int]]] = {}
-    for line in lines:
-        counts = by_series.setdefault(line["series"], {}).setdefault(line["day"], [0, 0, 0])
+    for row in coverage_rows:
+        counts = by_series.setdefault(row["series"], {}).setdefault(row["day"], [0, 0, 0])
         for i, name in enumerate(("households", "usable", "clamped")):
-            counts[i] += line[name]
+            counts[i] += row[name]
     for name, by_day in by_series.items():
         yield _coverage_chart(name, by_day)
         months: dict[str, list[list[int]]] = {}
         for day, counts in sorted(by_day.items()):
             months.setdefault(f"{day:%Y-%m}", []).append(counts)
-        rows = [
-            (
-                month,
-                f"{len(counts)}",
-                f"{100 * min(one[1] / max(one[0], 1) for one in counts):.1f}",
-                f"{100 * sum(one[1] for one in counts) / max(sum(one[0] for one in counts), 1):.1f}",
-                f"{100 * sum(one[2] for one in counts) / max(sum(one[1] for one in counts), 1):.2f}",
-            )
-            for month, counts in months.items()
-        ]
+        rows = [_coverage_row(month, day_counts) for month, day_counts in months.items()]
         columns = ("month", "days", "least usable %", "usable %", "clamped %")
         yield table(f"Households with a usable day, and of these above the clamp: {name}", columns, rows)
 
 
+def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """Return a month's shares of usable and clamped household-days; per day: households, usable, clamped."""
+    households, usable, clamped = (sum(counts[i] for counts in day_counts) for i in range(3))
+    return (
+        month,
+        f"{len(day_counts)}",
+        f"{100 * min(counts[1] / max(counts[0], 1) for counts in day_counts):.1f}",
+        f"{100 * usable / max(households, 1):.1f}",
+        f"{100 * clamped / max(usable, 1):.2f}",
+    )
+
+
 def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
-    x, at = _axis(list(by_day))
-    place = {float(day.toordinal()): counts for day, counts in by_day.items()}
-    usable = [100 * place[number][1] / max(place[number][0], 1) if number in place else math.nan for number in at]
-    above = [100 * place[number][2] / max(place[number][1], 1) if number in place else math.nan for number in at]
-    lines = [
-        Line("households with a usable day", at, usable, letter="U"),
-        Line("of these above the clamp", at, above, letter="C", style=1),
+    x, positions = _day_axis(list(by_day))
+    by_number = {float(day.toordinal()): counts for day, counts in by_day.items()}
+    usable = [
+        100 * by_number[number][1] / max(by_number[number][0], 1) if number in by_number else math.nan
+        for number in positions
     ]
-    known = [value for value in usable if not math.isnan(value)]
-    about = f"Usable: from {min(known):.1f} to {max(known):.1f} per cent of the households on the roster."
+    clamped = [
+        100 * by_number[number][2] / max(by_number[number][1], 1) if number in by_number else math.nan
+        for number in positions
+    ]
+    lines = [
+        Line("households with a usable day", positions, usable, letter="U"),
+        Line("of these above the clamp", positions, clamped, letter="C", style=1),
+    ]
+    values_shown = [value for value in usable if not math.isnan(value)]
+    description = (
+        f"Usable: from {min(values_shown):.1f} to {max(values_shown):.1f} per cent of the households on the roster."
+    )
     y = linear_axis([0.0, 100.0])
-    return chart(f"Coverage and clamp by day: {name}", about, lines, x=x, y=y, y_title="per cent", height=170)
+    return chart(f"Coverage and clamp by day: {name}", description, lines, x=x, y=y, y_title="per cent", height=170)
 
 
-def _quality(work: Work) -> Iterator[str]:
+def _quality_parts(work: Work) -> Iterator[str]:
     path = work.confidential / "quality.parquet"
     if not folders.path_exists(path):
         yield paragraph("No file was read yet.")
         return
-    lines = folders.read_table(path, tables.QUALITY).to_pylist()
+    quality_rows = folders.read_table(path, tables.QUALITY).to_pylist()
     totals: dict[str, int] = {}
-    for line in lines:
-        totals[line["what"]] = totals.get(line["what"], 0) + line["rows"]
-    read = totals.get("rows read", 0)
-    rows = [(what, f"{number:,}", f"{100 * number / read:.3f} %" if read else "–") for what, number in totals.items()]
-    files = len({line["input"] for line in lines})
+    for quality_row in quality_rows:
+        totals[quality_row["what"]] = totals.get(quality_row["what"], 0) + quality_row["rows"]
+    rows_read = totals.get("rows read", 0)
+    rows = [
+        (outcome, f"{number:,}", f"{100 * number / rows_read:.3f} %" if rows_read else "–")
+        for outcome, number in totals.items()
+    ]
+    files = len({quality_row["input"] for quality_row in quality_rows})
     yield table(f"Rows of {files:,} input files, by what became of them", ("", "rows", "of those read"), rows)
     yield paragraph("File by file: quality.parquet. Rows set aside, as they stood: store/quarantine.", "soft")

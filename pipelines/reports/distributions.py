@@ -1,6 +1,6 @@
-"""What a report shows of a released distribution: the newest day's counts with their noise intervals, and the months.
+"""Report of a released distribution: counts of the newest day with their noise intervals, and monthly means.
 
-Bars stand side by side whatever the width of their range: a count is of its range, not of a kWh.
+Bars have equal widths for ranges of any width: a count belongs to its range, it is not a density per kWh.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, format_number, linear_axis, named_axis
 from pipelines.reports.series import percent
 
-MOST_GROUPS = 6
-"""Groups that a page shows, those of most homes."""
+MAX_GROUPS = 6
+"""Number of groups on a page, the largest ones."""
 
-_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
+_MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps counted
 _GAP = 2
-_MONTHS = 3
-_RANGES = {
+_MAX_MONTHS = 3
+_FORM_NOTES = {
     "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
     "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
     "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
@@ -36,44 +36,49 @@ _RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class GroupHistogram:
-    """One group's counts on one day: of how many homes, by range, and the noise of each count [homes]."""
+    """Counts of one group on one day by range, half-width and standard deviation of the noise [households]."""
 
     day: str
     households: int
     values: tuple[int, ...]
-    half: int
+    half_width: int
     sd: float
 
 
-def counted(
+def group_histograms(
     rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal
 ) -> dict[str, list[GroupHistogram]]:
-    """Return by group what a distribution said, day by day, of rows that have its bins."""
-    found: dict[str, list[GroupHistogram]] = {}
+    """Return the published counts by group and day, of rows with the bins of `series`."""
+    by_group: dict[str, list[GroupHistogram]] = {}
     cells = len(series.ranges_kwh)
     for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
-        half, sd = noise.interval(row.scale, coverage), noise.standard_deviation(row.scale)
+        half_width, sd = noise.interval(row.scale, coverage), noise.standard_deviation(row.scale)
         for start in range(0, len(row.cells), cells):
             group, _, _ = series.place(row.cells[start])
             values = row.values[start : start + cells]
-            found.setdefault(group, []).append(GroupHistogram(row.day, row.households[start], values, half, sd))
-    return found
+            by_group.setdefault(group, []).append(
+                GroupHistogram(row.day, row.households[start], values, half_width, sd)
+            )
+    return by_group
 
 
 def distribution_parts(
     name: str, rows: Sequence[ReleaseRecord], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
 ) -> Iterator[str]:
-    """Yield charts and tables of the rows of one distribution that have its newest ranges; `contracts` by hash."""
-    every = {key: series_in(each["series"][name]) for key, each in contracts.items() if name in each["series"]}
-    terms = {key: each for key, each in every.items() if isinstance(each, Distribution)}
-    newest = [*terms.values()][-1]
+    """Yield charts and tables of the rows of one distribution with its newest ranges; `contracts` by hash."""
+    series_by_contract = {
+        key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
+    }
+    distributions = {key: series for key, series in series_by_contract.items() if isinstance(series, Distribution)}
+    newest = [*distributions.values()][-1]
     released = [row for row in rows if row.state == "released"]
-    same = [row for row in released if _ranges(terms[row.contract]) == _ranges(newest)]
-    yield paragraph(_RANGES[newest.form], "soft")
-    yield from _shown(name, same, newest, coverage=coverage)
-    if others := len(released) - len(same):
+    with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]
+    yield paragraph(_FORM_NOTES[newest.form], "soft")
+    yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage)
+    if with_other_ranges := len(released) - len(with_newest_ranges):
         yield paragraph(
-            f"{others} earlier releases of {name} had other ranges; they are in the Parquet file only.", "soft"
+            f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only.",
+            "soft",
         )
 
 
@@ -81,117 +86,138 @@ def _ranges(series: Distribution) -> tuple[object, ...]:
     return series.form, series.bins_kwh, series.by
 
 
-def _shown(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
+def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
     """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
-    groups = counted(rows, series, coverage=coverage)
+    groups = group_histograms(rows, series, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: nothing is released yet.")
         return
-    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MOST_GROUPS]
-    shown = {group: groups[group] for group in names}
-    if series.by is None or len(shown) == 1:
-        for group, found in shown.items():
-            of = name if series.by is None else f"{name}, {group}"
-            yield _chart(of, found[-1], series, coverage)
-            yield _of_one(of, found, series, coverage)
+    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS]
+    shown_groups = {group: groups[group] for group in names}
+    if series.by is None or len(shown_groups) == 1:
+        for group, days in shown_groups.items():
+            title = name if series.by is None else f"{name}, {group}"
+            yield _chart(title, days[-1], series, coverage)
+            yield _group_table(title, days, series, coverage)
     else:
         yield '<div class="two">'
         yield from (
-            _chart(f"{name}, {group}", found[-1], series, coverage, small=True) for group, found in shown.items()
+            _chart(f"{name}, {group}", days[-1], series, coverage, small=True) for group, days in shown_groups.items()
         )
         yield "</div>"
-        yield _of_groups(name, {group: found[-1] for group, found in shown.items()}, series, coverage)
-    if left := len(groups) - len(shown):
-        yield paragraph(f"{left} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
+        yield _groups_table(name, {group: days[-1] for group, days in shown_groups.items()}, series, coverage)
+    if hidden_groups := len(groups) - len(shown_groups):
+        yield paragraph(f"{hidden_groups} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
 
 
 def range_names(series: Distribution) -> list[str]:
-    """Return the ranges of use as people read them: "2–4", or "< 4" of counts from 0 on."""
+    """Return the labels of the ranges: "2–4", or "< 4" for cumulative counts."""
     if series.form == "cumulative":
         return [f"< {exact_text(high)}" for _, high in series.ranges_kwh]
     return [f"{exact_text(low)}–{exact_text(high)}" for low, high in series.ranges_kwh]
 
 
-def places(series: Distribution) -> Scale:
-    """Return the axis of the ranges; of many only some are named."""
+def ranges_axis(series: Distribution) -> Scale:
+    """Return the axis of the ranges; of many ranges only some have labels."""
     names = range_names(series)
-    fit = max(2, _LETTERS // (max(map(len, names)) + _GAP))
-    step = -(-len(names) // fit)
+    labels_that_fit = max(2, _MAX_LETTERS // (max(map(len, names)) + _GAP))
+    step = -(-len(names) // labels_that_fit)
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
-    found = named_axis(ticks)
-    return Scale(-0.5, len(names) - 0.5, found.ticks)
+    axis = named_axis(ticks)
+    return Scale(-0.5, len(names) - 0.5, axis.ticks)
 
 
 def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
-    """Return values side by side, each with its interval and joined to no other."""
-    gaps = [0.5 * i for i in range(2 * len(values) - 1)]
-    apart = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(gaps))]
-    return Line(text, gaps, apart, band=([v - half for v in apart], [v + half for v in apart]), style=style)
+    """Return unconnected points, each with its interval."""
+    positions = [0.5 * i for i in range(2 * len(values) - 1)]
+    spaced = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(positions))]
+    return Line(
+        text,
+        positions,
+        spaced,
+        band=([value - half for value in spaced], [value + half for value in spaced]),
+        style=style,
+    )
 
 
-def _chart(of: str, one: GroupHistogram, series: Distribution, coverage: Decimal, *, small: bool = False) -> str:
+def _chart(
+    name: str, histogram: GroupHistogram, series: Distribution, coverage: Decimal, *, small: bool = False
+) -> str:
     names = range_names(series)
-    values = [float(value) for value in one.values]
-    most = max(range(len(values)), key=values.__getitem__)
-    about = (
-        f"Of {one.households:,} homes; the largest count is {format_number(values[most])}, "
-        f"of {names[most]} kWh; the noise "
-        f"interval of each count reaches {one.half:,} homes to either side."
+    values = [float(value) for value in histogram.values]
+    largest = max(range(len(values)), key=values.__getitem__)
+    description = (
+        f"Of {histogram.households:,} homes; the largest count is {format_number(values[largest])}, "
+        f"of {names[largest]} kWh; "
+        f"the noise interval of each count reaches {histogram.half_width:,} homes to either side."
     )
     layers: list[Bars | Line] = [
         Bars("homes by use of the day", [float(i) for i in range(len(values))], values, style=2),
-        whiskers(f"interval that covers the noise ({percent(coverage)})", values, one.half, style=0),
+        whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half_width, style=0),
     ]
-    y = linear_axis([0.0, *(value + sign * one.half for value in values for sign in (-1, 1))], zero=True)
-    title = f"Homes by how much they used on {one.day}: {of}"
+    y = linear_axis([0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True)
+    title = f"Homes by how much they used on {histogram.day}: {name}"
     height = 150 if small else 220
-    return chart(title, about, layers, x=places(series), y=y, y_title="homes; ranges of kWh below", height=height)
+    return chart(
+        title, description, layers, x=ranges_axis(series), y=y, y_title="homes; ranges of kWh below", height=height
+    )
 
 
-def _of_one(of: str, found: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return the newest day's counts of one group and the means of its newest months, range by range."""
     months: dict[str, list[GroupHistogram]] = {}
-    for one in found:
-        months.setdefault(one.day[:7], []).append(one)
-    newest = dict(sorted(months.items())[: -_MONTHS - 1 : -1]) if len(found) > 1 else {}
-    means = [[*_means(own)] for own in newest.values()]
-    one = found[-1]
+    for histogram in histograms:
+        months.setdefault(histogram.day[:7], []).append(histogram)
+    newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
+    monthly_means = [[*_mean_counts(month_histograms)] for month_histograms in newest.values()]
+    histogram = histograms[-1]
     rows = [
         (
-            name,
+            range_name,
             f"{value:,}",
-            f"{value - one.half:,}",
-            f"{value + one.half:,}",
-            *(format_number(mean[i]) for mean in means),
+            f"{value - histogram.half_width:,}",
+            f"{value + histogram.half_width:,}",
+            *(format_number(month_means[i]) for month_means in monthly_means),
         )
-        for i, (name, value) in enumerate(zip(range_names(series), one.values, strict=True))
+        for i, (range_name, value) in enumerate(zip(range_names(series), histogram.values, strict=True))
     ]
-    rows.append(("noise sd", format_number(one.sd), "", "", *(format_number(_mean_sd(own)) for own in newest.values())))
-    months_too = "; then the mean of the days of a month" if newest else ""
+    rows.append(
+        (
+            "noise sd",
+            format_number(histogram.sd),
+            "",
+            "",
+            *(format_number(_mean_sd(month_histograms)) for month_histograms in newest.values()),
+        )
+    )
+    months_text = "; then the mean of the days of a month" if newest else ""
     caption = (
-        f"Homes by use on {one.day}, of {one.households:,} ({of}); low to high covers the noise {percent(coverage)}"
-        f"{months_too}; every day is in the Parquet file"
+        f"Homes by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
+        f"{percent(coverage)}{months_text}; every day is in the Parquet file"
     )
     return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
 
 
-def _of_groups(of: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
+def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return each group's counts of its newest day, side by side."""
-    days = {one.day for one in newest.values()}
-    rows = [(name, *(f"{one.values[i]:,}" for one in newest.values())) for i, name in enumerate(range_names(series))]
-    rows.append((f"± covers {percent(coverage)}", *(f"{one.half:,}" for one in newest.values())))
-    rows.append(("noise sd", *(format_number(one.sd) for one in newest.values())))
-    rows.append(("homes counted", *(f"{one.households:,}" for one in newest.values())))
+    days = {histogram.day for histogram in newest.values()}
+    rows = [
+        (range_name, *(f"{histogram.values[i]:,}" for histogram in newest.values()))
+        for i, range_name in enumerate(range_names(series))
+    ]
+    rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in newest.values())))
+    rows.append(("noise sd", *(format_number(histogram.sd) for histogram in newest.values())))
+    rows.append(("homes counted", *(f"{histogram.households:,}" for histogram in newest.values())))
     if len(days) > 1:
-        rows.append(("day", *(one.day for one in newest.values())))
-    when = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
-    return table(f"Homes by use{when} ({of}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
+        rows.append(("day", *(histogram.day for histogram in newest.values())))
+    dates_text = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
+    return table(f"Homes by use{dates_text} ({title}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
 
 
-def _means(own: Sequence[GroupHistogram]) -> Iterator[float]:
-    for values in zip(*(one.values for one in own), strict=True):
-        yield sum(values) / len(own)
+def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:
+    for counts in zip(*(histogram.values for histogram in histograms), strict=True):
+        yield sum(counts) / len(histograms)
 
 
-def _mean_sd(own: Sequence[GroupHistogram]) -> float:
-    return math.sqrt(sum(one.sd**2 for one in own)) / len(own)
+def _mean_sd(histograms: Sequence[GroupHistogram]) -> float:
+    return math.sqrt(sum(histogram.sd**2 for histogram in histograms)) / len(histograms)

@@ -1,4 +1,4 @@
-"""What the confidential report says of single households: whom the clamp binds, who decides the model. Confidential."""
+"""Parts of the confidential report on single households: clamped ones, and those that decide the model."""
 
 from __future__ import annotations
 
@@ -16,44 +16,52 @@ from agedp_data.pictures.page import paragraph, section, table
 from agedp_data.pictures.scales import format_number, format_rounded_up, linear_axis, named_axis
 from pipelines.reports.at_the_clamp import ClampEffect
 from pipelines.reports.forgetting import report_name
-from pipelines.reports.household_leakage import leakage_parts
+from pipelines.reports.household_leakage import household_leakage_parts
 from pipelines.reports.model_files import ModelFiles
 from pipelines.work import Work
 
-_SHOWN = 20
+_MAX_HOUSEHOLDS = 20
 _DISTANCE = "total_variation_"
 
 
-def clamp_parts(clamped: Sequence[ClampEffect]) -> Iterator[str]:
-    """Yield for each series which households its clamp binds."""
-    for one in clamped:
-        about = f"{one.series}, clamp {format_number(one.clamp_kwh)} kWh, {one.days:,} days whose readings are kept"
-        if not one.bound:
-            yield paragraph(f"No household was above the clamp: {about}.")
+def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
+    """Yield the table of clamped households of each series."""
+    for effect in effects:
+        description = (
+            f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
+            f"{effect.days:,} days whose readings are kept"
+        )
+        if not effect.clamped_households:
+            yield paragraph(f"No household was above the clamp: {description}.")
             continue
         rows = [
-            (each.household, f"{each.days_above:,}", format_number(each.largest_kwh)) for each in one.bound[:_SHOWN]
+            (household.household, f"{household.days_above:,}", format_number(household.largest_kwh))
+            for household in effect.clamped_households[:_MAX_HOUSEHOLDS]
         ]
-        more = f"; the first {_SHOWN} of {len(one.bound):,}" if len(one.bound) > _SHOWN else ""
+        shown_text = (
+            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.clamped_households):,}"
+            if len(effect.clamped_households) > _MAX_HOUSEHOLDS
+            else ""
+        )
         columns = ("household", "days above", "largest day, kWh")
-        yield table(f"Households that the clamp binds: {about}{more}", columns, rows)
+        yield table(f"Households that the clamp binds: {description}{shown_text}", columns, rows)
         yield paragraph(
-            f"The clamp takes {format_number(one.cut_kwh)} kWh a home off a day's mean, on average.", "soft"
+            f"The clamp takes {format_number(effect.cut_kwh)} kWh a home off a day's mean, on average.", "soft"
         )
 
 
-def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield which households decide an estimated model, and whether its chain is true, as far as that was measured."""
+def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
     model = work.run.model
     if not isinstance(model, EstimatedModel):
         return
     parts = [
         *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),
-        *(_deciding(files.households) if files.households is not None else ()),
-        *leakage_parts(model, files.chains, rows),
+        *(_deciding_households(files.households) if files.households is not None else ()),
+        *household_leakage_parts(model, files.chains, rows),
         *(
-            _forgetting(files.forgetting, report_name(model.file, work.confidential))
-            if files.forgetting is not None
+            _memory_parts(files.goodness_of_fit, report_name(model.file, work.confidential))
+            if files.goodness_of_fit is not None
             else ()
         ),
     ]
@@ -61,63 +69,90 @@ def model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) ->
         yield section("The model", *parts)
 
 
-def _deciding(columns: Mapping[str, Any]) -> Iterator[str]:
+def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     ids = columns["household_id"]
-    never = sum(not forgets for forgets in columns["forgets"])
+    never_mixing = sum(not mixes for mixes in columns["forgets"])
     yield paragraph(
-        f"{never:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a chain that "
-        "falls apart): any one of them decides the model at every age."
+        f"{never_mixing:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a "
+        "chain that falls apart): any one of them decides the model at every age."
     )
     distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
     rows = []
     for name, values in distances.items():
-        order = [place for _, _, place in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
+        order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
         age = name.removeprefix(_DISTANCE).removesuffix("_days")
-        others = format_number(values[order[1]]) if len(order) > 1 else "–"
-        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), others))
+        next_value = format_number(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), next_value))
     if rows:
-        heads = ("age", "household", "total variation", "the next one's")
-        yield table("The household that forgets most slowly, by age: it decides what is published", heads, rows)
+        headings = ("age", "household", "total variation", "the next one's")
+        yield table("The household that forgets most slowly, by age: it decides what is published", headings, rows)
 
 
-def _forgetting(table_of: pa.Table, name: str) -> Iterator[str]:
-    figures = np.array(table_of["figure"].to_pylist(), dtype=object)
-    apart = table_of["days_apart"].to_numpy()
-    for figure in dict.fromkeys(figures.tolist()):
-        own = figures == figure
-        values = {column: table_of[column].to_numpy()[own] for column in ("powers", "direct", "floor")}
-        yield from _memory(figure, apart[own], values)
+def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
+    memory_figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    days_apart = memory_table["days_apart"].to_numpy()
+    for memory_figure in dict.fromkeys(memory_figures.tolist()):
+        is_figure = memory_figures == memory_figure
+        values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
+        yield from _memory_chart(memory_figure, days_apart[is_figure], values)
     yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
 
 
-def _memory(figure: str, apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]) -> Iterator[str]:
-    ages = sorted(set(apart.tolist()))
+def _memory_chart(
+    memory_figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[str]:
+    ages = sorted(set(days_apart.tolist()))
     names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
-    medians = {names[column]: [_median(each[apart == age]) for age in ages] for column, each in values.items()}
-    known = {name: each for name, each in medians.items() if not all(map(math.isnan, each))}
-    if not known:
+    medians = {
+        names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
+        for column, medians_by_age in values.items()
+    }
+    measured = {
+        name: medians_by_age for name, medians_by_age in medians.items() if not all(map(math.isnan, medians_by_age))
+    }
+    if not measured:
         return
-    x = [float(place) for place in range(len(ages))]
+    positions = [float(position) for position in range(len(ages))]
     lines = [
-        Line(name, x, each, letter=name[3:4].upper() if name.startswith("by") else name[0].upper(), style=place)
-        for place, (name, each) in enumerate(known.items())
+        Line(
+            name,
+            positions,
+            medians_by_age,
+            letter=name[3:4].upper() if name.startswith("by") else name[0].upper(),
+            style=position,
+        )
+        for position, (name, medians_by_age) in enumerate(measured.items())
     ]
-    said = "; ".join(
-        f"{name}: {format_number(each[0])} at {ages[0]} d" for name, each in known.items() if each[0] == each[0]
+    description = "; ".join(
+        f"{name}: {format_number(medians_by_age[0])} at {ages[0]} d"
+        for name, medians_by_age in measured.items()
+        if medians_by_age[0] == medians_by_age[0]
     )
-    axis = named_axis({place: f"{age} d" for place, age in zip(x, ages, strict=True)})
-    title = f"Model against measurement, median household: {figure}"
+    axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
+    title = f"Model against measurement, median household: {memory_figure}"
     y = linear_axis([0.0, 1.0])
     yield chart(
-        title, f"Total variation by days apart. {said}.", lines, x=axis, y=y, y_title="total variation", height=190
+        title,
+        f"Total variation by days apart. {description}.",
+        lines,
+        x=axis,
+        y=y,
+        y_title="total variation",
+        height=190,
     )
     rows = [
-        (f"{age} d", *("–" if math.isnan(each[i]) else format_rounded_up(each[i]) for each in known.values()))
+        (
+            f"{age} d",
+            *(
+                "–" if math.isnan(medians_by_age[i]) else format_rounded_up(medians_by_age[i])
+                for medians_by_age in measured.values()
+            ),
+        )
         for i, age in enumerate(ages)
     ]
-    yield table("The same in numbers, by days apart", ("apart", *known), rows)
+    yield table("The same in numbers, by days apart", ("apart", *measured), rows)
 
 
 def _median(values: np.ndarray[Any, Any]) -> float:
-    there = values[~np.isnan(values)]
-    return float(np.median(there)) if len(there) else math.nan
+    measured = values[~np.isnan(values)]
+    return float(np.median(measured)) if len(measured) else math.nan

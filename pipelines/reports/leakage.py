@@ -1,4 +1,4 @@
-"""What a report shows of temporal leakage: what all releases say about each day, from the model's public part alone."""
+"""Report of temporal leakage: loss about each day from all releases, by the model's public part. Public."""
 
 from __future__ import annotations
 
@@ -17,51 +17,57 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import date_axis, format_rounded_up, linear_axis
 
 
-def leakage_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is said about each day by its own release, by earlier and by later ones, and the same by month."""
-    if not envelope.has_both_directions:
+def leakage_parts(
+    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield backward, forward and total temporal leakage by day as a chart, and by month as a table."""
+    if not leakage_bound.has_both_directions:
         return
-    found = list(TemporalLosses(envelope).of(losses_by_day_number(day_losses(rows))))
-    if len(found) < 2:
+    day_leakages = list(TemporalLosses(leakage_bound).of(losses_by_day_number(day_losses(rows))))
+    if len(day_leakages) < 2:
         return
-    at = [float(one.day) for one in found]
+    positions = [float(leakage.day) for leakage in day_leakages]
     lines = [
-        Line(name, at, [to_float(value) for value in values], letter=letter, style=place, dots=False)
-        for place, (letter, name, values) in enumerate(_sides(found))
+        Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
+        for index, (letter, name, values) in enumerate(_loss_curves(day_leakages))
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
-    most = max(found, key=lambda one: one.total)
-    own = max(one.day_loss for one in found)
-    about = (
+    largest = max(day_leakages, key=lambda leakage: leakage.total)
+    largest_own = max(leakage.day_loss for leakage in day_leakages)
+    description = (
         f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{format_rounded_up(to_float(most.total))} at most (about {_day(most)}), of which the day's own release says "
-        f"{format_rounded_up(to_float(own))} at most."
+        f"{format_rounded_up(to_float(largest.total))} at most (about {_day_text(largest)}), of "
+        f"which the day's own release says "
+        f"{format_rounded_up(to_float(largest_own))} at most."
     )
-    y = linear_axis([to_float(most.total), *([] if alpha is None else [alpha])], zero=True)
-    x = date_axis(date.fromordinal(found[0].day), date.fromordinal(found[-1].day))
+    y = linear_axis([to_float(largest.total), *([] if alpha is None else [alpha])], zero=True)
+    x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = "What all releases together say about each day"
-    yield chart(title, about, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
+    yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
     months: dict[str, list[DayLeakage]] = {}
-    for one in found:
-        months.setdefault(f"{date.fromordinal(one.day):%Y-%m}", []).append(one)
-    shown = [(month, *(_largest(values) for _, _, values in _sides(of))) for month, of in months.items()]
-    columns = ("month", *(name for _, name, _ in _sides(found)))
-    yield table("The same by month: epsilon, the largest of its days", columns, shown)
+    for leakage in day_leakages:
+        months.setdefault(f"{date.fromordinal(leakage.day):%Y-%m}", []).append(leakage)
+    month_rows = [
+        (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages)))
+        for month, month_leakages in months.items()
+    ]
+    columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages)))
+    yield table("The same by month: epsilon, the largest of its days", columns, month_rows)
 
 
-def _sides(found: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
+def _loss_curves(day_leakages: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     return [
-        ("a", "all releases", [one.total for one in found]),
-        ("b", "the day's own and earlier ones", [one.day_loss + one.backward for one in found]),
-        ("c", "the day's own and later ones", [one.day_loss + one.forward for one in found]),
-        ("d", "the day's own alone", [one.day_loss for one in found]),
+        ("a", "all releases", [leakage.total for leakage in day_leakages]),
+        ("b", "the day's own and earlier ones", [leakage.day_loss + leakage.backward for leakage in day_leakages]),
+        ("c", "the day's own and later ones", [leakage.day_loss + leakage.forward for leakage in day_leakages]),
+        ("d", "the day's own alone", [leakage.day_loss for leakage in day_leakages]),
     ]
 
 
-def _largest(values: Sequence[int]) -> str:
+def _largest_text(values: Sequence[int]) -> str:
     return format_rounded_up(to_float(max(values)))
 
 
-def _day(one: DayLeakage) -> str:
-    return date.fromordinal(one.day).isoformat()
+def _day_text(leakage: DayLeakage) -> str:
+    return date.fromordinal(leakage.day).isoformat()

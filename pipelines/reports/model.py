@@ -1,4 +1,4 @@
-"""What a report shows of the model: how much of a loss is left as data age, from its public part alone."""
+"""Report of the model: privacy loss by age of the data, from the model's public part. Public."""
 
 from __future__ import annotations
 
@@ -15,91 +15,95 @@ from agedp_data.pictures.chart import Line, chart
 from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import Scale, format_rounded_up, linear_axis, logarithmic_axis
 
-_FURTHEST_DAYS = 400
-_SHOWN, _STEEP = 8, 30
+_MAX_AGE_DAYS = 400
+_MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
 _METHODS: Mapping[str, str] = {
     "tight": "exact",
     **MIXING_NAMES,
 }
 
 
-def model_parts(envelope: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield what is left of one day's loss by age and method, and of all days together by the sharpest method."""
+def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the risk by age of one day's loss, by method, and of all released days, by the sharpest method."""
     losses = day_losses(rows)
     if not losses:
         return
-    ages = _ages(envelope)
+    ages = _ages(leakage_bound)
     largest = max(losses.values())
-    by_method = {name: AgedLeakage(envelope, method=name) for name in _methods(envelope)}
-    alone = {
-        _METHODS.get(name, name): [to_float(left(age * envelope.steps_per_day, largest)) for age in ages]
-        for name, left in by_method.items()
+    by_method = {name: AgedLeakage(leakage_bound, method=name) for name in _methods(leakage_bound)}
+    by_method_name = {
+        _METHODS.get(name, name): [to_float(aged_leakage(age * leakage_bound.steps_per_day, largest)) for age in ages]
+        for name, aged_leakage in by_method.items()
     }
     yield '<div class="two">'
-    yield _figure(f"What is left of one day's loss of {format_rounded_up(to_float(largest))}", ages, alone)
-    name, left = next(iter(by_method.items()))
-    together = left.of(losses)
-    every = [to_float(together.risk(age * envelope.steps_per_day)) for age in ages]
-    yield _figure("What all released days say about the present", ages, {_METHODS.get(name, name): every})
+    yield _age_chart(f"What is left of one day's loss of {format_rounded_up(to_float(largest))}", ages, by_method_name)
+    name, aged_leakage = next(iter(by_method.items()))
+    composed = aged_leakage.of(losses)
+    all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
+    yield _age_chart("What all released days say about the present", ages, {_METHODS.get(name, name): all_days})
     yield "</div>"
-    shown = _some(ages, [*alone.values(), every])
-    rows_of = [
-        (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*alone.values(), every]))
-        for age in shown
+    shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
+    table_rows = [
+        (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))
+        for age in shown_ages
     ]
-    columns = ("age, days", *(f"one day, {name}" for name in alone), f"all days, {_METHODS.get(name, name)}")
-    yield table("The same in numbers: epsilon that is left at an age", columns, rows_of)
+    columns = ("age, days", *(f"one day, {name}" for name in by_method_name), f"all days, {_METHODS.get(name, name)}")
+    yield table("The same in numbers: epsilon that is left at an age", columns, table_rows)
 
 
-def _methods(envelope: LeakageBound) -> list[Method]:
-    known: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
-    return [name for name in known if name in envelope.methods]
+def _methods(leakage_bound: LeakageBound) -> list[Method]:
+    methods: tuple[Method, ...] = ("tight", "total_variation", "spectral", "reversibilised")
+    return [name for name in methods if name in leakage_bound.methods]
 
 
-def _ages(envelope: LeakageBound) -> list[int]:
-    furthest = -(-int(envelope.ages[-1]) // envelope.steps_per_day)
-    return list(range(min(max(furthest, 2) * 5 // 4 + 1, _FURTHEST_DAYS)))
+def _ages(leakage_bound: LeakageBound) -> list[int]:
+    max_age_days = -(-int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day)
+    return list(range(min(max(max_age_days, 2) * 5 // 4 + 1, _MAX_AGE_DAYS)))
 
 
-def _some(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
-    """Return a few ages at which something changes, the first and the last included."""
-    changes = [0, *(i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)), len(ages) - 1]
-    places = sorted(set(changes))
-    count = min(_SHOWN, len(places))
-    return [ages[places[round(i * (len(places) - 1) / max(1, count - 1))]] for i in range(count)]
+def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -> list[int]:
+    """Return a few ages at which a curve changes, with the first and the last age."""
+    change_indices = [
+        0,
+        *(i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)),
+        len(ages) - 1,
+    ]
+    indices = sorted(set(change_indices))
+    count = min(_MAX_ROWS, len(indices))
+    return [ages[indices[round(i * (len(indices) - 1) / max(1, count - 1))]] for i in range(count)]
 
 
-def _figure(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
+def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
     lines = [
         Line(
             name,
             [float(age) for age in ages],
             values,
-            style=place,
+            style=index,
             steps=True,
-            letter="" if len(curves) < 2 else str(place + 1),
+            letter="" if len(curves) < 2 else str(index + 1),
         )
-        for place, (name, values) in enumerate(curves.items())
+        for index, (name, values) in enumerate(curves.items())
     ]
-    said = "; ".join(
+    description = "; ".join(
         f"{name}: {format_rounded_up(values[0])} fresh, {format_rounded_up(values[-1])} after {ages[-1]} days"
         for name, values in curves.items()
     )
-    every = [value for values in curves.values() for value in values]
-    steep = min(every) < max(every) / _STEEP
-    y = logarithmic_axis(every, decades=4) if steep else linear_axis(every, zero=True)
+    all_values = [value for values in curves.values() for value in values]
+    is_logarithmic = min(all_values) < max(all_values) / _LOGARITHMIC_RATIO
+    y = logarithmic_axis(all_values, decades=4) if is_logarithmic else linear_axis(all_values, zero=True)
     return chart(
         title,
-        f"Epsilon by age of the newest data. {said}.",
+        f"Epsilon by age of the newest data. {description}.",
         lines,
-        x=_x(ages),
+        x=_age_axis(ages),
         y=y,
-        y_title="epsilon (each step: ten times)" if steep else "epsilon",
+        y_title="epsilon (each step: ten times)" if is_logarithmic else "epsilon",
         height=190,
     )
 
 
-def _x(ages: Sequence[int]) -> Scale:
-    found = linear_axis([float(age) for age in ages], zero=True)
+def _age_axis(ages: Sequence[int]) -> Scale:
+    axis = linear_axis([float(age) for age in ages], zero=True)
     last = float(ages[-1])
-    return Scale(0.0, last, tuple((value, f"{text} d") for value, text in found.ticks if value <= last))
+    return Scale(0.0, last, tuple((value, f"{text} d") for value, text in axis.ticks if value <= last))

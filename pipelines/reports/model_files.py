@@ -1,4 +1,4 @@
-"""The private files of an estimated model, for the internal report alone. Confidential.
+"""The confidential files of an estimated model, for the confidential report. Confidential.
 
     <model folder>/households.parquet              which household decides the model, by age
     <model folder>/transitions.parquet             the transition counts of each household
@@ -33,26 +33,26 @@ _DISTANCE = "total_variation_"
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """What the files hold, None of what is missing or damaged, and what to warn about.
+    """Contents of the files, None for a missing or damaged one, and the warnings.
 
-    `households` are the columns of households.parquet, `chains` the households that forget and their transition
-    matrices (h, k, k), `forgetting` the table `tables.FORGETTING`.
+    `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
+    matrices (h, k, k), `goodness_of_fit` the table `tables.FORGETTING`.
     """
 
     households: Mapping[str, Any] | None = None
     chains: tuple[list[str], Floats] | None = None
-    forgetting: pa.Table | None = None
+    goodness_of_fit: pa.Table | None = None
     notices: tuple[FileNotice, ...] = ()
 
 
 def read_model_files(work: Work) -> ModelFiles:
-    """Return the private files of a run's model; a model that is not estimated has none."""
+    """Return the confidential files of a run's model; a declared model has none."""
     model = work.run.model
     if not isinstance(model, EstimatedModel):
         return ModelFiles()
     folder = Path(model.file)
     name = report_name(model.file, work.confidential)
-    households = read_content(folder / "households.parquet", _households, FileKind.SUPPLEMENT, advice=_ADVICE)
+    households = read_content(folder / "households.parquet", _household_columns, FileKind.SUPPLEMENT, advice=_ADVICE)
     notices = [households.notice]
     chains = None
     if households.value is not None and model.assume == "markov" and model.chain == "homogeneous":
@@ -60,15 +60,15 @@ def read_model_files(work: Work) -> ModelFiles:
         transitions = read_content(folder / "transitions.parquet", parse, FileKind.SUPPLEMENT, advice=_ADVICE)
         chains = transitions.value
         notices.append(transitions.notice)
-    forgetting = read_content(
-        work.confidential / "forgetting" / f"{name}.parquet", _forgetting, FileKind.SUPPLEMENT, advice=_ADVICE
+    fit = read_content(
+        work.confidential / "forgetting" / f"{name}.parquet", _goodness_of_fit, FileKind.SUPPLEMENT, advice=_ADVICE
     )
-    notices.append(forgetting.notice)
+    notices.append(fit.notice)
     warnings = tuple(notice for notice in notices if notice is not None)
-    return ModelFiles(households.value, chains, forgetting.value, warnings)
+    return ModelFiles(households.value, chains, fit.value, warnings)
 
 
-def _households(path: Path) -> Mapping[str, Any]:
+def _household_columns(path: Path) -> Mapping[str, Any]:
     columns: Mapping[str, Any] = read_columns(path).to_pydict()
     if not all(isinstance(value, bool) for value in columns["forgets"]):
         raise TypeError("forgets is no truth value")
@@ -81,7 +81,7 @@ def _households(path: Path) -> Mapping[str, Any]:
 
 
 def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Floats]:
-    """Return the households that forget and their chains (h, k, k)."""
+    """Return the households whose chain mixes, and their transition matrices (h, k, k)."""
     table = read_columns(path)
     if table["household_id"].to_pylist() != households["household_id"]:
         raise ValueError("the households are not those of households.parquet")
@@ -95,5 +95,5 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
     return ids, transition_matrix(counts[forgets], smoothing=0) if ids else np.zeros((0, size, size))
 
 
-def _forgetting(path: Path) -> pa.Table:
+def _goodness_of_fit(path: Path) -> pa.Table:
     return folders.read_table(path, tables.FORGETTING)

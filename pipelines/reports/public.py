@@ -1,8 +1,8 @@
-"""LEDGER -> report.html: the release for people, on one page that asks the network for nothing. Public.
+"""LEDGER -> report.html: the release on one self-contained HTML page. Public.
 
-Made of the statement, the ledger's rows, the run file and the model's public part alone, so that the same head and the
-same software give the same bytes, and nothing of a reading can show. The page as it stood at an earlier statement is
-made of what the ledger held then: its rows, its promise, its model.
+It depends on the statement, the ledger's rows, the run file and the model's public part only: the same head and
+software give the same bytes, and no reading can influence it. The page of an earlier statement is computed from the
+rows, promise and model of that time.
 """
 
 from __future__ import annotations
@@ -26,148 +26,156 @@ from agedp_data.pictures.words import markdown_to_html
 from agedp_data.statement import markdown
 from agedp_data.statement_words import title_of
 from pipelines.promise.in_force import series_by_contract
-from pipelines.reports.at_a_glance import head
-from pipelines.reports.courses import courses, noise_of, noise_times
+from pipelines.reports.at_a_glance import header_parts
+from pipelines.reports.courses import losses_over_time, noise_factors, schedule_noise_kwh
 from pipelines.reports.distributions import distribution_parts
-from pipelines.reports.figures import LabelledBound, figures_table, growth, lettered, schedules_table
+from pipelines.reports.figures import LabelledBound, bounds_table, growth_parts, labelled_bounds, schedules_table
 from pipelines.reports.leakage import leakage_parts
 from pipelines.reports.model import model_parts
 from pipelines.reports.series import series_parts
 from pipelines.reports.sizes import size_parts
-from pipelines.reports.spending import spending
-from pipelines.reports.told import ReportData, released_means, rows_of, series_names
+from pipelines.reports.spending import spending_parts
+from pipelines.reports.told import ReportData, released_means, series_names, series_rows
 from pipelines.work import Work
 
-_SAME = (
+_NOTIONS_NOTE = (
     "The same releases under every notion that applies to them. Filled bars hold whatever households do; outlined ones "
     "hold if the model does, and only about what is named beside them."
 )
-_INTERVAL = (
+_INTERVAL_NOTE = (
     "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
     "clamp, not homes that are not on the roster. Negative values are left as drawn."
 )
-_ABOVE = "The figures are those of the table above, with all that the statement says of each."
-_LEFT = (
+_TABLE_NOTE = "The figures are those of the table above, with all that the statement says of each."
+_AGE_NOTE = (
     "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
     "itself, and real households may remember for longer than the model does."
 )
-_HANGING = (
+_CORRELATION_NOTE = (
     "Who does today what they did yesterday is told about by the releases of both days. Under the model, this is what "
     "the releases before and behind a day add to its own. Real households may hang together more than the model does."
 )
 
 
-def report_of(
+def public_report(
     work: Work,
     ledger: Ledger,
-    claim: Mapping[str, Any],
+    statement: Mapping[str, Any],
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> bytes:
-    """Return report.html for a statement and the rows and contracts that it tells of."""
-    earlier = series_by_contract(contracts)
-    promise = promise_of(contracts[-1].promise, earlier)
-    terms = {"promise": promise, "series": earlier[contracts[-1].hash]}
-    run = work.run.model_copy(update=terms).following(earlier)  # as they stood, whatever the run file says now
-    accounts = [promise, *(account for notion in NOTIONS for account in notion.compared(run.comparison))]
+    """Return report.html for a statement and its rows and contracts."""
+    series_of_contracts = series_by_contract(contracts)
+    promise = promise_of(contracts[-1].promise, series_of_contracts)
+    terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
+    run = work.run.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
+    accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run.comparison))]
     days = len({row.day for row in rows if row.state == "released"})
-    means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
-    known = {one.hash: meaning_of(one.promise) for one in contracts}
-    named = known[contracts[-1].hash].get("model", {}).get("hash")
-    texts = {model.model: model.envelope for model in ledger.models()}
-    envelope = Model.from_text(texts[named]).leakage_bound if named in texts else None
+    noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
+    contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
+    model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
+    stored_models = {model.model: model.envelope for model in ledger.models()}
+    envelope = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
     coverage = work.run.output.interval
-    return page(ReportData(claim, rows, known, accounts, envelope, coverage, promise, means, run.publication)).encode()
+    return public_report_page(
+        ReportData(
+            statement, rows, contract_texts, accountants, envelope, coverage, promise, noise_means, run.publication
+        )
+    ).encode()
 
 
-def page(told: ReportData) -> str:
-    """Return the page."""
-    claim = told.claim
-    title = title_of(claim)
-    figures = lettered(claim)
+def public_report_page(report: ReportData) -> str:
+    """Return the page of a report."""
+    statement = report.statement
+    title = title_of(statement)
+    bounds = labelled_bounds(statement)
     return document(
         title,
         [
-            *head(told, title, figures),
+            *header_parts(report, title, bounds),
             "<main>",
-            _released(told),
-            _losses(told, figures),
-            *_model(told),
-            *_leakage(told),
+            _released_section(report),
+            _losses_section(report, bounds),
+            *_model_section(report),
+            *_leakage_section(report),
             section(
-                "The statement, word for word", markdown_to_html(markdown(claim), below=2, tables=_ABOVE), kind="annex"
+                "The statement, word for word",
+                markdown_to_html(markdown(statement), below=2, tables=_TABLE_NOTE),
+                kind="annex",
             ),
             "</main>",
-            *_footer(claim),
+            *_footer(statement),
         ],
     )
 
 
-def _released(told: ReportData) -> str:
-    names = series_names(told, "mean")
-    parts = [paragraph(_INTERVAL, "soft")]
+def _released_section(report: ReportData) -> str:
+    names = series_names(report, "mean")
+    parts = [paragraph(_INTERVAL_NOTE, "soft")]
     for name in names:
-        parts += series_parts(name, rows_of(told, name, "mean"), coverage=told.coverage, titled=len(names) > 1)
-    for name in series_names(told, "distribution"):
-        own = rows_of(told, name, "distribution")
-        parts += distribution_parts(name, own, told.contracts, coverage=told.coverage)
+        parts += series_parts(name, series_rows(report, name, "mean"), coverage=report.coverage, titled=len(names) > 1)
+    for name in series_names(report, "distribution"):
+        rows = series_rows(report, name, "distribution")
+        parts += distribution_parts(name, rows, report.contracts, coverage=report.coverage)
     return section("What was released", *parts)
 
 
-def _losses(told: ReportData, figures: Sequence[LabelledBound]) -> str:
-    found = courses(told.accounts, told.rows, told.envelope)
-    newest = _newest_mean(told)
+def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
+    curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
+    newest = _newest_mean(report)
     sd = None if newest is None else noise.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    times = noise_times(told.accounts, told.rows, told.envelope) if newest is not None else {}
+    factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
     return section(
         "What it says about one household, under every notion",
-        paragraph(_SAME, "soft"),
-        *figures_table(figures, times, sd_kwh=sd),
-        *([_schedules(told, newest)] if newest is not None and told.noise_means else []),
-        *growth(figures, found),
-        *size_parts(told.accounts, told.rows, told.publication, full_wh=_full_wh(told)),
-        *spending(told.rows, told.claim["contract"]["promise"]),
+        paragraph(_NOTIONS_NOTE, "soft"),
+        *bounds_table(bounds, factors, sd_kwh=sd),
+        *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
+        *growth_parts(bounds, curves),
+        *size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report)),
+        *spending_parts(report.rows, report.statement["contract"]["promise"]),
     )
 
 
-def _newest_mean(told: ReportData) -> ReleaseRecord | None:
-    return max(released_means(told), key=lambda row: (row.day, -row.seq), default=None)
+def _newest_mean(report: ReportData) -> ReleaseRecord | None:
+    return max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
 
 
-def _schedules(told: ReportData, newest: ReleaseRecord) -> str:
-    now = told.claim["contract"]["series"]
-    series = now.get(newest.series, told.contracts[newest.contract]["series"][newest.series])
+def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
+    current_series = report.statement["contract"]["series"]
+    series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
     return schedules_table(
-        noise_of(
-            told.noise_means,
+        schedule_noise_kwh(
+            report.noise_means,
             clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
-            share=float(told.promise.part_of_day(newest.series, Fraction(series["share"]))),
+            share=float(report.promise.part_of_day(newest.series, Fraction(series["share"]))),
             households=min(newest.households),
         )
     )
 
 
-def _full_wh(told: ReportData) -> int:
-    """Return the largest change that there can be: the largest clamp that there ever was."""
-    series = (each for terms in told.contracts.values() for each in terms["series"].values())
-    return max(watt_hours(Decimal(each["clamp_kwh"])) for each in series)
+def _full_wh(report: ReportData) -> int:
+    """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
+    all_series = (
+        terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
+    )
+    return max(watt_hours(Decimal(terms_of_series["clamp_kwh"])) for terms_of_series in all_series)
 
 
-def _model(told: ReportData) -> Iterator[str]:
-    parts = [*model_parts(told.envelope, told.rows)] if told.envelope is not None else []
+def _model_section(report: ReportData) -> Iterator[str]:
+    parts = [*model_parts(report.leakage_bound, report.rows)] if report.leakage_bound is not None else []
     if parts:
-        yield section("What the model says of age", paragraph(_LEFT, "soft"), *parts)
+        yield section("What the model says of age", paragraph(_AGE_NOTE, "soft"), *parts)
 
 
-def _leakage(told: ReportData) -> Iterator[str]:
-    promise = told.claim["contract"]["promise"]
-    parts = [*leakage_parts(told.envelope, told.rows, promise)] if told.envelope is not None else []
+def _leakage_section(report: ReportData) -> Iterator[str]:
+    promise = report.statement["contract"]["promise"]
+    parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
     if parts:
-        yield section("What the model says of days that hang together", paragraph(_HANGING, "soft"), *parts)
+        yield section("What the model says of days that hang together", paragraph(_CORRELATION_NOTE, "soft"), *parts)
 
 
-def _footer(claim: Mapping[str, Any]) -> Iterator[str]:
-    software = ", ".join(f"{name} {version}" for name, version in claim["software"].items())
+def _footer(statement: Mapping[str, Any]) -> Iterator[str]:
+    software = ", ".join(f"{name} {version}" for name, version in statement["software"].items())
     yield "<footer>"
-    yield f'<p class="soft">Ledger <code>{escape(claim["ledger"]["id"])}</code>, head '
-    yield f"<code>{escape(claim['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"
+    yield f'<p class="soft">Ledger <code>{escape(statement["ledger"]["id"])}</code>, head '
+    yield f"<code>{escape(statement['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"

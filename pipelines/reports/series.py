@@ -1,4 +1,4 @@
-"""What a report shows of the released series: each day's mean with its noise interval, and the same in numbers."""
+"""Report of a released mean: each day's value with its noise interval, as a chart and a table."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from agedp_data.pictures.chart import Line, Marks, chart
 from agedp_data.pictures.page import paragraph, table
 from agedp_data.pictures.scales import Scale, date_axis, format_number, linear_axis
 
-MOST_CELLS = 40
-"""Groups that a page shows, those of most homes; a page of hundreds is read by nobody, and the tables hold them all."""
+MAX_CELLS = 40
+"""Number of groups on a page, the largest ones; the tables contain all of them."""
 
-_BY_DAY = 31
+_MAX_DAILY_ROWS = 31
 _MANY_CELLS = 1
-_FAR = 2.5
+_WIDE_RATIO = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class CellMean:
-    """One cell of a series on one day: how many homes, mean, noise interval and standard deviation, kWh a home."""
+    """One cell of a series on one day: households, mean, noise interval and standard deviation [kWh per household]."""
 
     day: date
     households: int
@@ -35,66 +35,68 @@ class CellMean:
     loss: int
 
 
-def published(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
-    """Return by cell what one series said, day by day, of the `MOST_CELLS` cells of most homes."""
+def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
+    """Return the published means of one series by cell and day, for the `MAX_CELLS` largest cells."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
     newest = _households(released)
-    shown = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MOST_CELLS])
+    shown_cells = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
     scales = {row.scale for row in released}
-    half = {scale: noise.interval(scale, coverage) for scale in scales}
+    half_widths = {scale: noise.interval(scale, coverage) for scale in scales}
     deviation = {scale: noise.standard_deviation(scale) for scale in scales}
-    found: dict[str, list[CellMean]] = {}
+    by_cell: dict[str, list[CellMean]] = {}
     for row in released:
         day = date.fromisoformat(row.day)
         for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
-            if cell not in shown:
+            if cell not in shown_cells:
                 continue
-            kwh, wide = 1000.0 * households, half[row.scale]
-            ends = (value - wide) / kwh, (value + wide) / kwh
-            sd = deviation[row.scale] / kwh
-            found.setdefault(cell, []).append(CellMean(day, households, value / kwh, *ends, sd, row.loss))
-    return found
+            wh_per_kwh_mean, half_width = 1000.0 * households, half_widths[row.scale]
+            interval = (value - half_width) / wh_per_kwh_mean, (value + half_width) / wh_per_kwh_mean
+            sd = deviation[row.scale] / wh_per_kwh_mean
+            by_cell.setdefault(cell, []).append(
+                CellMean(day, households, value / wh_per_kwh_mean, *interval, sd, row.loss)
+            )
+    return by_cell
 
 
 def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
-    """Return by cell how many homes it had when it was released last."""
-    return {cell: homes for row in released for cell, homes in zip(row.cells, row.households, strict=True)}
+    """Return the number of households of each cell in its newest release."""
+    return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
 
 
 def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
-    """Yield charts and tables of one series: a chart for each of its cells, all on one scale."""
-    cells = published(rows, coverage=coverage)
+    """Yield charts and tables of one series: one chart per cell, all with one scale."""
+    cells = cell_means(rows, coverage=coverage)
     if not cells:
         yield paragraph(f"{name}: nothing is released yet.")
         return
     skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
-    every = [one for found in cells.values() for one in found]
-    shown = [*(one.day for one in every), *skipped]
-    x = date_axis(min(shown), max(shown))
-    y = _upright(every)
-    many = len(cells) > _MANY_CELLS
-    if many:
+    all_means = [mean for means in cells.values() for mean in means]
+    shown_days = [*(mean.day for mean in all_means), *skipped]
+    x = date_axis(min(shown_days), max(shown_days))
+    y = _value_axis(all_means)
+    is_split = len(cells) > _MANY_CELLS
+    if is_split:
         yield '<div class="two">'
-    for cell, found in cells.items():
-        of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        title = f"Mean use of a home by day{f': {of}' if of else ''}"
-        yield _chart(title, found, skipped, x, y, coverage, small=many)
-    if many:
+    for cell, means in cells.items():
+        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        title = f"Mean use of a home by day{f': {label}' if label else ''}"
+        yield _chart(title, means, skipped, x, y, coverage, small=is_split)
+    if is_split:
         yield "</div>"
-    if beyond := len({one.day for one in every if one.low < y.low or one.high > y.high}):
+    if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(
-            f"So that the others can be seen, {beyond} days with far more noise reach beyond the chart.", "soft"
+            f"So that the others can be seen, {days_beyond} days with far more noise reach beyond the chart.", "soft"
         )
-    if left := len(_households([row for row in rows if row.state == "released"])) - len(cells):
-        yield paragraph(f"{left} more groups, of fewer homes, are in the Parquet file only.", "soft")
-    for cell, found in cells.items():
-        of = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        yield _numbers(of, found, skipped)
+    if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
+        yield paragraph(f"{hidden_cells} more groups, of fewer homes, are in the Parquet file only.", "soft")
+    for cell, means in cells.items():
+        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        yield _means_table(label, means, skipped)
 
 
 def _chart(
     title: str,
-    found: Sequence[CellMean],
+    means: Sequence[CellMean],
     skipped: Sequence[date],
     x: Scale,
     y: Scale,
@@ -102,20 +104,23 @@ def _chart(
     *,
     small: bool,
 ) -> str:
-    place = {one.day.toordinal(): one for one in found}
-    every = range(min(place), max(place) + 1)
+    by_number = {cell_mean.day.toordinal(): cell_mean for cell_mean in means}
+    day_numbers = range(min(by_number), max(by_number) + 1)
     mean, low, high = (
-        [getattr(place[day], name) if day in place else math.nan for day in every] for name in ("mean", "low", "high")
+        [getattr(by_number[day], name) if day in by_number else math.nan for day in day_numbers]
+        for name in ("mean", "low", "high")
     )
-    named = f"mean, with the interval that covers its noise ({percent(coverage)})"
-    layers: list[Line | Marks] = [Line(named, [float(day) for day in every], mean, band=(low, high))]
+    line_name = f"mean, with the interval that covers its noise ({percent(coverage)})"
+    layers: list[Line | Marks] = [Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))]
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
-    return chart(title, _about(found, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240)
+    return chart(
+        title, _description(means, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240
+    )
 
 
 def percent(share: Decimal) -> str:
-    """Return a share as people write it.
+    """Return a share in percent.
 
     >>> percent(Decimal("0.95")), percent(Decimal("0.999"))
     ('95 %', '99.9 %')
@@ -123,67 +128,69 @@ def percent(share: Decimal) -> str:
     return f"{float(100 * share):.6g} %"
 
 
-def _upright(every: Sequence[CellMean]) -> Scale:
-    """Return an axis for means and intervals; a few days with far more noise than the others reach beyond it."""
-    ends = sorted(end for one in every for end in (one.low, one.high))
+def _value_axis(means: Sequence[CellMean]) -> Scale:
+    """Return an axis for means and intervals; a few days with much more noise may extend beyond it."""
+    ends = sorted(end for mean in means for end in (mean.low, mean.high))
     inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
-    wide = ends[-1] - ends[0] > _FAR * (inner[-1] - inner[0])
-    return linear_axis(inner if wide else ends)
+    is_wide = ends[-1] - ends[0] > _WIDE_RATIO * (inner[-1] - inner[0])
+    return linear_axis(inner if is_wide else ends)
 
 
-def _about(found: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
-    least, most = min(found, key=_mean), max(found, key=_mean)
-    middle = sum(one.mean for one in found) / len(found)
-    wide = max(one.high - one.mean for one in found)
-    if len(found) == 1:
-        start = f"One day, {found[0].day}: {format_number(middle)} kWh a home"
+def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
+    lowest, highest = min(means, key=_mean_kwh), max(means, key=_mean_kwh)
+    average = sum(mean.mean for mean in means) / len(means)
+    half_width = max(mean.high - mean.mean for mean in means)
+    if len(means) == 1:
+        first_part = f"One day, {means[0].day}: {format_number(average)} kWh a home"
     else:
-        start = (
-            f"{len(found)} days from {found[0].day} to {found[-1].day}: "
-            f"{format_number(middle)} kWh a home on average, least "
-            f"{format_number(least.mean)} on {least.day}, most {format_number(most.mean)} on {most.day}"
+        first_part = (
+            f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh a "
+            f"home on average, least "
+            f"{format_number(lowest.mean)} on {lowest.day}, most {format_number(highest.mean)} on {highest.day}"
         )
-    end = f"; {len(skipped)} days were skipped" if skipped else ""
-    beyond = sum(one.low < y.low or one.high > y.high for one in found)
-    end += f"; {beyond} days reach beyond the chart" if beyond else ""
-    return f"{start}; the noise interval reaches at most {format_number(wide)} kWh to either side{end}."
+    last_part = f"; {len(skipped)} days were skipped" if skipped else ""
+    means_beyond = sum(mean.low < y.low or mean.high > y.high for mean in means)
+    last_part += f"; {means_beyond} days reach beyond the chart" if means_beyond else ""
+    return (
+        f"{first_part}; the noise interval reaches at most {format_number(half_width)} kWh to either side{last_part}."
+    )
 
 
-def _mean(one: CellMean) -> float:
-    return one.mean
+def _mean_kwh(cell_mean: CellMean) -> float:
+    return cell_mean.mean
 
 
-def _numbers(of: str, found: Sequence[CellMean], skipped: Sequence[date]) -> str:
-    about = f" ({of})" if of else ""
-    if len(found) <= _BY_DAY:
+def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date]) -> str:
+    label_text = f" ({label})" if label else ""
+    if len(means) <= _MAX_DAILY_ROWS:
         rows = [
             (
-                str(one.day),
-                f"{one.households:,}",
-                format_number(one.mean),
-                format_number(one.low),
-                format_number(one.high),
-                format_number(one.sd),
+                str(mean.day),
+                f"{mean.households:,}",
+                format_number(mean.mean),
+                format_number(mean.low),
+                format_number(mean.high),
+                format_number(mean.sd),
             )
-            for one in found
+            for mean in means
         ]
-        caption = f"The same in numbers, kWh a home{about}"
+        caption = f"The same in numbers, kWh a home{label_text}"
         return table(caption, ("day", "homes", "mean", "low", "high", "noise sd"), rows)
     months: dict[str, list[CellMean]] = {}
-    for one in found:
-        months.setdefault(f"{one.day:%Y-%m}", []).append(one)
-    missed = [f"{day:%Y-%m}" for day in skipped]
+    for mean in means:
+        months.setdefault(f"{mean.day:%Y-%m}", []).append(mean)
+    skipped_months = [f"{day:%Y-%m}" for day in skipped]
     rows = [
         (
             month,
-            f"{len(own)}" + (f" (−{missed.count(month)})" if month in missed else ""),
-            format_number(sum(one.mean for one in own) / len(own)),
-            format_number(min(one.mean for one in own)),
-            format_number(max(one.mean for one in own)),
-            format_number(max(one.sd for one in own)),
+            f"{len(month_means)}" + (f" (−{skipped_months.count(month)})" if month in skipped_months else ""),
+            format_number(sum(mean.mean for mean in month_means) / len(month_means)),
+            format_number(min(mean.mean for mean in month_means)),
+            format_number(max(mean.mean for mean in month_means)),
+            format_number(max(mean.sd for mean in month_means)),
         )
-        for month, own in months.items()
+        for month, month_means in months.items()
     ]
     remark = "; (−n): skipped days" if skipped else ""
-    caption = f"The same by month, kWh a home{about}; every day is in the Parquet file{remark}"
+    caption = f"The same by month, kWh a home{label_text}; every day is in the Parquet file{remark}"
     return table(caption, ("month", "days", "mean", "least", "most", "noise sd"), rows)

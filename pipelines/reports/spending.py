@@ -1,4 +1,4 @@
-"""What a report says of days: what each cost, and what all came to, against the caps of the promise."""
+"""Report of the losses of each day and of all days so far, against the caps of the promise."""
 
 from __future__ import annotations
 
@@ -14,60 +14,75 @@ from agedp_data.pictures.page import table
 from agedp_data.pictures.scales import date_axis, format_rounded_up, linear_axis
 
 
-def spending(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what each day cost and what all came to so far, against the caps of the promise."""
+def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
+    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise."""
     losses = day_losses(rows)
     if not losses:
         return
     first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
-    every = [first + timedelta(days=i) for i in range((last - first).days + 1)]
-    spent = [losses.get(str(day), 0) for day in every]
-    so_far = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running(spent)
+    all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
+    spent = [losses.get(str(day), 0) for day in all_days]
+    running_totals = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running_totals(spent)
     x = date_axis(first, last)
-    at = [float(day.toordinal()) for day in every]
-    most = max(spent)
+    positions = [float(day.toordinal()) for day in all_days]
+    largest = max(spent)
     yield '<div class="two">'
-    for title, values, cap, about in (
-        ("Loss of each day", spent, promise["max_day_epsilon"], f"at most {format_rounded_up(to_float(most))} a day"),
+    for title, values, cap, amount_text in (
+        (
+            "Loss of each day",
+            spent,
+            promise["max_day_epsilon"],
+            f"at most {format_rounded_up(to_float(largest))} a day",
+        ),
         (
             "Loss of all days so far",
-            so_far,
+            running_totals,
             promise["epsilon_total"],
-            f"{format_rounded_up(to_float(so_far[-1]))} in all",
+            f"{format_rounded_up(to_float(running_totals[-1]))} in all",
         ),
     ):
         limit = None if cap == "unlimited" else float(cap)
-        line = Line("spent", at, [to_float(value) for value in values], steps=len(values) > 1)
+        line = Line("spent", positions, [to_float(value) for value in values], steps=len(values) > 1)
         y = linear_axis([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
         levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
-        said = f"{about}; " + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit") + "."
+        description = (
+            f"{amount_text}; "
+            + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit")
+            + "."
+        )
         yield chart(
-            title, f"Epsilon by day of the data: {said}", [line, *levels], x=x, y=y, y_title="epsilon", height=170
+            title,
+            f"Epsilon by day of the data: {description}",
+            [line, *levels],
+            x=x,
+            y=y,
+            y_title="epsilon",
+            height=170,
         )
     yield "</div>"
-    yield _by_month(every, spent, so_far)
+    yield _month_table(all_days, spent, running_totals)
 
 
-def _running(spent: Sequence[int]) -> list[int]:
-    found, total = [], 0
+def _running_totals(spent: Sequence[int]) -> list[int]:
+    totals, total = [], 0
     for loss in spent:
         total += loss
-        found.append(total)
-    return found
+        totals.append(total)
+    return totals
 
 
-def _by_month(every: Sequence[date], spent: Sequence[int], so_far: Sequence[int]) -> str:
+def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
     months: dict[str, list[int]] = {}
-    for place, day in enumerate(every):
-        months.setdefault(f"{day:%Y-%m}", []).append(place)
+    for index, day in enumerate(all_days):
+        months.setdefault(f"{day:%Y-%m}", []).append(index)
     rows = [
         (
             month,
-            f"{sum(spent[i] > 0 for i in places)}",
-            format_rounded_up(to_float(max(spent[i] for i in places))),
-            format_rounded_up(to_float(sum(spent[i] for i in places))),
-            format_rounded_up(to_float(so_far[places[-1]])),
+            f"{sum(spent[i] > 0 for i in indices)}",
+            format_rounded_up(to_float(max(spent[i] for i in indices))),
+            format_rounded_up(to_float(sum(spent[i] for i in indices))),
+            format_rounded_up(to_float(running_totals[indices[-1]])),
         )
-        for month, places in months.items()
+        for month, indices in months.items()
     ]
     return table("The same by month: epsilon", ("month", "days", "largest day", "month", "so far"), rows)

@@ -1,4 +1,4 @@
-"""What the page of a release is made of: its statement and rows, what accounts for them, and its series one by one."""
+"""Data of the public report: statement, rows, contracts and accountants, with access by series."""
 
 from __future__ import annotations
 
@@ -16,56 +16,58 @@ from agedp_data.notions.publication import Publication
 
 @dataclass(frozen=True, slots=True)
 class ReportData:
-    """What a page is made of: the statement, the rows that it is about, and what accounts for them.
+    """Data of a page: the statement, its rows, and the accountants of all notions.
 
     `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
     scale as a multiple of the clamp, the promised one first.
     """
 
-    claim: Mapping[str, Any]
+    statement: Mapping[str, Any]
     rows: Sequence[ReleaseRecord]
     contracts: Mapping[str, Mapping[str, Any]]
-    accounts: Sequence[Accountant]
-    envelope: LeakageBound | None
+    accountants: Sequence[Accountant]
+    leakage_bound: LeakageBound | None
     coverage: Decimal
     promise: Notion
     noise_means: Mapping[str, float]
     publication: Publication = field(default_factory=Publication)
 
 
-def series_names(told: ReportData, statistic: str) -> list[str]:
-    """Return the series that are or were of a statistic, in the order of their first release."""
-    known = [
+def series_names(report: ReportData, statistic: str) -> list[str]:
+    """Return the series that have or had a statistic, in the order of their first release."""
+    in_contracts = [
         name
-        for terms in told.contracts.values()
+        for terms in report.contracts.values()
         for name, series in terms["series"].items()
         if series["statistic"] == statistic
     ]
-    return list(dict.fromkeys([*(row.series for row in told.rows if _is(told, row, statistic)), *known]))
+    return list(
+        dict.fromkeys([*(row.series for row in report.rows if _has_statistic(report, row, statistic)), *in_contracts])
+    )
 
 
-def _is(told: ReportData, row: ReleaseRecord, statistic: str) -> bool:
-    return bool(told.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
+def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
+    return bool(report.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
 
 
-def rows_of(told: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
-    """Return the rows of a series, while it was of this statistic."""
-    return [row for row in told.rows if row.series == name and _is(told, row, statistic)]
+def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
+    """Return the rows of a series while it had this statistic."""
+    return [row for row in report.rows if row.series == name and _has_statistic(report, row, statistic)]
 
 
-def released_means(told: ReportData) -> list[ReleaseRecord]:
-    """Return the releases of the first mean, none if there is no mean."""
-    found = series_names(told, "mean")
-    return [row for row in rows_of(told, found[0], "mean") if row.state == "released"] if found else []
+def released_means(report: ReportData) -> list[ReleaseRecord]:
+    """Return the releases of the first mean, none without a mean."""
+    names = series_names(report, "mean")
+    return [row for row in series_rows(report, names[0], "mean") if row.state == "released"] if names else []
 
 
-def counted_homes(told: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
-    """Yield the homes of each release of one series: a mean, or else a distribution, every group of it once."""
-    for row in released_means(told):
+def household_counts(report: ReportData) -> Iterator[tuple[int, ReleaseRecord]]:
+    """Yield the number of households of each release of the first mean, or else of the first distribution."""
+    for row in released_means(report):
         yield sum(row.households), row
-    if not series_names(told, "mean"):
-        for name in series_names(told, "distribution")[:1]:
-            for row in rows_of(told, name, "distribution"):
-                series = series_in(told.contracts[row.contract]["series"][name])
+    if not series_names(report, "mean"):
+        for name in series_names(report, "distribution")[:1]:
+            for row in series_rows(report, name, "distribution"):
+                series = series_in(report.contracts[row.contract]["series"][name])
                 if row.state == "released" and isinstance(series, Distribution):
                     yield sum(row.households) // len(series.ranges_kwh), row

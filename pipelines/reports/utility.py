@@ -1,4 +1,4 @@
-"""TRUE MEANS beside LEDGER -> how useful a release is: its errors measured against its noise. Confidential."""
+"""TRUE MEANS + LEDGER -> utility of a release: its errors compared with its noise. Confidential."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import numpy as np
 
 from pipelines.reports.series import CellMean
 
-Key = tuple[str, str]
+SeriesCell = tuple[str, str]
 """Series and cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellUtility:
-    """A cell of a series on one day: what was true, what was said with which noise, kWh a home."""
+    """A cell of a series on one day: true mean, and published mean with its noise [kWh per household]."""
 
     day: date
     true: float
-    said: CellMean
+    published: CellMean
 
     @property
     def error(self) -> float:
-        """Return what was said less what is true."""
-        return self.said.mean - self.true
+        """Return the published less the true mean [kWh per household]."""
+        return self.published.mean - self.true
 
 
 @dataclass(frozen=True, slots=True)
 class Utility:
-    """What errors come to over days: root mean square in kWh and in standard deviations of the noise.
+    """Errors over days: root mean square in kWh and in standard deviations of the noise.
 
     `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
     the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
@@ -51,33 +51,33 @@ class Utility:
 
     @property
     def in_sd(self) -> float:
-        """Return the errors against the noise: 1 if the noise is all that there is."""
+        """Return the ratio of errors to noise: 1 if the noise is the only error."""
         return self.rms_kwh / self.expected_kwh
 
 
-def paired(
-    noted: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
-) -> dict[Key, list[CellUtility]]:
-    """Return by series and cell the days whose true mean is noted, with what was released of them."""
-    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in noted}
-    found: dict[Key, list[CellUtility]] = {}
+def pair_with_true_means(
+    recorded: Sequence[Mapping[str, Any]], released: Mapping[str, Mapping[str, Sequence[CellMean]]]
+) -> dict[SeriesCell, list[CellUtility]]:
+    """Return by series and cell the days with a recorded true mean, each with its published mean."""
+    true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
+    utilities: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
         for cell, days in cells.items():
-            known = [
-                CellUtility(one.day, true[series, cell, one.day], one)
-                for one in days
-                if (series, cell, one.day) in true
+            days_with_truth = [
+                CellUtility(cell_mean.day, true[series, cell, cell_mean.day], cell_mean)
+                for cell_mean in days
+                if (series, cell, cell_mean.day) in true
             ]
-            if known:
-                found[series, cell] = known
-    return found
+            if days_with_truth:
+                utilities[series, cell] = days_with_truth
+    return utilities
 
 
 def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
-    """Return what the errors of some days come to."""
-    error = np.array([one.error for one in days])
-    sd = np.array([one.said.sd for one in days])
-    inside = [one.said.low <= one.true <= one.said.high for one in days]
+    """Return the utility over these days."""
+    error = np.array([day.error for day in days])
+    sd = np.array([day.published.sd for day in days])
+    inside = [day.published.low <= day.true <= day.published.high for day in days]
     return Utility(
         len(days),
         _rms(error),
@@ -90,12 +90,12 @@ def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
 
 
 def _relative(days: Sequence[CellUtility]) -> float:
-    parts = [one.said.sd / math.sqrt(2) / abs(one.true) for one in days if one.true]
+    parts = [day.published.sd / math.sqrt(2) / abs(day.true) for day in days if day.true]
     return float(np.mean(parts)) if parts else math.nan
 
 
 def _change(days: Sequence[CellUtility], gap: int) -> float:
-    true = {one.day.toordinal(): one.true for one in days}
+    true = {day.day.toordinal(): day.true for day in days}
     changes = [true[number + gap] - value for number, value in true.items() if number + gap in true]
     return _rms(np.array(changes)) if changes else math.nan
 

@@ -19,12 +19,12 @@ from agedp_data.statement import (
     REHEARSAL,
     REPRESENTED,
     WITH_MODEL,
+    ContractVersion,
     SeriesEnd,
-    SoftwareVersion,
     StatementFacts,
-    factor,
+    build_statement,
     markdown,
-    statement,
+    odds_factor,
 )
 
 CONTRACT = {
@@ -49,21 +49,21 @@ def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-0
         days=days,
         skipped=skipped,
         published_on=("2026-01-01",),
-        figures=FIGURES,
+        bounds=FIGURES,
         limits=LIMITS,
         ending=SeriesEnd("2013-01-05", "promise", 9_000_000_000),
         model=model,
         notes=["note"],
         ledger_id="ab" * 32,
         head="cd" * 32,
-        versions=[SoftwareVersion("2026-01-01", ())],
+        versions=[ContractVersion("2026-01-01", ())],
         software={"agedp": "1"},
     )
     return replace(made, **others)
 
 
 def test_what_is_always_true_comes_first_and_nothing_twice():
-    claim = statement(facts())
+    claim = build_statement(facts())
     assert [(one["name"], one["epsilon"]) for one in claim["figures"]] == [
         ("day", "0.000000005"), ("total", "1.5"), ("risk", "infinite"),
     ]  # fmt: skip
@@ -73,8 +73,8 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
 
 def test_rows_of_an_estimated_model_name_its_days_and_others_are_as_before():
     period = "2012-01-01 to 2012-12-31"
-    plain = statement(facts())
-    claim = statement(facts(model={"source": "estimated", "ages_days": [1]}, estimated_from=[period]))
+    plain = build_statement(facts())
+    claim = build_statement(facts(model={"source": "estimated", "ages_days": [1]}, estimated_from=[period]))
     assert all("conditional_days" not in figure for figure in plain["figures"])
     assert {figure.pop("conditional_days") for figure in claim["figures"]} == {period}
     assert claim["figures"] == plain["figures"]
@@ -88,7 +88,7 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
             return all(isinstance(key, str) and plain(part) for key, part in value.items())
         return all(map(plain, value)) if isinstance(value, list) else type(value) in (str, int)
 
-    claim = statement(facts(model={"source": "estimated", "ages_days": [1], "envelope": {"losses": [1]}}))
+    claim = build_statement(facts(model={"source": "estimated", "ages_days": [1], "envelope": {"losses": [1]}}))
     assert plain(claim)
     assert claim["model"] == {"source": "estimated", "ages_days": [1]}
     assert json.loads(json.dumps(claim)) == claim
@@ -105,18 +105,18 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
     ],
 )
 def test_warnings_are_fixed_by_what_kind_of_model_there_is_and_what_is_counted(source, counting, said):
-    warnings = statement(facts(model=source and {"source": source}, **counting))["warnings"]
+    warnings = build_statement(facts(model=source and {"source": source}, **counting))["warnings"]
     assert warnings[1:] == list(said)
 
 
 def test_a_rehearsal_says_so_first():
-    claim = statement(facts(mode="rehearsal"))
+    claim = build_statement(facts(mode="rehearsal"))
     assert (claim["rehearsal"], claim["notes"]) == (1, [REHEARSAL, "note"])
     assert markdown(claim).splitlines()[2] == f"**{REHEARSAL}**"
 
 
 def test_the_words_give_every_figure_warning_and_date():
-    claim = statement(facts(skipped=("2013-01-03",), model={"source": "declared", "basis": "made up"}))
+    claim = build_statement(facts(skipped=("2013-01-03",), model={"source": "declared", "basis": "made up"}))
     words = markdown(claim)
     for figure in claim["figures"]:
         assert f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |" in words
@@ -141,13 +141,13 @@ def test_the_words_give_every_figure_warning_and_date():
 
 
 def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_than_it_is():
-    claim = statement(facts())
+    claim = build_statement(facts())
     assert {one["name"]: one["limit"] for one in claim["figures"]} == {
         "day": "0.000000005",  # the bound was tightened to 4 after a day had spent 5
         "total": "9",
         "risk": "unlimited",  # a figure that is infinite has no limit left
     }
-    unlimited = statement(facts(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None)))
+    unlimited = build_statement(facts(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None)))
     assert [one["limit"] for one in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
     assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
@@ -163,12 +163,12 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
     ],
 )
 def test_the_words_say_what_ends_the_promise(because, said):
-    assert said in markdown(statement(facts(ending=SeriesEnd("2013-01-05", because, None))))
+    assert said in markdown(build_statement(facts(ending=SeriesEnd("2013-01-05", because, None))))
 
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
-    versions = [SoftwareVersion("2026-01-01", ()), SoftwareVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
-    words = markdown(statement(facts(versions=versions, others=2)))
+    versions = [ContractVersion("2026-01-01", ()), ContractVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
+    words = markdown(build_statement(facts(versions=versions, other_populations=2)))
     assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
     assert "This ledger holds 2 other populations." in words
     assert "Version 1" not in words
@@ -176,7 +176,7 @@ def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there
 
 @pytest.mark.parametrize("loss", [1, 10**6, 5 * 10**8, 6_907_755_278, 6_907_755_279, 10**11, 10**15])
 def test_a_factor_is_the_next_number_of_its_digits_above_e_to_the_epsilon(loss):
-    exact, told = Context(prec=40), factor(loss)
+    exact, told = Context(prec=40), odds_factor(loss)
     step = Decimal("0.01") if "e" not in told else Decimal(f"0.1e{told.partition('e')[2]}")
     assert exact.ln(Decimal(told)) > Decimal(loss) / 10**9 > exact.ln(Decimal(told) - step)
     assert ("e" in told) == (loss > 6_907_755_278)  # e^6.907755278 = 999.9999...

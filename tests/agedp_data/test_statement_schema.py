@@ -12,7 +12,7 @@ import pytest
 
 from agedp_data import statement as statements
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, schema, statement
+from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement, schema
 
 CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {
@@ -29,7 +29,7 @@ FACTS = StatementFacts(
     days=("2013-01-01",),
     skipped=("2013-01-02",),
     published_on=("2026-01-01",),
-    figures=[
+    bounds=[
         LossBound("day", 5 * 10**8, "assumption-free", "any one day"),
         LossBound("total", 182_500_000_000, "assumption-free", "all days"),
         LossBound("risk", None, "conditional", "the current day", "chains hold"),
@@ -40,11 +40,11 @@ FACTS = StatementFacts(
     notes=("note",),
     ledger_id="ab" * 32,
     head="cd" * 32,
-    versions=[SoftwareVersion("2026-01-01", ())],
+    versions=[ContractVersion("2026-01-01", ())],
     software={"agedp": "1"},
-    others=1,
+    other_populations=1,
 )
-CLAIM = statement(FACTS)
+CLAIM = build_statement(FACTS)
 
 
 def test_it_is_a_schema_of_the_form_that_statements_name():
@@ -63,7 +63,7 @@ def test_it_is_a_schema_of_the_form_that_statements_name():
     ],
 )
 def test_every_statement_is_of_that_form(facts):
-    CHECK.validate(statement(facts))
+    CHECK.validate(build_statement(facts))
 
 
 def keys_of(value, path=()):

@@ -259,9 +259,9 @@ def _summed(path: Path) -> Found:
 
 def night(path: Path) -> Found:
     """One more nightly file in a store that holds many."""
-    from pipelines.sanitise import begin, run_stages
+    from pipelines.sanitise import load_work, run_stages
 
-    work = begin(path)
+    work = load_work(path)
     run_stages(lambda _, stage: stage(work))
     return {"released": len(work.released), "files": work.delivery.files if work.delivery else 0}
 

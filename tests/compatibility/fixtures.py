@@ -40,7 +40,7 @@ from agedp_data.errors import AgedpError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from pipelines.amend import amend
 from pipelines.sanitise import run_stages
-from pipelines.work import Work, begin
+from pipelines.work import Work, load_work
 from tests.nights.keyed import JOURNAL, keyed_sampler
 
 PACKED = Path(__file__).with_name("fixtures")
@@ -161,7 +161,7 @@ class RunningPopulation:
     def begin(self, *, now: date) -> Work:
         """Return the run of a night before its first stage."""
         with standing_clock(now):
-            return begin(self.run_file, as_of=now if self.mode == "rehearsal" else None)
+            return load_work(self.run_file, as_of=now if self.mode == "rehearsal" else None)
 
     def receive(self, night: date) -> None:
         """Let the files and markers of a night arrive."""
@@ -179,7 +179,7 @@ class RunningPopulation:
         """Record an edit of the run file in the ledger."""
         self.edit(old, new)
         with standing_clock(now):
-            return amend(begin(self.run_file))
+            return amend(load_work(self.run_file))
 
     def move_to(self, ledger: str) -> None:
         """Let the run file name another ledger."""

@@ -15,7 +15,7 @@ import pytest
 
 from agedp_data.config.meanings import comparable
 from agedp_data.ledger import Ledger, canonical
-from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.as_it_stood import write_folder_of_statement
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import export_ledger, import_ledger, recover
 from pipelines.handover.received import open_release
@@ -228,7 +228,7 @@ def test_the_same_is_published_again(population: RunningPopulation) -> None:
     require_sound(population, population.ledger)
     require_same_tables(recorded_tables(population.release), tables)
     with Ledger.open(population.ledger) as ledger:
-        project_statement(population.begin(now=night), ledger, statement.seq)
+        write_folder_of_statement(population.begin(now=night), ledger, statement.seq)
     open_release(population.release).verify()
     require_same_tables(recorded_tables(population.release), tables)
     assert {name: (population.release / name).read_bytes() for name in stored} == stored

@@ -88,7 +88,7 @@ def break_at(place: str) -> None:
         "read": (sanitise, "read"),
         "aggregate": (sanitise, "aggregate"),
         "release": (sanitise, "release"),
-        "publish": (sanitise, "project"),
+        "publish": (sanitise, "publish_release"),
         "artifact": (flows.words, "markdown"),
         "estimate": (calibrate, "estimate"),
         "announce": (flows.words, "result_json"),

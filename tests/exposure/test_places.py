@@ -10,7 +10,7 @@ import pytest
 
 from agedp_data.errors import InputError
 from pipelines import folders
-from pipelines.work import checked
+from pipelines.work import load_run_file
 from tests.exposure.conftest import Ran
 from tests.exposure.worlds import MarkedWorld, Seen
 
@@ -77,7 +77,7 @@ def test_what_was_open_before_is_closed_by_the_next_run(ran: Ran, monkeypatch: p
     (world.confidential / "sums.parquet").chmod(0o644)
     shared = stat.S_IMODE((world.folder / "run.toml").stat().st_mode)
     monkeypatch.chdir(world.folder)
-    checked("run.toml")
+    load_run_file("run.toml")
     (planted / "link").unlink()
     assert stat.S_IMODE((planted / "copy.parquet").stat().st_mode) == 0o700  # only others' rights are taken
     (planted / "copy.parquet").unlink()

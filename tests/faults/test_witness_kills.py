@@ -13,7 +13,7 @@ import pytest
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.rows import ReleaseRecord
 from agedp_data.ledger.witness_file import FileWitness
-from pipelines.handover.signs import signs_in
+from pipelines.handover.signs import release_origins
 from tests.faults.scenes import WITNESS, Scene
 from tests.faults.test_at_once import WAITS
 from tests.faults.test_on_a_server import goes_on
@@ -89,7 +89,7 @@ def _is_pending(trials: Scene) -> bool:
 
 def _require_published_is_settled(trials: Scene) -> None:
     """Require that the release folder, whole or cut off, names no head that the witness has not confirmed."""
-    heads = {sign.head for sign in signs_in(trials.house / "release")}
+    heads = {sign.head for sign in release_origins(trials.house / "release")}
     record = FileWitness(trials.house / WITNESS).read()
     if heads:
         assert record is not None

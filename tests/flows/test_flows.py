@@ -27,7 +27,7 @@ from flows.public_facts import due_text, released_text
 from flows.serving import ScheduledRun
 from flows.stage_runs import failed_state, is_unavailable, run_stage
 from pipelines.calibrate import begin_calibration, calibrate
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {
@@ -107,7 +107,7 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
     monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda _: None)
     if not (world.folder / "model" / "public.json").exists():
         calibrate("run.toml")
-    run = RunHandle("run", begin("run.toml"))
+    run = RunHandle("run", load_work("run.toml"))
     with disable_run_logger():
         planned = release_flow.plan.fn(run)
         assert due_text(run.value) == "6 days due: 2013-02-02 to 2013-02-07."

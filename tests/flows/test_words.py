@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.losses import floor_nano, format_epsilon
-from agedp_data.statement import figure_told
+from agedp_data.statement import bound_entry
 from flows.words import format_path, noise_line, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
@@ -21,7 +21,7 @@ def test_what_a_promise_bounds_beside_day_and_total_is_said_with_its_bound(notio
     model, promise = data.draw(models(notion)), data.draw(promises(notion))
     own = {name: floor_nano(bound) for name, bound in bounds(promise).items() if name not in ("day", "total")}
     figures = promise.figures([Line("2013-01-01", 1, "2013-02-01")], model, None)
-    lines = promised_bound_lines(promise, {figure.name: figure_told(figure, promise.limits) for figure in figures})
+    lines = promised_bound_lines(promise, {figure.name: bound_entry(figure, promise.limits) for figure in figures})
     assert len(lines) == min(1, len(own))
     said = [
         f"of at most {format_epsilon(bound)} about {one.about}"

@@ -16,7 +16,7 @@ from pipelines.blocks import Engine
 from pipelines.read import Delivery, ingest
 from pipelines.readings.store import Store
 from pipelines.sanitise import run_stages
-from pipelines.work import Work, begin
+from pipelines.work import Work, load_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -108,7 +108,7 @@ class House:
 
     def run(self, *, today: date | None = None, as_of: date | None = None) -> Work:
         now = None if today is None else datetime.combine(today, time(), UTC)
-        work = begin(self.run_file, now=now, as_of=as_of)
+        work = load_work(self.run_file, now=now, as_of=as_of)
         run_stages(lambda _, stage: stage(work))
         assert not work.report_failures
         return work

@@ -14,8 +14,8 @@ from agedp_data.chains.hull import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.chains.tabulation import leakage_bound
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
-from pipelines.amend import amend, foresee_amendment, record
-from pipelines.work import begin
+from pipelines.amend import amend, preview_amendment, record_amendment
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 TODAY = date(2013, 1, 4)  # three days have ended
@@ -58,7 +58,7 @@ def released(homes, **keys):
 
 def edited(homes, **keys):
     homes.write(FIRST, day(9), **keys)
-    return begin(homes.run_file)
+    return load_work(homes.run_file)
 
 
 def ledger_of(homes):
@@ -73,7 +73,7 @@ def kwh_a_home(clamp_wh, loss, homes):
 
 def test_smaller_epsilon_shows_less_loss_more_noise_and_a_later_end(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
-    found = foresee_amendment(edited(homes, promise=CLASSICAL.format(0.25, 3)))
+    found = preview_amendment(edited(homes, promise=CLASSICAL.format(0.25, 3)))
     assert [(each.key, each.old, each.new, each.verdict) for each in found.changes] == [
         ("promise.epsilon_per_day", '"0.5"', '"0.25"', "allowed")
     ]
@@ -86,20 +86,20 @@ def test_smaller_epsilon_shows_less_loss_more_noise_and_a_later_end(homes):
     assert before.noise_sd_kwh["daily_mean"] == pytest.approx(kwh_a_home(50_000, 0.5, 4), rel=1e-6)
     assert after.noise_sd_kwh["daily_mean"] == pytest.approx(kwh_a_home(50_000, 0.25, 4), rel=1e-6)
     for side in (before, after):
-        said = {figure.name: figure.value for figure in side.figures}
+        said = {figure.name: figure.value for figure in side.bounds}
         assert said["total"] == pytest.approx(1_500_000_000, abs=3)
 
 
 def test_a_smaller_total_ends_the_series_earlier_and_a_period_may_end_before_the_promise(homes):
     released(homes, promise=CLASSICAL.format(0.5, '"unlimited"'))
-    found = foresee_amendment(edited(homes, promise=CLASSICAL.format(0.5, 2)))
+    found = preview_amendment(edited(homes, promise=CLASSICAL.format(0.5, 2)))
     assert (found.before.last_day, found.before.ended_by_promise) == (day(9), False)
     assert (found.after.last_day, found.after.ended_by_promise) == (day(3), True)
 
 
 def test_a_total_below_what_is_spent_ends_the_series_at_once(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
-    after = foresee_amendment(edited(homes, promise=CLASSICAL.format(0.5, 1))).after
+    after = preview_amendment(edited(homes, promise=CLASSICAL.format(0.5, 1))).after
     assert (after.next_day, after.loss, after.last_day, dict(after.noise_sd_kwh)) == (day(3), 0, None, {})
 
 
@@ -107,13 +107,13 @@ def test_a_series_whose_last_day_is_released_has_no_next_day(homes):
     homes.write(FIRST, day(1))
     homes.run(today=TODAY)
     homes.write(FIRST, day(1), clamp="40")
-    after = foresee_amendment(begin(homes.run_file)).after
+    after = preview_amendment(load_work(homes.run_file)).after
     assert (after.next_day, after.last_day) == (None, None)
 
 
 def test_a_smaller_clamp_means_less_noise_at_the_same_loss(homes):
     released(homes)
-    found = foresee_amendment(edited(homes, clamp="25"))
+    found = preview_amendment(edited(homes, clamp="25"))
     [change] = found.changes
     assert (change.key, change.verdict) == ("series.daily_mean.clamp_kwh", "allowed")
     assert found.before.loss == found.after.loss
@@ -123,9 +123,9 @@ def test_a_smaller_clamp_means_less_noise_at_the_same_loss(homes):
 
 def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
     released(homes, promise=W_EVENT.format(2))
-    found = foresee_amendment(edited(homes, promise=W_EVENT.format(4)))
+    found = preview_amendment(edited(homes, promise=W_EVENT.format(4)))
     # three days of a half: a window of four days holds 1.5 of 1 already, so nothing for two days, then a quarter a day
-    figures = {figure.name: figure.value for figure in found.after.figures}
+    figures = {figure.name: figure.value for figure in found.after.bounds}
     assert figures["window of 4 days"] == pytest.approx(1_500_000_000, abs=3)
     assert (found.before.loss, found.after.loss, found.after.last_day) == (500_000_000, 0, day(9))
 
@@ -147,10 +147,10 @@ def test_a_statement_says_that_windows_of_before_an_amendment_exceed_the_bound_o
 
 def test_another_model_changes_the_figures_of_what_was_released(homes):
     released(homes, promise=AGED, rest=MODEL.format("curve.csv"))
-    found = foresee_amendment(edited(homes, promise=AGED, rest=MODEL.format("slower.csv")))
+    found = preview_amendment(edited(homes, promise=AGED, rest=MODEL.format("slower.csv")))
     assert [change.key for change in found.changes] == ["model.hash"]
     risks = [
-        next(figure.value for figure in side.figures if figure.name == "risk") for side in (found.before, found.after)
+        next(figure.value for figure in side.bounds if figure.name == "risk") for side in (found.before, found.after)
     ]
     assert risks[0] < risks[1]
     assert found.after.loss == found.before.loss == 300_000_000
@@ -209,7 +209,7 @@ def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(home
     released(homes, promise=TEMPORAL.format(2, 10), rest=CHAIN)
     before = (homes.folder / "ledger.sqlite").read_bytes()
     work = edited(homes, promise=TEMPORAL.format("0.5", 10), rest=CHAIN)
-    [change] = foresee_amendment(work).refused
+    [change] = preview_amendment(work).refused
     # three days of .2: all of them are told about the second
     assert change.key == "promise.alpha"
     assert change.why.startswith(
@@ -233,7 +233,7 @@ def test_a_newer_model_that_says_more_than_alpha_is_told_before_it_ends_the_seri
     (homes.folder / "kernel.csv").write_text(slow)
     [change] = [
         each
-        for each in foresee_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
+        for each in preview_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
         if each.key == "model.hash"
     ]
     assert change.verdict == "allowed"
@@ -245,7 +245,7 @@ def test_a_newer_model_that_says_more_than_alpha_is_told_before_it_ends_the_seri
     assert "Leave [model] as it is to go on" in change.why
     # a model that says no more is told nothing about
     (homes.folder / "kernel.csv").write_text("0.55,0.45\n0.45,0.55\n")
-    harmless = foresee_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
+    harmless = preview_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
     assert not any("END" in each.why for each in harmless)
 
 
@@ -265,7 +265,7 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
     assert len(rows) == 3
     assert len({row.loss for row in ledger_of(homes).rows()}) == 1  # and no more, as a model with pieces would grant
     assert ledger_of(homes).models() == (grid,)
-    assert "hulls" in json.loads(begin(homes.run_file).model.text)["envelope"]
+    assert "hulls" in json.loads(load_work(homes.run_file).model.text)["envelope"]
 
 
 def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_pieces_that_are_kept(homes, monkeypatch):
@@ -281,8 +281,8 @@ def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_piece
         earlier.setattr(PiecewiseLeakage, "from_floats", elsewhere)
         released(homes, promise=promise, rest=CHAIN)
         [kept] = ledger_of(homes).models()
-    assert kept.model != begin(homes.run_file).model.id
-    assert not foresee_amendment(begin(homes.run_file)).changes
+    assert kept.model != load_work(homes.run_file).model.id
+    assert not preview_amendment(load_work(homes.run_file)).changes
     assert len(homes.run(today=day(6)).released) == 3
     assert ledger_of(homes).models() == (kept,)
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3001,0.6999\n")  # another kernel is another promise
@@ -301,10 +301,10 @@ def test_one_looser_key_spoils_the_tighter_ones_beside_it(homes):
 def test_a_contract_that_changed_since_it_was_looked_at_is_not_overwritten(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
     work = edited(homes, promise=CLASSICAL.format(0.4, 3))
-    seen = foresee_amendment(work)
+    seen = preview_amendment(work)
     amend(edited(homes, promise=CLASSICAL.format(0.25, 3)))
     with pytest.raises(LedgerError, match="amended meanwhile"):
-        record(work, seen)
+        record_amendment(work, seen)
 
 
 def test_a_population_without_a_contract_has_nothing_to_amend(homes):
@@ -312,14 +312,14 @@ def test_a_population_without_a_contract_has_nothing_to_amend(homes):
     homes.run_file.write_text(homes.run_file.read_text().replace('name = "homes"', 'name = "others"'))
     (homes.folder / "release").rename(homes.folder / "elsewhere")
     with pytest.raises(LedgerError, match="nothing was promised to 'others'"):
-        amend(begin(homes.run_file))
+        amend(load_work(homes.run_file))
 
 
 def test_in_a_rehearsal_an_amendment_has_the_simulated_date(homes):
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(2))
-    made = amend(begin(homes.run_file, as_of=day(5)))
+    made = amend(load_work(homes.run_file, as_of=day(5)))
     assert made.at == day(5).isoformat()
 
 
@@ -327,7 +327,7 @@ def test_a_rehearsal_is_amended_to_an_open_period_and_runs_on_when_it_is_told_ho
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.run_file.write_text(homes.run_file.read_text().replace(f"last_day = {day(9)}\n", ""))
-    made = amend(begin(homes.run_file))
+    made = amend(load_work(homes.run_file))
     assert made.at == day(5).isoformat()
     with pytest.raises(RunFileError, match="needs --as-of DATE"):
         homes.run()

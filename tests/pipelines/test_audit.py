@@ -101,8 +101,8 @@ def forget_what_was_drawn(monkeypatch):
 
 
 def forget_a_release(monkeypatch):
-    figures = publish.figures
-    monkeypatch.setattr(publish, "figures", lambda work, rows: figures(work, rows[:1]))
+    figures = publish.statement_bounds
+    monkeypatch.setattr(publish, "statement_bounds", lambda work, rows: figures(work, rows[:1]))
 
 
 FAULTS = {

@@ -10,8 +10,8 @@ from agedp_data.config import contracts
 from agedp_data.errors import ContractChanged, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.readers.zone_changes import zone_changes
-from pipelines.amend import amend, foresee_amendment
-from pipelines.work import begin
+from pipelines.amend import amend, preview_amendment
+from pipelines.work import load_work
 
 FIRST = date(2014, 4, 3)
 HOMES = "ABC"
@@ -62,8 +62,8 @@ def test_a_change_that_moves_a_coming_day_is_refused_and_may_be_recorded(house, 
     with pytest.raises(ContractChanged, match="days of Australia/Sydney from 2014-04-06 on are not those of"):
         house.run(today=date(2014, 4, 8))
     assert newest(house) == "2014-04-03"
-    work = begin(house.run_file)
-    [change] = foresee_amendment(work).changes
+    work = load_work(house.run_file)
+    [change] = preview_amendment(work).changes
     assert (change.key, change.new, change.verdict) == (
         "schedule.zone_changes",
         "other days from 2014-04-06 on",
@@ -81,7 +81,7 @@ def test_a_change_between_a_released_and_a_coming_day_cannot_be_recorded(house, 
     with pytest.raises(ContractChanged, match="from 2014-04-08 on"):
         house.run(today=date(2014, 4, 12))
     with pytest.raises(Refused, match="2014-04-08 would overlap the day released before it, or leave a gap"):
-        amend(begin(house.run_file))
+        amend(load_work(house.run_file))
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_a_change_that_moves_no_coming_day_is_not_noticed(house, monkeypatch, zo
     begun(house, monkeypatch, zone, first, until)
     house.run(today=until + timedelta(days=3))
     assert newest(house) == str(until + timedelta(days=1))
-    assert foresee_amendment(begin(house.run_file)).changes == ()
+    assert preview_amendment(load_work(house.run_file)).changes == ()

@@ -25,11 +25,11 @@ from flows.words import result_lines
 from pipelines import audit, folders
 from pipelines.amend import amend
 from pipelines.handover import checked_figures
-from pipelines.handover.as_it_stood import project_as_of
+from pipelines.handover.as_it_stood import write_folder_as_of
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import recover
 from pipelines.handover.received import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.handover.resealed import reseal
 from tests.pipelines.reports.html import Page, faults_of
 
@@ -255,16 +255,16 @@ def test_the_noise_of_a_release_is_checked_once_however_many_counts_it_has(kept,
     monkeypatch.setattr(checked_figures, "standard_deviation", lambda scale: asked.append(scale) or known(scale))
     for name, table in open_release(kept.folder / "release").distributions().items():
         asked.clear()
-        checked_figures._deviations.cache_clear()
+        checked_figures._noise_sd_range.cache_clear()
         claim = open_release(kept.folder / "release").statement
-        assert len(checked_figures.checked_counts(name, table, claim)) > DAYS
+        assert len(checked_figures.check_distribution(name, table, claim)) > DAYS
         assert len(asked) == 2  # the least and the most that the rounded loss allows, which is that of every day
 
 
 def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     build(house)
     write(house, rest=HISTOGRAM, mean=False)
-    planned = "\n".join(plan_lines(begin(house.run_file)))
+    planned = "\n".join(plan_lines(load_work(house.run_file)))
     assert "homes (of each count)" in planned
     assert "the run file publishes none" in planned  # a mean, in whose noise promises are compared
     work = house.run(today=TODAY)
@@ -297,7 +297,7 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
     write(house, rest=BOTH.replace(BINS, "[0, 8, 40]", 1).replace(BINS, "[0, 1, 2, 3, 4, 40]"))
     with pytest.raises(ContractChanged, match="bins_kwh"):
         house.run(today=TODAY)
-    amend(begin(house.run_file))
+    amend(load_work(house.run_file))
     house.run(today=TODAY)
     release = open_release(house.folder / "release")
     release.verify()
@@ -316,8 +316,8 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
     with Ledger.open(f"sqlite:///{house.folder / 'again.sqlite'}") as again, ledger_of(house) as ledger:
         assert [row.values for row in again.rows()] == [row.values for row in ledger.rows()]
         assert again.verify() == ()
-    work = begin(house.run_file)
-    project_as_of(work, work.checked_ledger(), day(3))
+    work = load_work(house.run_file)
+    write_folder_as_of(work, work.checked_ledger(), day(3))
     old = {name: content for name, content in house.files().items() if name.startswith("daily_")}
     assert old == {name: content for name, content in first.items() if name.startswith("daily_")}
 
@@ -335,7 +335,7 @@ def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house)
         write(house, rest=rest, mean=bool(rest))
         if not rest:
             house.write(FIRST, day(DAYS - 1))
-        amend(begin(house.run_file))
+        amend(load_work(house.run_file))
         house.run(today=until)
     release = open_release(house.folder / "release")
     release.verify()

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.readers.layout import ReadingRules
-from pipelines.agenda import agenda
+from pipelines.agenda import list_due_days
 from pipelines.blocks import Engine
 from pipelines.read import ingest
 from pipelines.readings.store import FileOrder, Store
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 
@@ -26,8 +26,8 @@ def test_a_rehearsal_that_catches_up_gives_up_on_the_date_on_which_the_patience_
     path.write_text(path.read_text().replace("[series.daily_mean]", waiting))
     for day in (2, 3, 4):
         (house.folder / f"2013-01-0{day}.done").touch()
-    work = begin(house.run_file, as_of=date(2013, 1, 9))
-    found = agenda(work.run, work.roster, set(), until=work.until, not_before=date.min)
+    work = load_work(house.run_file, as_of=date(2013, 1, 9))
+    found = list_due_days(work.run, work.roster, set(), until=work.until, not_before=date.min)
     # 1 January ends on the 2nd, is due on the 3rd and given up on the 5th: after two days that were due meanwhile,
     # on the same date as the third
     said = [(one.day.day, one.publish_on.day, one.given_up) for one in found.due]

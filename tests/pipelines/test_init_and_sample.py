@@ -122,13 +122,13 @@ def test_groups_need_a_roster_that_has_their_column(tmp_path):
     homes = write_london(tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1).household_ids
     given = toml_of({"by": "tariff"})
     with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv does not exist, and no group can be read off"):
-        init([str(tmp_path / "in")], folder=tmp_path, given=given)
+        init([str(tmp_path / "in")], folder=tmp_path, options=given)
     init([str(tmp_path / "in")], folder=tmp_path).run_file.unlink()
     with pytest.raises(RunFileError, match=r"^--by tariff: roster.csv has no such column"):
-        init([str(tmp_path / "in")], folder=tmp_path, given=given)
+        init([str(tmp_path / "in")], folder=tmp_path, options=given)
     rows = "".join(f"{home},2013-01-01,,T{number % 2}\n" for number, home in enumerate(homes))
     (tmp_path / "roster.csv").write_text("household_id,from,to,tariff\n" + rows)
-    path = init([str(tmp_path / "in")], folder=tmp_path, given=given).run_file
+    path = init([str(tmp_path / "in")], folder=tmp_path, options=given).run_file
     assert (tmp_path / "roster.csv").read_text().endswith(rows)
     path.write_text(path.read_text().replace("# decide: ", ""))
     assert set(sanitise(path).table()["group"]) == {"T0", "T1"}

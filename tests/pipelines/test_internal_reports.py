@@ -13,12 +13,12 @@ from flows.command import main
 from flows.public_facts import report_text, warning_text
 from flows.words import result_json
 from pipelines.sanitise import run_stages, sanitise
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-STEPS = ("append_alerts", "write_findings", "remove_old_months", "write_confidential_report")
-PLACES = ("pipelines.notes.cell_notes.CellNotes.add", *(f"pipelines.internal_reports.{step}" for step in STEPS))
+STEPS = ("append_alerts", "write_findings", "forget", "write_confidential_report")
+PLACES = ("pipelines.notes.cell_notes.CellTable.add", *(f"pipelines.internal_reports.{step}" for step in STEPS))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def homes(house):
 
 
 def run(house, days):
-    work = begin(house.run_file, now=datetime.combine(FIRST + timedelta(days=days), time(), UTC))
+    work = load_work(house.run_file, now=datetime.combine(FIRST + timedelta(days=days), time(), UTC))
     run_stages(lambda _, stage: stage(work))
     return work
 
@@ -111,8 +111,8 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
     """Case: keep_days lets readings go at once, and the record of their true means could not be written."""
     with homes.run_file.open("a") as file:
         file.write("[engine]\nkeep_days = 1\n")
-    monkeypatch.setattr("pipelines.notes.cell_notes.CellNotes.add", full)
-    monkeypatch.setattr("pipelines.internal_reports.remove_old_months", failing)
+    monkeypatch.setattr("pipelines.notes.cell_notes.CellTable.add", full)
+    monkeypatch.setattr("pipelines.internal_reports.forget", failing)
     assert len(run(homes, 3).report_failures) == 1  # retention is not reached
 
 

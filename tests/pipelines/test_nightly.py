@@ -12,7 +12,7 @@ from flows.planning import plan_lines
 from pipelines.amend import amend
 from pipelines.handover.received import open_release
 from pipelines.sanitise import run_stages
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2026, 3, 1)
 HOMES = ("A", "B", "C")
@@ -59,7 +59,7 @@ def edit(house, old: str, new: str) -> None:
 def run_at(house, number: int, hour: int = 6):
     """Run at an hour of a day."""
     now = datetime.combine(day(number), datetime.min.time(), UTC) + timedelta(hours=hour)
-    work = begin(house.run_file, now=now)
+    work = load_work(house.run_file, now=now)
     run_stages(lambda _, stage: stage(work))
     return work
 
@@ -99,10 +99,10 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
     (nights.folder / "input" / f"{day(1)}.done").write_text("")
     work = run_at(nights, 4)
     assert days_of(work.released) == [1]  # the first day waits, the second does not wait for it
-    assert work.agenda.waiting == (day(0),)
+    assert work.due_days.waiting == (day(0),)
     work = run_at(nights, 6)
     assert [(row.day, row.state, row.loss, row.values) for row in work.released] == [(str(day(0)), "skipped", 0, ())]
-    assert work.agenda.waiting == (day(2), day(3))
+    assert work.due_days.waiting == (day(2), day(3))
     (nights.folder / "input" / f"{day(0)}.done").write_text("")
     assert days_of(run_at(nights, 6).released) == []
     statement = open_release(nights.folder / "release").statement
@@ -112,7 +112,7 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
 def test_a_plan_of_nights_says_that_nothing_waits_for_a_delivery_unless_its_marker_is_named(nights):
     def said() -> bool:
         now = datetime.combine(day(4), datetime.min.time(), UTC)
-        return any("no [schedule] wait_for" in line for line in plan_lines(begin(nights.run_file, now=now)))
+        return any("no [schedule] wait_for" in line for line in plan_lines(load_work(nights.run_file, now=now)))
 
     assert said()
     write(nights, schedule='wait_for = "input/{day}.done"')
@@ -201,7 +201,7 @@ def test_two_series_share_a_days_loss_and_a_third_begins_when_it_is_added(nights
         assert row.loss == {"daily_mean": 350_000_000, "small": 150_000_000}[row.series]
     assert set(per_day.values()) == {500_000_000}
     edit(nights, "share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1')
-    amend(begin(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
     run_at(nights, 5)
     assert days_of(rows_of(nights, "third")) == [2]
     assert days_of(rows_of(nights, "small")) == [0, 1, 2]
@@ -222,13 +222,13 @@ def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_s
     run_at(nights, 4)
     before = [row.loss for row in rows_of(nights)]
     edit(nights, "slow.csv", "fast.csv")
-    amend(begin(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
     assert [row.loss for row in run_at(nights, 5).released] <= before[:1]
     names = [figure["name"] for figure in open_release(nights.folder / "release").statement["figures"]]
     assert "risk" in names
     assert "risk as promised" in names
     edit(nights, "fast.csv", "never.csv")
-    amend(begin(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
     with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
         run_at(nights, 6)
     assert len(rows_of(nights)) == len(before) + 1

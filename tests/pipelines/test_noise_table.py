@@ -34,7 +34,7 @@ def noise(epsilon: float, clamp_kwh: float) -> float:
 def test_all_notions_are_shown_at_their_closed_forms(roster):
     table = noise_table(FACTS, toml_of({"clamp_kwh": "20", "notion": "classical", "epsilon_per_day": "0.7"}), roster)
     assert [tuple(map(float, pair)) for pair in table.pairs] == [(0.7, 20.0)]
-    assert (table.given, table.households) == (True, (HOUSEHOLDS, HOUSEHOLDS))
+    assert (table.is_given_pair, table.households) == (True, (HOUSEHOLDS, HOUSEHOLDS))
     found = [(row.notion, row.noise_kwh[0]) for row in table.rows]
     closed = {
         "classical": noise(0.7, 20), "w-event": noise(0.7 / 7, 20), "age-dependent": noise(0.7, 20),
@@ -53,7 +53,7 @@ def test_all_notions_are_shown_at_their_closed_forms(roster):
 
 def test_without_options_there_are_examples_for_several_pairs(roster):
     table = noise_table(FACTS, {}, roster)
-    assert not table.given
+    assert not table.is_given_pair
     assert len(table.pairs) > 1
     classical = next(row for row in table.rows if row.notion == "classical")
     for (epsilon, clamp), value in zip(table.pairs, classical.noise_kwh, strict=True):

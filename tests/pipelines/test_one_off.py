@@ -44,7 +44,7 @@ def files(tmp_path_factory):
 def released(files, tmp_path_factory):
     """A folder with a discounted release in `out` and all that belongs to it in `out-confidential`."""
     folder = tmp_path_factory.mktemp("released")
-    release_files(files, out=folder / "out", given=toml_of(DISCOUNTED))
+    release_files(files, out=folder / "out", options=toml_of(DISCOUNTED))
     return folder
 
 
@@ -54,7 +54,7 @@ def published(folder):
 
 def refused(files, out, **options):
     with pytest.raises(RunFileError) as caught:
-        release_files(files, out=out, given=toml_of(options))
+        release_files(files, out=out, options=toml_of(options))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -75,7 +75,7 @@ def test_a_call_releases_every_day_and_keeps_the_rest_private(released):
 def test_the_same_call_again_draws_nothing_again(released, files):
     before = published(released / "out")
     head = Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows()
-    again = release_files(files, out=released / "out", given=toml_of({**DISCOUNTED, "epsilon": "1.00"}))
+    again = release_files(files, out=released / "out", options=toml_of({**DISCOUNTED, "epsilon": "1.00"}))
     assert list(again.work.released) == []
     assert again.error is None
     assert published(released / "out") == before
@@ -86,7 +86,7 @@ def test_other_arguments_are_refused_with_their_difference(released, files):
     before = published(released)
     options = {**DISCOUNTED, "rate": "0.8", "title": "t"}
     with pytest.raises(ContractChanged) as caught:
-        release_files(files, out=released / "out", given=toml_of(options))
+        release_files(files, out=released / "out", options=toml_of(options))
     assert "--rate was 0.9 and is 0.8; --title was not given and is t" in str(caught.value)
     assert "the losses of two releases of the same households add up, and no ledger counts them" in str(caught.value)
     assert published(released) == before
@@ -97,7 +97,7 @@ def test_what_a_killed_call_left_is_taken_up(released, files, tmp_path):
     for name in ("run.toml", "ledger.sqlite"):
         (tmp_path / "out-confidential" / name).unlink()
     shutil.rmtree(tmp_path / "out-confidential" / "confidential")
-    release_files(files, out=tmp_path / "out", given=toml_of(DISCOUNTED))
+    release_files(files, out=tmp_path / "out", options=toml_of(DISCOUNTED))
     assert open_release(tmp_path / "out").statement["days"]["released"] == 6
 
 
@@ -123,11 +123,11 @@ def test_an_estimated_model_is_published_only_if_acknowledged(files, tmp_path):
 
 def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
     given = toml_of({**AGED, **MODEL, "publish_envelope": True})
-    first = release_files(files, out=tmp_path / "out", given=given)
+    first = release_files(files, out=tmp_path / "out", options=given)
     assert first.calibration is not None
     assert first.calibration.model.id == first.work.model.id
     assert (tmp_path / "out-confidential" / "model" / "public.json").exists()
-    again = release_files(files, out=tmp_path / "out", given=given)
+    again = release_files(files, out=tmp_path / "out", options=given)
     assert again.calibration is None
     assert list(again.work.released) == []
 
@@ -135,7 +135,7 @@ def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
 def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
     given = toml_of({**AGED, **MODEL, "publish_envelope": True})
     with ThreadPoolExecutor(2) as pool:
-        calls = [pool.submit(release_files, files, out=tmp_path / "out", given=given) for _ in range(2)]
+        calls = [pool.submit(release_files, files, out=tmp_path / "out", options=given) for _ in range(2)]
     both = [call.result() for call in calls]
     assert sorted(call.calibration is None for call in both) == [False, True]
     assert both[0].work.model.id == both[1].work.model.id
@@ -166,7 +166,7 @@ def test_groups_need_a_roster_in_the_confidential_folder(files, tmp_path):
     rows = init(files, folder=tmp_path / "other").roster.read_text().splitlines()[2:]
     text = "\n".join(["household_id,from,to,tariff", *(f"{row},T" for row in rows)])
     (tmp_path / "out-confidential" / "roster.csv").write_text(text)
-    release_files(files, out=tmp_path / "out", given=toml_of({**DISCOUNTED, "by": "tariff"}))
+    release_files(files, out=tmp_path / "out", options=toml_of({**DISCOUNTED, "by": "tariff"}))
     assert set(open_release(tmp_path / "out").table()["group"]) == {"T"}
 
 
@@ -182,7 +182,7 @@ def test_a_folder_of_other_files_and_a_file_are_refused_and_left_as_they_are(fil
     (tmp_path / "inp").mkdir()
     (tmp_path / "inp" / "b.csv").write_text("mine")
     with pytest.raises(RunFileError) as caught:
-        release_files(files, out=tmp_path / "inp", given=toml_of(DISCOUNTED))
+        release_files(files, out=tmp_path / "inp", options=toml_of(DISCOUNTED))
     assert str(caught.value).endswith("inp: holds files that are not of a release; name a new or empty folder")
     assert "holds files that are not of a release (b.csv); name" in caught.value.private
     assert refused(files, tmp_path / "inp" / "b.csv", **DISCOUNTED).endswith("b.csv: is a file; name a folder")
@@ -194,15 +194,15 @@ def test_until_a_day_is_released_other_options_start_anew(files, tmp_path):
     confidential = tmp_path / "out-confidential"
     (tmp_path / "out").mkdir()
     with pytest.raises(AgedpError):
-        release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "50"}))
+        release_files(files, out=tmp_path / "out", options=toml_of({**given, "min_households": "50"}))
     assert (confidential / "run.toml").exists()
     model = (confidential / "model" / "public.json").stat().st_ino
-    done = release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "2"}))
+    done = release_files(files, out=tmp_path / "out", options=toml_of({**given, "min_households": "2"}))
     assert done.calibration is None  # no option of the model changed
     assert (confidential / "model" / "public.json").stat().st_ino == model
     assert open_release(tmp_path / "out").statement["days"]["released"] == 6
     with pytest.raises(ContractChanged):
-        release_files(files, out=tmp_path / "out", given=toml_of({**given, "min_households": "3"}))
+        release_files(files, out=tmp_path / "out", options=toml_of({**given, "min_households": "3"}))
 
 
 def test_starting_anew_with_other_model_options_estimates_anew(files, tmp_path, monkeypatch):
@@ -214,8 +214,8 @@ def test_starting_anew_with_other_model_options_estimates_anew(files, tmp_path, 
     with monkeypatch.context() as patched:
         patched.setattr("pipelines.one_off.run_stages", fail)
         with pytest.raises(InputError):
-            release_files(files, out=tmp_path / "out", given=toml_of(given))
-    done = release_files(files, out=tmp_path / "out", given=toml_of({**given, "states": "4"}))
+            release_files(files, out=tmp_path / "out", options=toml_of(given))
+    done = release_files(files, out=tmp_path / "out", options=toml_of({**given, "states": "4"}))
     assert done.calibration is not None
     assert done.work.model.id == done.calibration.model.id
     assert "states" in (tmp_path / "out-confidential" / "run.toml").read_text()

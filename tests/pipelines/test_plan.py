@@ -8,9 +8,9 @@ import pytest
 
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
-from pipelines.agenda import agenda, last_as_of
-from pipelines.plan import ReleaseTerms, foresee, planned_release
-from pipelines.work import begin
+from pipelines.agenda import last_due_date, list_due_days
+from pipelines.plan import ReleaseTerms, plan_due_days, plan_release
+from pipelines.work import load_work
 
 D = date(2012, 7, 1)
 REHEARSED = 'notion = "classical"\nage_days = {}\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
@@ -26,12 +26,12 @@ def midnight(today):
 
 def begun(house, *, today=None, as_of=None, homes=3, **keys):
     house.roster([(f"H{i}", D, None) for i in range(homes)])
-    return begin(house.write(D, day(9), **keys), now=midnight(today), as_of=as_of)
+    return load_work(house.write(D, day(9), **keys), now=midnight(today), as_of=as_of)
 
 
 def due_of(work, rows=()):
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    return agenda(
+    return list_due_days(
         work.run, work.roster, {(row.day, row.series) for row in rows}, until=work.until, not_before=newest
     ).due
 
@@ -70,7 +70,7 @@ def test_a_rehearsal_publishes_each_day_on_the_date_it_is_due(house, dataset, wa
     work = begun(house, dataset=dataset, mode="rehearsal", promise=REHEARSED.format(age, 9), as_of=day(5 + age))
     found = due_of(work)
     assert [(one.day, one.publish_on) for one in found] == [(day(i), day(i + wait + age)) for i in range(5)]
-    assert last_as_of(work.run) == day(9 + wait + age)
+    assert last_due_date(work.run) == day(9 + wait + age)
 
 
 def test_a_rehearsal_continues_where_the_ledger_stands_and_its_dates_never_run_backwards(house):
@@ -82,7 +82,7 @@ def test_a_rehearsal_continues_where_the_ledger_stands_and_its_dates_never_run_b
 
 def test_households_of_a_due_day_are_those_of_the_roster_where_there_are_enough(house):
     house.roster([("A", D, None), ("B", day(1), day(1)), ("B", day(3), None)])
-    work = begin(house.write(D, day(3)), now=midnight(day(9)))
+    work = load_work(house.write(D, day(3)), now=midnight(day(9)))
     assert [one.households for one in due_of(work)] == [0, 2, 0, 2]
 
 
@@ -94,7 +94,7 @@ def test_a_marker_that_cannot_be_looked_for_is_one_line_and_not_an_absent_delive
     house.roster([("A", D, None), ("B", D, None)])
     path = house.write(D, day(9), mode="rehearsal", promise=REHEARSED.format(1, 9))
     path.write_text(path.read_text().replace("[series.", f'wait_for = "{marker}"\n[series.', 1))
-    work = begin(path, as_of=day(8))
+    work = load_work(path, as_of=day(8))
     with pytest.raises(RunFileError, match=r"wait_for: the marker of 2012-07-01 cannot be looked for") as caught:
         due_of(work)
     assert caught.value.exit_status == 2
@@ -113,14 +113,14 @@ def test_a_rehearsal_without_as_of_goes_to_the_end(house):
 def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
     work = begun(house, today=day(20), least=4)
     terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
-    planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
+    planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     assert (planned.row.state, planned.row.loss, planned.loss, planned.row.values) == ("skipped", 0, 0, ())
 
 
 def test_the_plan_ends_where_the_total_does_and_says_so(house):
     total = CLASSICAL_OF_THREE
     work = begun(house, today=day(20), promise=total)
-    found = foresee(ReleaseTerms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
+    found = plan_due_days(ReleaseTerms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
     assert [one.day for one in found.releases] == [day(i).isoformat() for i in range(3)]
     assert isinstance(found.refused, Refused)
     assert "0.9 is spent, epsilon_total = 1" in str(found.refused)
@@ -133,7 +133,7 @@ CLASSICAL_OF_THREE = 'notion = "classical"\nepsilon_per_day = 0.3\nmax_day_epsil
 def test_a_planned_loss_is_never_above_what_was_granted(house):
     work = begun(house, today=day(20), promise=CLASSICAL_OF_THREE.replace("0.3", "0.142857142"), clamp="0.007")
     terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
-    planned = planned_release(terms, due_of(work)[0], "daily_mean", ())
+    planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     exact = 7 / planned.row.scale * 1e9
     assert 142_857_141 < exact <= planned.row.loss <= 142_857_142
     assert planned.row.sensitivity == 7

@@ -12,7 +12,7 @@ from agedp_data.errors import ContractChanged, InputError, PreflightFailed, RunF
 from agedp_data.ledger import Ledger
 from pipelines.preflight.alerts import format_alerts
 from pipelines.sanitise import plan, run_stages
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 HOMES = "ABC"
@@ -264,7 +264,7 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
     )
     published_twice.run_file.write_text(free.replace("last_day", 'absent_days = "missing"\nlast_day'))
     try:
-        work = begin(published_twice.run_file)
+        work = load_work(published_twice.run_file)
         plan(work)
         ledger = Ledger.open(work.run.output.ledger)
         kept = json.loads(ledger.contracts("homes")[-1].promise)
@@ -287,7 +287,7 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
 def test_skip_days_are_days_of_the_period(house, days, what):
     prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
     with pytest.raises(RunFileError, match=what):
-        begin(house.run_file)
+        load_work(house.run_file)
 
 
 def test_a_period_of_skipped_days_alone_is_refused(house):
@@ -354,8 +354,8 @@ def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(hou
     def full(*_: object) -> None:
         raise InputError("[output] cannot be written (No space left on device)")
 
-    monkeypatch.setattr("pipelines.sanitise.project", full)
-    work = begin(house.run_file)
+    monkeypatch.setattr("pipelines.sanitise.publish_release", full)
+    work = load_work(house.run_file)
     with pytest.raises(InputError, match="4 due days are drawn and charged; the next run publishes them"):
         run_stages(lambda _, stage: stage(work))
     monkeypatch.undo()
@@ -415,7 +415,7 @@ def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, m
         raise OSError(28, "No space left on device", "alerts.jsonl")
 
     monkeypatch.setattr("pipelines.internal_reports.append_alerts", full)
-    work = begin(house.run_file, now=datetime.combine(day(3), time(), UTC))
+    work = load_work(house.run_file, now=datetime.combine(day(3), time(), UTC))
     run_stages(lambda _, stage: stage(work))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]

@@ -173,7 +173,7 @@ def test_a_second_run_draws_nothing_and_writes_the_same_bytes(homes):
     homes.run(today=TODAY)
     before, rows = homes.files(), rows_of(homes)
     work = homes.run(today=TODAY + timedelta(days=30))
-    assert work.agenda.due == ()
+    assert work.due_days.due == ()
     assert (homes.files(), rows_of(homes)) == (before, rows)
     (homes.folder / "release" / "SHA256SUMS").unlink()  # cut off: mended, with the same draws
     (homes.folder / "release" / "statement.json").write_bytes(b"{")

@@ -18,7 +18,7 @@ from agedp_data.ledger import Ledger
 from flows.planning import plan_lines
 from pipelines import folders, locks, work
 from pipelines.room import check_disk_space
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 HOLDER = """
@@ -135,7 +135,7 @@ def test_what_cannot_be_published_is_not_drawn_and_a_plan_needs_no_room(homes, m
     assert drawn == []
     assert not (homes.folder / "ledger.sqlite").exists()
     assert not (homes.folder / "confidential" / "store").exists()
-    assert plan_lines(begin(homes.run_file))[0] == "4 releases are due:"
+    assert plan_lines(load_work(homes.run_file))[0] == "4 releases are due:"
     edit(homes, ('"blocked/release"', '"release"'))
     run(homes, 4)
     assert len(drawn) == 4
@@ -150,7 +150,7 @@ def test_a_run_that_publishes_nothing_new_needs_no_room(homes, monkeypatch):
 def test_a_clock_behind_the_ledger_is_told_by_the_plan_before_anything_is_read(homes):
     run(homes, 3)
     edit(homes, ('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
-    behind = begin(homes.run_file, now=noon(FIRST + timedelta(days=2)))
+    behind = load_work(homes.run_file, now=noon(FIRST + timedelta(days=2)))
     said = "the clock says 2013-01-03, but the ledger's newest release was published on 2013-01-04"
     with pytest.raises(LedgerError, match=said) as caught:
         plan_lines(behind)
@@ -187,14 +187,14 @@ def test_what_stays_in_the_house_lies_in_no_folder_that_leaves_it_by_whatever_na
     old = {"ledger": "sqlite:///ledger.sqlite"}.get(key, key)
     edit(homes, (f'{key} = "{old}"', f'{key} = "{place}"'))
     with pytest.raises(RunFileError, match=said):
-        begin(homes.run_file)
+        load_work(homes.run_file)
 
 
 def test_the_release_folder_is_asked_for_its_origin_once_by_each_stage_that_plans_draws_or_publishes(
     homes, monkeypatch
 ):
     run(homes, 2)
-    asked, real = [], work.signs_in
-    monkeypatch.setattr(work, "signs_in", lambda folder: asked.append(folder) or real(folder))
+    asked, real = [], work.release_origins
+    monkeypatch.setattr(work, "release_origins", lambda folder: asked.append(folder) or real(folder))
     run(homes, 4)
     assert len(asked) == 3

@@ -68,7 +68,7 @@ NOTIONS_BY_OPTIONS = {
 
 
 def drafted(facts: FileFacts = FACTS, **options: str | bool) -> RunFileDraft:
-    return draft(facts, toml_of(options), places=DraftPaths(), base=Path("/srv"))
+    return draft(facts, toml_of(options), paths=DraftPaths(), base=Path("/srv"))
 
 
 def loaded(facts: FileFacts = FACTS, **options: str | bool) -> RunFile:
@@ -254,7 +254,7 @@ def test_an_option_that_a_run_file_would_refuse_is_refused_by_its_name(options, 
 
 def test_missing_options_name_what_the_notion_still_needs():
     given = toml_of({"notion": "age-dependent", "confidence": "sampling-bound", "min_households": "3"})
-    undecided = draft(FACTS, given, places=DraftPaths(), base=Path("/srv")).undecided
+    undecided = draft(FACTS, given, paths=DraftPaths(), base=Path("/srv")).undecided
     assert set(missing_options(undecided, given).split(", ")) == {
         "--clamp-kwh", "--age-days", "--epsilon-per-day (or --risk)", "--method", "--secret", "--max-day-epsilon",
         "--epsilon-total", "--assume", "--period", "--step", "--edges", "--chain", "--min-visits", "--level",

@@ -17,7 +17,7 @@ from pipelines import cluster
 from pipelines.blocks import Engine, default_scheduler, map_items
 from pipelines.read import ingest
 from pipelines.readings.store import Store
-from pipelines.work import begin, engine_of
+from pipelines.work import engine_for, load_work
 
 D = date(2013, 1, 1)
 REHEARSED = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
@@ -26,7 +26,7 @@ ADDRESS = "tcp://scheduler.internal:8786"
 
 def scheduler_of(house, text: str, chosen: str | None = None) -> str:
     house.roster([("A", D, None), ("B", D, None)])
-    return engine_of(begin(house.write(D, D, rest=text)).run, chosen).scheduler
+    return engine_for(load_work(house.write(D, D, rest=text)).run, chosen).scheduler
 
 
 def test_the_run_file_goes_before_dasks_own_configuration_and_a_callers_choice_before_both(house):
@@ -113,7 +113,7 @@ def test_files_and_markers_elsewhere_are_read_and_waited_for(house, where, reque
     written = path.read_text().replace('"input/*.csv"', f'"{root}/in/*.csv"')
     path.write_text(written.replace("[series.", f'wait_for = "{root}/{{day}}.done"\n[series.', 1))
     waiting = house.run(as_of=date(2013, 1, 3))
-    assert ([row.day for row in waiting.released], waiting.agenda.waiting[0]) == ([], D)
+    assert ([row.day for row in waiting.released], waiting.due_days.waiting[0]) == ([], D)
     with fsspec.open(f"{root}/{D}.done", "wb"):
         pass
     done = house.run(as_of=date(2013, 1, 3))

@@ -16,11 +16,11 @@ from agedp_data.errors import ContractChanged, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.statement import BEYOND_STATES, REPRESENTED
-from pipelines.amend import amend, foresee_amendment
+from pipelines.amend import amend, preview_amendment
 from pipelines.audit import audit
 from pipelines.calibrate import calibrate
 from pipelines.publish import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines import recounted
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 20, ("A", "B", "C")
@@ -180,21 +180,21 @@ def test_going_over_to_states_and_to_other_cuts_is_an_amendment_and_back_is_none
     write(homes, "states")
     with pytest.raises(ContractChanged, match="values"):
         homes.run(today=day(4))
-    [change] = foresee_amendment(begin(homes.run_file)).changes
+    [change] = preview_amendment(load_work(homes.run_file)).changes
     assert (change.key, change.old, change.new) == ("series.daily_mean.values", '"readings"', '"states"')
-    amend(begin(homes.run_file))
+    amend(load_work(homes.run_file))
     homes.run(today=day(4))
     warnings = json.loads(homes.files()["statement.json"])["warnings"]
     assert {BEYOND_STATES, REPRESENTED} <= set(warnings)  # two days were of readings
     write(homes, "readings")
     with pytest.raises(LedgerError, match="values"):
-        amend(begin(homes.run_file))
+        amend(load_work(homes.run_file))
     finer = [100, 200, 800]
     write(homes, "states", edges=finer, file="finer")
     calibrate(homes.run_file)
     with pytest.raises(ContractChanged, match="edges"):
         homes.run(today=day(5))
-    amend(begin(homes.run_file))
+    amend(load_work(homes.run_file))
     work = homes.run(today=day(5))
     [last] = work.sums.values()
     assert last.sum_wh["all"] == sum(by_hand(homes, 3, step="half-hour", edges=finer))
@@ -209,7 +209,7 @@ def test_figures_of_states_of_other_cuts_are_told_to_rest_on_more_than_the_newes
     assert BEYOND_STATES not in json.loads(homes.files()["statement.json"])["warnings"]
     write(homes, "states", edges=[100, 200, 800], file="finer")
     calibrate(homes.run_file)
-    amend(begin(homes.run_file))
+    amend(load_work(homes.run_file))
     homes.run(today=day(4))
     assert BEYOND_STATES in json.loads(homes.files()["statement.json"])["warnings"]
 
@@ -274,7 +274,7 @@ def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, old
     assert old in text
     homes.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=re.escape(f"[series.daily_mean] {said}")):
-        begin(homes.run_file)
+        load_work(homes.run_file)
 
 
 def test_a_declared_model_has_no_states_to_count(homes):
@@ -283,4 +283,4 @@ def test_a_declared_model_has_no_states_to_count(homes):
     curve = '[model]\nsource = "declared"\nassume = "curve"\ncurve = "c.csv"\nbasis = "b"\n'
     homes.run_file.write_text(head.replace('"tight"', '"total_variation"') + curve)
     with pytest.raises(RunFileError, match=r'needs public edges; list them in a \[model\] with source = "estimated"'):
-        begin(homes.run_file)
+        load_work(homes.run_file)

@@ -23,7 +23,7 @@ DISCOUNTED = {
 
 def test_a_real_customer_year_is_released_in_one_call(real_data, tmp_path):
     file = real_data / "ausgrid" / "ausgrid-2011-2012-customer12.csv"
-    release_files([str(file)], out=tmp_path / "out", given=toml_of(DISCOUNTED))
+    release_files([str(file)], out=tmp_path / "out", options=toml_of(DISCOUNTED))
     release = open_release(tmp_path / "out")
     release.verify()
     assert release.statement["days"]["released"] == 366  # 2012 is a leap year
@@ -38,7 +38,7 @@ def renamed(real_data, tmp_path):
 
 
 def test_a_real_year_that_was_cut_out_decides_no_stamp(renamed, tmp_path):
-    made = init(renamed, folder=tmp_path, given=toml_of({"zone": "GMT", "day_zone": "GMT"}))
+    made = init(renamed, folder=tmp_path, options=toml_of({"zone": "GMT", "day_zone": "GMT"}))
     lines = {line.key: line for line in made.draft.tables["input.columns"]}
     decided = {key: line.toml.strip('"') for key, line in lines.items() if line.decided}
     assert decided == {
@@ -132,7 +132,7 @@ def test_three_real_releases_have_the_chains_of_calibrate(extracts, tmp_path, da
         if "assume" in options:
             days["period"] = f"{first},{last}"
         given = toml_of({**options, **days, "notion": notion})
-        call = release_files([str(files)], out=tmp_path / notion, given=given)
+        call = release_files([str(files)], out=tmp_path / notion, options=given)
         assert call.error is None
         release = open_release(tmp_path / notion)
         release.verify()

@@ -14,7 +14,7 @@ from agedp_data import noise
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.losses import NANO
-from pipelines.handover.figure_tables import averages, parquet_bytes
+from pipelines.handover.figure_tables import averages_table, parquet_bytes
 from pipelines.handover.received import AVERAGES
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, low_bits_give_away, p_value
@@ -109,7 +109,7 @@ def published_means(folder: Path, true_kwh: int) -> np.ndarray:
     with Ledger.open(url, create=True) as ledger:
         contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         row = release(ledger, contract, 0, true, sensitivity=7000, loss=Fraction(1))
-    content = parquet_bytes(averages([row], coverage=Fraction(19, 20), versions={contract: 1}))
+    content = parquet_bytes(averages_table([row], coverage=Fraction(19, 20), versions={contract: 1}))
     (folder / AVERAGES).write_bytes(content)
     table = pq.ParquetFile(folder / AVERAGES).read()
     assert table["noisy_sum_wh"].to_pylist() == list(row.values)
@@ -133,7 +133,7 @@ def test_a_published_mean_is_a_function_of_the_noisy_sum_alone(tmp_path):
         contract = ledger.register(promise("homes", series=("m",)), at="2014-01-01").hash
         for number, true in enumerate((0, 1, 5)):
             row = release(ledger, contract, number, np.full(500, true, np.int64), sensitivity=2, loss=Fraction(1))
-            table = averages([row], coverage=Fraction(19, 20), versions={contract: 1})
+            table = averages_table([row], coverage=Fraction(19, 20), versions={contract: 1})
             for noisy, mean in zip(row.values, table["mean_kwh"].to_numpy(), strict=True):
                 bits.setdefault(noisy, set()).add(mean.tobytes())
     assert len(bits) > 10

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import SeriesEnd, SoftwareVersion, StatementFacts, statement
+from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement
 
 ENVELOPE = json.dumps(
     {
@@ -47,14 +47,14 @@ def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
         days=(),
         skipped=(),
         published_on=(),
-        figures=(),
+        bounds=(),
         limits={"day": 10**9, "total": 9 * 10**9},
         ending=SeriesEnd("", "", None),
         model=None,
         notes=(),
         ledger_id=head,
         head=head,
-        versions=[SoftwareVersion("2013-01-01", ())],
+        versions=[ContractVersion("2013-01-01", ())],
         software={"agedp": "0"},
     )
-    return json.dumps(statement(said), sort_keys=True, ensure_ascii=True)
+    return json.dumps(build_statement(said), sort_keys=True, ensure_ascii=True)

@@ -12,12 +12,12 @@ import pytest
 from agedp_data.errors import ContractChanged, InputError, LedgerError
 from agedp_data.ledger import Ledger, sqlite
 from pipelines import publish as publishing
-from pipelines.amend import foresee_amendment, record
-from pipelines.handover.as_it_stood import project_as_of, project_statement
+from pipelines.amend import preview_amendment, record_amendment
+from pipelines.handover.as_it_stood import write_folder_as_of, write_folder_of_statement
 from pipelines.handover.compare import verify_against
 from pipelines.handover.received import METADATA_KEY, open_release
-from pipelines.publish import project
-from pipelines.work import begin
+from pipelines.publish import publish_release
+from pipelines.work import load_work
 
 FIRST = date(2026, 3, 1)
 LAST = FIRST + timedelta(days=7)
@@ -59,14 +59,14 @@ def by_hand(homes, call, day):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clock, "today", lambda: date(2026, 3, day))
-        work = begin(homes.run_file, now=clock.now().replace(year=2026, month=3, day=day))
+        work = load_work(homes.run_file, now=clock.now().replace(year=2026, month=3, day=day))
         if call is amended:
             return amended(work)
         return call(work, work.checked_ledger())
 
 
 def amended(work):
-    return record(work, foresee_amendment(work))
+    return record_amendment(work, preview_amendment(work))
 
 
 def statements(homes):
@@ -80,26 +80,26 @@ def test_a_statement_is_dated_after_what_it_tells_and_a_day_shows_the_last_one_b
     of_the_fourth = homes.files()
     write(homes, CLASSICAL.format(0.25))
     by_hand(homes, amended, 10)
-    by_hand(homes, project, 10)
+    by_hand(homes, publish_release, 10)
     write(homes, CLASSICAL.format(0.25), title="Another title")
-    by_hand(homes, project, 20)
+    by_hand(homes, publish_release, 20)
     assert [at for _, at, _ in statements(homes)] == ["2026-03-04", "2026-03-10", "2026-03-20"]
     for day, title, epsilon in (
         (20, "Another title", "0.25"), (19, "Made up", "0.25"), (10, "Made up", "0.25"), (9, "Made up", "0.5")
     ):  # fmt: skip
-        assert by_hand(homes, lambda work, ledger, day=day: project_as_of(work, ledger, date(2026, 3, day)), 21)
+        assert by_hand(homes, lambda work, ledger, day=day: write_folder_as_of(work, ledger, date(2026, 3, day)), 21)
         claim = open_release(homes.folder / "release").statement
         assert (claim["title"], claim["contract"]["promise"]["epsilon_per_day"]) == (title, epsilon), day
     assert homes.files() == of_the_fourth
     with pytest.raises(InputError, match="nothing was published"):
-        by_hand(homes, lambda work, ledger: project_as_of(work, ledger, date(2026, 3, 3)), 21)
+        by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 3)), 21)
 
 
 def test_a_clock_set_back_dates_no_statement_before_the_one_before_it(homes):
     write(homes, CLASSICAL.format(0.5))
     homes.run(today=date(2026, 3, 6))
     write(homes, CLASSICAL.format(0.5), title="Another title")
-    by_hand(homes, project, 2)
+    by_hand(homes, publish_release, 2)
     assert [at for _, at, _ in statements(homes)] == ["2026-03-06", "2026-03-06"]
 
 
@@ -111,12 +111,12 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
         kept.append(homes.files())
     assert [at for _, at, _ in statements(homes)] == ["2026-03-04", "2026-03-04", "2026-03-06"]
     for (seq, _, _), files in reversed(list(zip(statements(homes), kept, strict=True))):
-        assert by_hand(homes, lambda work, ledger, seq=seq: project_statement(work, ledger, seq), 8)
+        assert by_hand(homes, lambda work, ledger, seq=seq: write_folder_of_statement(work, ledger, seq), 8)
         assert homes.files() == files
         open_release(homes.folder / "release").verify()
         by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
     with pytest.raises(InputError, match="no statement to 'homes' has the number 1; `agedp ledger show` lists them"):
-        by_hand(homes, lambda work, ledger: project_statement(work, ledger, 1), 8)
+        by_hand(homes, lambda work, ledger: write_folder_of_statement(work, ledger, 1), 8)
 
 
 @pytest.mark.parametrize("as_of", [False, True])
@@ -133,7 +133,7 @@ def test_nothing_is_published_from_a_run_file_that_is_not_the_contract(homes, pr
     homes.run(today=date(2026, 3, 4))
     before, said = homes.files(), statements(homes)
     write(homes, promise, rest=CURVE.format(curve))
-    call = (lambda work, ledger: project_as_of(work, ledger, date(2026, 3, 4))) if as_of else project
+    call = (lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 4))) if as_of else publish_release
     with pytest.raises(ContractChanged, match=key) as caught:
         by_hand(homes, call, 5)
     assert caught.value.exit_status == 3
@@ -150,7 +150,7 @@ def test_files_of_a_later_release_leave_the_folder_and_nobody_else_s_do(homes):
     release = homes.folder / "release"
     (release / "notes.parquet").write_text("of somebody else")
     later = (release / "daily_averages_second.parquet").read_bytes()
-    by_hand(homes, lambda work, ledger: project_as_of(work, ledger, date(2026, 3, 5)), 7)
+    by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 5)), 7)
     open_release(release).verify()
     assert homes.files() == {**before, "notes.parquet": b"of somebody else"}
     (release / "daily_averages_second.parquet").write_bytes(later)
@@ -176,7 +176,7 @@ def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(home
         text = json.dumps(claim, sort_keys=True)
         seq = ledger.record(text, population="homes", files=dict(kept.files), software=kept.software, at=kept.at).seq
     with pytest.raises(LedgerError, match=r"rows are not what this statement tells: statement\.json says other days"):
-        by_hand(homes, lambda work, known: project_statement(work, known, seq), 8)
+        by_hand(homes, lambda work, known: write_folder_of_statement(work, known, seq), 8)
     assert homes.files() == before
 
 
@@ -184,7 +184,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
     write(homes, CLASSICAL.format(0.5))
     homes.run(today=date(2026, 3, 4))
     write(homes, CLASSICAL.format(0.5), title="Another title")
-    stated, refused = publishing.statement, []
+    stated, refused = publishing.build_statement, []
 
     def others_try(facts):
         with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as other:
@@ -194,9 +194,9 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
                 refused.append(str(error))
         return stated(facts)
 
-    monkeypatch.setattr(publishing, "statement", others_try)
+    monkeypatch.setattr(publishing, "build_statement", others_try)
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
-    by_hand(homes, project, 5)
+    by_hand(homes, publish_release, 5)
     assert len(refused) == 1
     assert "another process has held it" in refused[0]
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:

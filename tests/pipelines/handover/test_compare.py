@@ -13,9 +13,9 @@ import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from pipelines.handover.compare import require_same, told, verify_against
+from pipelines.handover.compare import check_same_values, folder_values, verify_against
 from pipelines.handover.received import AVERAGES, open_release
-from pipelines.handover.signs import require_not_behind, signs_in
+from pipelines.handover.signs import check_ledger_not_behind, release_origins
 from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)
@@ -35,7 +35,7 @@ def ledger(homes, name="ledger.sqlite", *, create=False):
 def test_a_folder_and_the_one_before_it_lie_on_the_chain(homes, folder):
     with ledger(homes) as known:
         verify_against(open_release(homes.folder / folder), known)
-        require_not_behind(known, signs_in(homes.folder / folder))
+        check_ledger_not_behind(known, release_origins(homes.folder / folder))
 
 
 @pytest.mark.parametrize("name", ["older.sqlite", "empty.sqlite"])
@@ -44,7 +44,7 @@ def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
         with pytest.raises(LedgerBehind, match="shorter than the folder"):
             verify_against(open_release(homes.folder / "release"), known)
         with pytest.raises(LedgerBehind, match="agedp ledger recover"):
-            require_not_behind(known, signs_in(homes.folder / "release"))
+            check_ledger_not_behind(known, release_origins(homes.folder / "release"))
 
 
 def test_another_ledger_is_not_the_chain_of_the_folder(homes):
@@ -76,12 +76,12 @@ def test_a_folder_with_another_value_is_found_by_its_day(homes):
 
 @pytest.mark.parametrize("change", [lambda said: said[:-1], lambda said: [*said, said[-1]], lambda said: []])
 def test_a_day_that_only_one_of_the_two_has_is_found(homes, change):
-    said = told(open_release(homes.folder / "release"))
-    require_same(said, said[::-1])
+    said = folder_values(open_release(homes.folder / "release"))
+    check_same_values(said, said[::-1])
     with pytest.raises(LedgerError, match="other values"):
-        require_same(said, change(said))
+        check_same_values(said, change(said))
     with pytest.raises(LedgerError, match="other values"):
-        require_same(change(said), said)
+        check_same_values(change(said), said)
 
 
 def test_files_of_which_the_ledger_keeps_no_statement_are_found(homes):

@@ -12,7 +12,7 @@ from agedp_data.ledger import Ledger
 from pipelines.amend import amend
 from pipelines.handover.ledger_moves import recover
 from pipelines.handover.received import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST, SECOND, THIRD = date(2013, 1, 1), date(2013, 1, 2), date(2013, 1, 3)
 TODAY = date(2013, 6, 1)
@@ -69,6 +69,6 @@ def test_groups_that_left_the_roster_are_counted_once_and_not_once_for_each_rang
     moved(house, HISTOGRAM + 'by = "tariff"\n')
     roster(house, HOMES)
     house.write(FIRST, THIRD)
-    amend(begin(house.run_file))
+    amend(load_work(house.run_file))
     house.run(today=TODAY)
     assert days_of(house)[-1] == str(THIRD)

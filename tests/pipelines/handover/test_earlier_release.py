@@ -15,11 +15,11 @@ import pytest
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger
 from agedp_data.statement import markdown
-from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.as_it_stood import write_folder_of_statement
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import recover
 from pipelines.handover.received import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.handover.resealed import reseal
 
 EARLIER = Path(__file__).with_name("earlier_release")
@@ -82,10 +82,10 @@ def test_the_next_run_goes_on_from_it_and_draws_no_day_again(homes):
 
 def test_as_it_stood_its_figures_and_statement_are_the_same_in_the_files_of_today(homes):
     homes.run(today=date(2013, 1, 6))
-    work = begin(homes.run_file, now=datetime(2013, 1, 7, tzinfo=UTC))
+    work = load_work(homes.run_file, now=datetime(2013, 1, 7, tzinfo=UTC))
     ledger = work.checked_ledger()
     earliest = ledger.statements("homes")[0]
-    assert not project_statement(work, ledger, earliest.seq)  # other bytes, and it says so
+    assert not write_folder_of_statement(work, ledger, earliest.seq)  # other bytes, and it says so
     release = open_release(homes.folder / "release")
     release.verify()
     earlier = open_release(EARLIER)

@@ -17,8 +17,8 @@ from pipelines.amend import amend
 from pipelines.handover.compare import verify_against
 from pipelines.handover.ledger_moves import export_ledger, import_ledger, recover
 from pipelines.handover.received import ROWS, open_release
-from pipelines.handover.signs import require_not_behind, signs_in
-from pipelines.work import begin
+from pipelines.handover.signs import check_ledger_not_behind, release_origins
+from pipelines.work import load_work
 from tests.pipelines.handover.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
@@ -37,7 +37,7 @@ def made(houses, tmp_path_factory):
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.5), rest=MODEL)
     house.run(today=date(2013, 1, 3))
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.25), rest=MODEL)
-    amend(begin(house.run_file))
+    amend(load_work(house.run_file))
     house.run(today=date(2013, 1, 5))
     return house
 
@@ -247,7 +247,7 @@ def test_a_lost_ledger_comes_back_from_the_folder_and_spends_nothing_twice(homes
     assert drawn(homes) == before
     with Ledger.open(url(homes)) as ledger:
         assert [json.loads(row.promise)["promise"]["epsilon_per_day"] for row in ledger.contracts()] == ["0.5", "0.25"]
-        require_not_behind(ledger, signs_in(folder))
+        check_ledger_not_behind(ledger, release_origins(folder))
         verify_against(open_release(folder), ledger)
     homes.run(today=date(2013, 1, 7))
     after = drawn(homes)
@@ -261,7 +261,7 @@ def test_what_was_spent_before_the_seam_counts_behind_it(homes):
     (homes.folder / "ledger.sqlite").unlink()
     recover(folder, url(homes), at=date(2013, 1, 6))
     homes.write(FIRST, LAST, promise=CLASSICAL.format(0.25).replace("= 3", "= 1.5"), rest=MODEL)
-    amend(begin(homes.run_file))
+    amend(load_work(homes.run_file))
     with pytest.raises(Refused, match="2013-01-05"):
         homes.run(today=date(2013, 1, 7))
 

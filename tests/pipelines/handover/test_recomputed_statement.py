@@ -20,7 +20,7 @@ from agedp_data.errors import Refused
 from agedp_data.statement import schema
 from pipelines.amend import amend
 from pipelines.handover.received import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.handover import recomputed
 from tests.pipelines.handover.recomputed import NANO, Memory, Release
 
@@ -133,7 +133,7 @@ def told(request, inputs, houses, tmp_path_factory):
     for number, (promise, rest, until) in enumerate(scene.runs):
         write(house, scene, promise, rest)
         if number:
-            amend(begin(house.run_file, as_of=day(until)))
+            amend(load_work(house.run_file, as_of=day(until)))
         with suppress(Refused):  # the series has ended
             house.run(as_of=day(until))
     if scene.second:

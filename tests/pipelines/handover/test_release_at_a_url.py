@@ -14,9 +14,9 @@ from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
 from pipelines.handover.outbox import RemoteFolder
 from pipelines.handover.received import SUMS, ReleaseFolder
-from pipelines.publish import project
+from pipelines.publish import publish_release
 from pipelines.sanitise import sanitise
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.conftest import House
 
 FIRST = date(2013, 1, 1)
@@ -44,8 +44,8 @@ def test_it_holds_the_same_bytes_as_a_folder_on_a_disk(house: House, there: Memo
     house.run()
     found = objects(house, there)
     house.run_file.write_text(house.run_file.read_text().replace(f"memory://{house.folder.name}/open", "release"))
-    work = begin(house.run_file)
-    project(work, work.checked_ledger())
+    work = load_work(house.run_file)
+    publish_release(work, work.checked_ledger())
     assert house.files() == found
     assert {SUMS, "statement.json", "daily_averages.parquet", "report.html"} <= set(found)
 

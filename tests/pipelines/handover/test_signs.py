@@ -13,11 +13,11 @@ import pytest
 
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
 from agedp_data.ledger import Ledger
-from pipelines.amend import foresee_amendment, record
+from pipelines.amend import preview_amendment, record_amendment
 from pipelines.handover.received import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from pipelines.handover.signs import ReleaseOrigin, published_in, require_not_behind, signs_in
-from pipelines.publish import project
-from pipelines.work import begin
+from pipelines.handover.signs import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
+from pipelines.publish import publish_release
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 TELL = (STATEMENT, ROWS, AVERAGES, REPORT)
@@ -34,10 +34,10 @@ def head_of(release: Path) -> str:
 
 
 def test_where_nothing_was_published_nothing_is_said(homes):
-    assert signs_in(homes.folder / "nowhere") == frozenset()
+    assert release_origins(homes.folder / "nowhere") == frozenset()
     (homes.folder / "empty").mkdir()
     (homes.folder / "empty" / "notes.txt").write_text("mine")
-    assert signs_in(homes.folder / "empty") == frozenset()
+    assert release_origins(homes.folder / "empty") == frozenset()
 
 
 @pytest.mark.parametrize("spared", TELL)
@@ -46,11 +46,11 @@ def test_each_file_tells_the_origin_when_the_others_are_damaged_or_gone(homes, s
     said = {ReleaseOrigin("" if spared == REPORT else "homes", head_of(release))}
     for name in {*TELL} - {spared}:
         (release / name).write_bytes((release / name).read_bytes()[:20])
-    assert signs_in(release) == said
+    assert release_origins(release) == said
     for path in release.iterdir():
         if path.name != spared:
             path.unlink()
-    assert signs_in(release) == said
+    assert release_origins(release) == said
 
 
 def test_a_spoilt_footer_is_a_damaged_file_whichever_byte_of_it_it_is(homes):
@@ -60,7 +60,7 @@ def test_a_spoilt_footer_is_a_damaged_file_whichever_byte_of_it_it_is(homes):
         spoilt = bytearray(sound)
         spoilt[-back] ^= 0xFF
         (release / AVERAGES).write_bytes(spoilt)
-        assert signs_in(release) >= said  # the statement and the rows still tell
+        assert release_origins(release) >= said  # the statement and the rows still tell
 
 
 def test_a_cut_off_list_of_rows_still_tells_its_head_and_an_older_ledger_is_behind_it(homes):
@@ -71,21 +71,21 @@ def test_a_cut_off_list_of_rows_still_tells_its_head_and_an_older_ledger_is_behi
         path.unlink()
     for kept in (lines[0], f"{lines[0]}\n{lines[1][:30]}"):
         (release / ROWS).write_text(kept)
-        assert signs_in(release) == said
+        assert release_origins(release) == said
         with Ledger.open(f"sqlite:///{homes.folder / 'older.sqlite'}") as older, pytest.raises(LedgerBehind):
-            require_not_behind(older, signs_in(release))
+            check_ledger_not_behind(older, release_origins(release))
 
 
 def test_an_older_file_beside_newer_ones_is_asked_too(homes):
     release = homes.folder / "release"
     shutil.copy(homes.folder / "older" / AVERAGES, release / AVERAGES)
-    assert signs_in(release) == {
+    assert release_origins(release) == {
         ReleaseOrigin("homes", head_of(folder)) for folder in (release, homes.folder / "older")
     }
     with Ledger.open(f"sqlite:///{homes.folder / 'older.sqlite'}") as older, pytest.raises(LedgerBehind):
-        require_not_behind(older, signs_in(release))
+        check_ledger_not_behind(older, release_origins(release))
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as whole:
-        require_not_behind(whole, signs_in(release))
+        check_ledger_not_behind(whole, release_origins(release))
 
 
 def test_a_data_package_alone_is_a_release_that_nobody_can_ask(homes):
@@ -102,13 +102,13 @@ def test_a_pipe_in_the_folder_is_not_waited_for(homes):
         homes.run(today=date(2013, 1, 5))
 
 
-@pytest.mark.parametrize("command", [project, lambda work, _: record(work, foresee_amendment(work))])
+@pytest.mark.parametrize("command", [publish_release, lambda work, _: record_amendment(work, preview_amendment(work))])
 def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(homes, command):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
-    work = begin(homes.run_file)
+    work = load_work(homes.run_file)
     with pytest.raises(LedgerBehind, match="2013-01-03 was released to 'homes' from another ledger, or a newer copy"):
         command(work, work.checked_ledger())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
@@ -169,7 +169,7 @@ def test_what_its_user_keeps_in_the_folder_stays_and_tells_nothing(homes):
         (release / name).write_bytes(content)
     shutil.copy(release / AVERAGES, release / "daily_averages_kept.parquet")
     pq.write_table(pa.table({"x": [1]}), release / "daily_averages_x.parquet")
-    assert signs_in(release) == {ReleaseOrigin("homes", head)}
+    assert release_origins(release) == {ReleaseOrigin("homes", head)}
     homes.run(today=date(2013, 1, 5))
     assert {name: (release / name).read_bytes() for name in mine} == mine
     assert (release / "daily_averages_kept.parquet").exists()
@@ -179,12 +179,12 @@ def test_what_its_user_keeps_in_the_folder_stays_and_tells_nothing(homes):
 def test_what_a_release_put_there_is_listed_or_carries_its_own_name(homes):
     release = homes.folder / "release"
     ours = sorted(release.iterdir())
-    assert published_in(release) == ours
+    assert list_published_files(release) == ours
     shutil.copy(release / AVERAGES, release / "daily_averages_daily_mean.parquet")  # a release that was cut off
     (release / "daily_distribution.parquet").write_text("mine")
-    assert {path.name for path in published_in(release)} - {path.name for path in ours} == {
+    assert {path.name for path in list_published_files(release)} - {path.name for path in ours} == {
         "daily_averages_daily_mean.parquet"
     }
     with (release / SUMS).open("a") as sums:
         sums.write(f"{'0' * 64}  report.html\n")
-    assert release / "report.html" in published_in(release)
+    assert release / "report.html" in list_published_files(release)

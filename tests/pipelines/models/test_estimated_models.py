@@ -19,7 +19,7 @@ from pipelines.amend import amend
 from pipelines.calibrate import calibrate
 from pipelines.publish import open_release
 from pipelines.sanitise import run_stages
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 60, ("A", "B", "C")
 LAST = FIRST + timedelta(days=DAYS - 1)
@@ -83,7 +83,7 @@ def lived_in(house):
 
 
 def run(house):
-    work = begin(house.run_file, now=NOW)
+    work = load_work(house.run_file, now=NOW)
     run_stages(lambda _, stage: stage(work))
     return work
 
@@ -116,7 +116,7 @@ def test_from_readings_to_a_verified_release(write, kind):
     folder = open_release(house.folder / "release")
     folder.verify()
     said = folder.statement["model"]
-    asked = begin(house.run_file).run.model
+    asked = load_work(house.run_file).run.model
     assert isinstance(asked, EstimatedModel)
     assert said == model_settings(asked)
     assert said["confidence"] == ("sampling-bound" if "bounded" in kind else "plug-in")
@@ -182,7 +182,7 @@ def test_a_model_made_under_other_settings_is_not_used(write, kind, old, new, ke
     assert old in text
     house.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        begin(house.run_file)
+        load_work(house.run_file)
 
 
 @pytest.mark.parametrize(("before", "after"), [("day", "plain"), ("plain", "day")])
@@ -197,7 +197,7 @@ def test_a_model_of_another_kind_is_adopted_by_amendment_only_and_the_larger_fig
     made = calibrate(house.run_file)
     with pytest.raises(ContractChanged):
         run(house)
-    amend(begin(house.run_file, now=NOW))
+    amend(load_work(house.run_file, now=NOW))
     if after == "day":  # days hang together more than half-hours: what is out already exceeds the promise
         with pytest.raises(Refused, match="releases stop, nothing is rewritten"):
             run(house)

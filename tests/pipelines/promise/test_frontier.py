@@ -15,9 +15,9 @@ from agedp_data.errors import RunFileError
 from agedp_data.privacy.ageing import peak
 from flows.command import main
 from flows.frontier import frontier_lines
-from pipelines.promise.changes import DayToDayChange, change_of
-from pipelines.promise.frontier import foresee_frontier
-from pipelines.work import begin
+from pipelines.promise.changes import DayToDayChange, day_to_day_change
+from pipelines.promise.frontier import compute_frontier
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -40,7 +40,7 @@ def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, 
     (house.folder / "curve.csv").write_text("age_days,total_variation\n1,.5\n3,.25\n10,.1\n")
     last = FIRST + timedelta(days=days - 1)
     house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=promise.format(method=method), rest=model)
-    return foresee_frontier(begin(house.run_file))
+    return compute_frontier(load_work(house.run_file))
 
 
 def error(loss, total_days):
@@ -58,7 +58,7 @@ def closed_form(loss, age, interval):
 
 def test_the_least_risk_for_each_error_is_that_of_the_papers_formula_searched_exhaustively(house):
     found = frontier_of(house)
-    assert (found.homes, found.method, found.series) == (HOMES, "total_variation", "daily_mean")
+    assert (found.households, found.method, found.series) == (HOMES, "total_variation", "daily_mean")
     others = [one for one in found.choices if not (one.promised or one.cheapest)]
     assert len(others) >= 5
     for one in others:
@@ -107,7 +107,7 @@ def shown(work):
 def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to_by_then(house):
     [own] = [one for one in frontier_of(house).choices if one.promised]
     assert (own.risk, own.adds_up_to, own.ended_by) == (math.inf, 40.0, "epsilon_total")  # 40 of 100 days, 1 each
-    text = shown(begin(house.run_file))
+    text = shown(load_work(house.run_file))
     assert "inf" not in text
     assert "+40.0000" in text
     assert "until epsilon_total ends them" in text
@@ -117,9 +117,9 @@ def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to
     frontier_of(house, promise=endless)
     live = house.run_file.read_text().replace('mode = "archive"', 'mode = "live"')
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    [own] = [one for one in foresee_frontier(begin(house.run_file)).choices if one.promised]
+    [own] = [one for one in compute_frontier(load_work(house.run_file)).choices if one.promised]
     assert (own.adds_up_to, own.ended_by) == (None, "")
-    assert "no bound" in shown(begin(house.run_file))
+    assert "no bound" in shown(load_work(house.run_file))
 
 
 def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_lost(house):
@@ -163,7 +163,7 @@ def test_without_a_model_or_without_homes_there_is_none(house):
     frontier_of(house)
     house.roster([("home-1", FIRST + timedelta(days=5), None)])
     with pytest.raises(RunFileError, match="no home is on the roster"):
-        foresee_frontier(begin(house.run_file))
+        compute_frontier(load_work(house.run_file))
 
 
 def test_the_command_shows_it_without_any_input_file(house, monkeypatch, capsys):
@@ -200,12 +200,12 @@ class Row:
 def test_the_change_from_day_to_day_is_the_published_series_less_its_noise():
     days = [str(FIRST + timedelta(days=i)) for i in range(60)]
     swing = [Row(day, (1_000_000 + 50_000 * (i % 2),)) for i, day in enumerate(days)]
-    assert change_of(swing) == (pytest.approx(0.5, rel=1e-5), pytest.approx(0.0, abs=1e-9))
+    assert day_to_day_change(swing) == (pytest.approx(0.5, rel=1e-5), pytest.approx(0.0, abs=1e-9))
     # Noise of two days hides a change: 100 homes, a standard deviation of sqrt 2 x scale / 1e5 kWh each.
     noisy = [Row(day, row.values, scale=30_000.0) for day, row in zip(days, swing, strict=True)]
-    assert change_of(noisy) == DayToDayChange(1.0)
+    assert day_to_day_change(noisy) == DayToDayChange(1.0)
     partly = [Row(day, row.values, scale=10_000.0) for day, row in zip(days, swing, strict=True)]
-    assert change_of(partly).kwh == pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5)
+    assert day_to_day_change(partly).kwh == pytest.approx(math.sqrt(0.25 - 2 * 2 * 0.1**2), rel=1e-5)
 
 
 def test_the_change_is_that_of_the_smallest_group_whose_noise_decides():
@@ -214,7 +214,7 @@ def test_the_change_is_that_of_the_smallest_group_whose_noise_decides():
         Row(day, (1_000_000 + 90_000 * (i % 2), 300_000 + 20_000 * (i % 2)), (90, 10), cells=("low", "high"))
         for i, day in enumerate(days)
     ]
-    assert change_of(groups).kwh == pytest.approx(2.0, rel=1e-5)  # 20 kWh in 10 homes, not 110 in 100
+    assert day_to_day_change(groups).kwh == pytest.approx(2.0, rel=1e-5)  # 20 kWh in 10 homes, not 110 in 100
 
 
 def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_error_is_that_of_many_series():
@@ -227,8 +227,8 @@ def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_e
                 Row(day, (round(1e5 * (50 + x)),), scale=1e5 * scale / math.sqrt(2))
                 for day, x in zip(days, walk, strict=True)
             ]
-            found.append(change_of(rows))
-        measured = [one for one in found if one.measured]
+            found.append(day_to_day_change(rows))
+        measured = [one for one in found if one.is_estimated]
         if change < sd:
             assert len(measured) < 30  # the noise hides it in nearly all of them
         else:
@@ -239,6 +239,8 @@ def test_an_estimate_within_two_errors_of_nothing_leaves_the_yardstick_and_the_e
 
 def test_a_short_or_broken_series_leaves_the_yardstick():
     days = [str(FIRST + timedelta(days=2 * i)) for i in range(60)]
-    assert change_of([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == DayToDayChange(1.0)
-    assert change_of([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == DayToDayChange(1.0)
-    assert change_of([]) == DayToDayChange(1.0)
+    assert day_to_day_change([Row(day, (i * 1000,)) for i, day in enumerate(days)]) == DayToDayChange(1.0)
+    assert day_to_day_change([Row(str(FIRST + timedelta(days=i)), (1000 * i,)) for i in range(20)]) == DayToDayChange(
+        1.0
+    )
+    assert day_to_day_change([]) == DayToDayChange(1.0)

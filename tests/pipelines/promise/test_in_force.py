@@ -10,12 +10,12 @@ import pytest
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from flows.amending import amendment_lines
-from pipelines.amend import amend, foresee_amendment
+from pipelines.amend import amend, preview_amendment
 from pipelines.handover.received import open_release
-from pipelines.promise.in_force import done_by
-from pipelines.publish import project
-from pipelines.sanitise import ends_soon, foresee, plan, sanitise
-from pipelines.work import begin
+from pipelines.promise.in_force import closed_days
+from pipelines.publish import publish_release
+from pipelines.sanitise import end_within_30_days, forecast_run, plan, sanitise
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 AGED = (
@@ -45,8 +45,8 @@ def write(homes, curve, *, assume="markov"):
 
 def amended(homes, curve, *, assume="markov"):
     write(homes, curve, assume=assume)
-    work = begin(homes.run_file, as_of=day(5))
-    found = foresee_amendment(work)
+    work = load_work(homes.run_file, as_of=day(5))
+    found = preview_amendment(work)
     amend(work)
     return found
 
@@ -69,7 +69,7 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
     with pytest.raises(Refused, match=r"by a model that its contracts name .* more than risk = 0\.5"):
         sanitise(homes.run_file, as_of=day(9))
     with pytest.raises(Refused, match="releases stop"):
-        foresee(begin(homes.run_file, as_of=day(9)))
+        forecast_run(load_work(homes.run_file, as_of=day(9)))
     assert rows_of(homes) == released
     assert len(released) == 2
 
@@ -77,12 +77,12 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
 def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_released(homes):
     write(homes, "fast")
     homes.run(as_of=day(4))
-    slower = amended(homes, "slow").after.figures
+    slower = amended(homes, "slow").after.bounds
     amended(homes, "fast")
     with pytest.raises(Refused, match="releases stop"):
         sanitise(homes.run_file, as_of=day(9))
-    work = begin(homes.run_file, as_of=day(9))
-    project(work, work.checked_ledger())
+    work = load_work(homes.run_file, as_of=day(9))
+    publish_release(work, work.checked_ledger())
     figures = open_release(homes.folder / "release").statement["figures"]
     said = {figure["name"]: round(float(figure["epsilon"]) * 10**9) for figure in figures}
     assert said["risk by an earlier model"] == next(one.value for one in slower if one.name == "risk") > 5 * 10**8
@@ -96,8 +96,8 @@ def test_what_several_models_said_while_they_bound_bears_the_name_of_each(homes)
     amended(homes, "slow")
     amended(homes, "slower")
     amended(homes, "fast")
-    work = begin(homes.run_file, as_of=day(9))
-    project(work, work.checked_ledger())
+    work = load_work(homes.run_file, as_of=day(9))
+    publish_release(work, work.checked_ledger())
     names = [figure["name"] for figure in open_release(homes.folder / "release").statement["figures"]]
     assert len(set(names)) == len(names)
     assert sum(name.startswith("risk by an earlier model (") for name in names) == 2
@@ -119,9 +119,9 @@ def test_the_warning_of_the_last_thirty_days_knows_the_earlier_models(homes):
     with pytest.raises(Refused, match="this model"):
         homes.run(as_of=day(5))
     amended(homes, "fast", assume="markov")
-    work = begin(homes.run_file, as_of=day(3))
+    work = load_work(homes.run_file, as_of=day(3))
     plan(work)
-    assert ends_soon(work) == FIRST
+    assert end_within_30_days(work) == FIRST
 
 
 def promised(seq, *series):
@@ -136,7 +136,7 @@ def row(seq, number, series):
 
 
 def missing(rows, contracts, days, *series):
-    done = done_by(rows, contracts)
+    done = closed_days(rows, contracts)
     return [(i, name) for i in range(days) for name in series if (day(i).isoformat(), name) not in done]
 
 
@@ -160,7 +160,7 @@ def test_a_series_ended_and_added_again_is_released_with_the_others_from_the_nex
         homes.write(FIRST, day(15), mode="rehearsal", promise=promise)
         homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", series))
         if until > 4:
-            amend(begin(homes.run_file, as_of=day(until)))
+            amend(load_work(homes.run_file, as_of=day(until)))
         homes.run(as_of=day(until))
     days = {name: [row.day for row in rows_of(homes) if row.series == name] for name in ("daily_mean", "small")}
     assert days == {

@@ -15,11 +15,11 @@ from agedp_data.ledger import Ledger
 from agedp_data.privacy.shown_faults import AuditDatasets
 from flows.planning import plan_json, plan_lines
 from pipelines import audit
-from pipelines.amend import amend, foresee_amendment
-from pipelines.handover.as_it_stood import project_as_of
+from pipelines.amend import amend, preview_amendment
+from pipelines.handover.as_it_stood import write_folder_as_of
 from pipelines.handover.compare import verify_against
 from pipelines.handover.received import open_release
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS = date(2013, 1, 1), 12
@@ -107,7 +107,7 @@ def test_the_noise_is_a_twentyfifth_of_what_the_same_epsilon_asks_for_any_change
 
 def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     write(homes, promised("per-request", cap="0.5", total="3"))
-    lines = plan_lines(begin(homes.run_file))
+    lines = plan_lines(load_work(homes.run_file))
     assert any("max_day_epsilon = 0.5 binds" in line and "cost 0.02 instead" in line for line in lines)
     with pytest.raises(Refused, match="epsilon_total = 3"):
         homes.run(today=TODAY)
@@ -121,10 +121,10 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
 
 def test_the_plan_gives_the_noise_of_every_schedule_by_what_is_published(homes):
     write(homes, promised("per-request"))
-    [line] = [line for line in plan_lines(begin(homes.run_file)) if line.startswith("mean noise scale by schedule")]
+    [line] = [line for line in plan_lines(load_work(homes.run_file)) if line.startswith("mean noise scale by schedule")]
     # .4 in 4 days are .1 a day about 2 kWh, 2.5 about 50 kWh: the scale is .4 of the clamp
     assert "per-request 0.4," in line
-    assert plan_json(begin(homes.run_file))["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
+    assert plan_json(load_work(homes.run_file))["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
 
 
 def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published_with(homes):
@@ -140,7 +140,7 @@ def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published
 def begin_anew(homes):
     text = homes.run_file.read_text().replace("ledger.sqlite", "other.sqlite").replace('"release"', '"elsewhere"')
     homes.run_file.write_text(text.replace('"confidential"', '"house"'))
-    return begin(homes.run_file)
+    return load_work(homes.run_file)
 
 
 def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes):
@@ -148,8 +148,8 @@ def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes
     homes.run(today=day(5))
     before = open_release(homes.folder / "release").statement["figures"]
     write(homes, promised("per-request"), rest=BELOW.replace("[0, 5, 6, 10, 40]", "[0, 5, 6, 6.5, 40]"), clamp="20")
-    assert [each.verdict for each in foresee_amendment(begin(homes.run_file)).changes] == ["allowed", "allowed"]
-    amend(begin(homes.run_file))
+    assert [each.verdict for each in preview_amendment(load_work(homes.run_file)).changes] == ["allowed", "allowed"]
+    amend(load_work(homes.run_file))
     homes.run(today=TODAY)
     release = open_release(homes.folder / "release")
     release.verify()
@@ -166,14 +166,14 @@ def test_a_release_of_before_an_amended_clamp_is_written_again_byte_for_byte(hom
     write(homes, promise, mode="rehearsal")
     homes.run(as_of=day(4))
     write(homes, promise, mode="rehearsal", clamp="40")
-    amend(begin(homes.run_file, as_of=day(4)))
+    amend(load_work(homes.run_file, as_of=day(4)))
     homes.run(as_of=day(7))
     then = homes.files()
     write(homes, promise, mode="rehearsal", clamp="30", rest=BELOW)
-    amend(begin(homes.run_file, as_of=day(7)))
+    amend(load_work(homes.run_file, as_of=day(7)))
     homes.run(as_of=day(10))
-    work = begin(homes.run_file, as_of=day(10))
-    assert project_as_of(work, work.checked_ledger(), day(7))
+    work = load_work(homes.run_file, as_of=day(10))
+    assert write_folder_as_of(work, work.checked_ledger(), day(7))
     assert homes.files() == then
     # 2 kWh were .1 a day, of 50 kWh first and then of 40: 4 kWh are twice that under either
     assert "4 kWh: 0.2;" in then["report.html"].decode()
@@ -217,7 +217,7 @@ def test_a_day_between_days_that_filled_their_window_is_skipped_and_the_days_beh
     write(homes, promised("per-request", epsilon="0.4"))
     homes.run(today=day(4))
     write(homes, promised("per-request", epsilon="0.1"))
-    amend(begin(homes.run_file))
+    amend(load_work(homes.run_file))
     homes.run(today=TODAY)
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
         states = [row.state for row in ledger.rows()]

@@ -11,10 +11,10 @@ from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger
 from flows.amending import amendment_json, amendment_lines
 from flows.planning import plan_json, plan_lines
-from pipelines.amend import amend, foresee_amendment
+from pipelines.amend import amend, preview_amendment
 from pipelines.handover.received import open_release
-from pipelines.sanitise import ends_soon, plan
-from pipelines.work import begin
+from pipelines.sanitise import end_within_30_days, plan
+from pipelines.work import load_work
 
 FIRST = date(2013, 1, 1)
 HALF = 500_000_000
@@ -47,8 +47,8 @@ def write(homes, promise, *, shares=None):
 
 def edited(homes, promise, *, shares=None):
     write(homes, promise, shares=shares)
-    work = begin(homes.run_file, as_of=day(6))
-    found = foresee_amendment(work)
+    work = load_work(homes.run_file, as_of=day(6))
+    found = preview_amendment(work)
     amend(work)
     return found
 
@@ -115,7 +115,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     write(homes, W_EVENT.format(2, '"unlimited"'))
     run(homes, 2)
     edited(homes, W_EVENT.format(4, '"unlimited"'))
-    work = begin(homes.run_file, as_of=day(7))
+    work = load_work(homes.run_file, as_of=day(7))
     plan(work)
     said = plan_json(work)
     why = "releases near it have spent what the promise leaves"
@@ -124,7 +124,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     assert lines[0] == "1 release is due and 2 will be skipped:"
     assert f"skipped ({why}): daily_mean of 2013-01-04 to 2013-01-05" in lines
     assert told(homes, since=3) == []
-    early = begin(homes.run_file, as_of=day(5))
+    early = load_work(homes.run_file, as_of=day(5))
     plan(early)
     assert f"days that will be skipped later ({why}): 2013-01-05" in plan_lines(early)
     assert plan_json(early)["skipped_ahead"] == [{"day": "2013-01-05"}]
@@ -140,7 +140,7 @@ def test_a_half_that_is_left_of_a_spent_window_is_waited_for_and_a_total_is_not(
         run(homes, 7)
     assert caught.value.exit_status == 3
     assert told(homes, since=3) == []
-    assert ends_soon(begin(homes.run_file, as_of=day(9))) == day(2)
+    assert end_within_30_days(load_work(homes.run_file, as_of=day(9))) == day(2)
 
 
 def test_a_figure_over_everything_that_was_released_ends_the_series_and_skips_nothing(homes):

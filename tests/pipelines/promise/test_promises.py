@@ -22,7 +22,7 @@ from pipelines.promise.amounts import amount_at, least_amount
 from pipelines.promise.changes import DayToDayChange
 from pipelines.promise.offers import ComparisonTarget
 from pipelines.promise.promises import compare_promises
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.flows.in_process import agedp
 
 FIRST = date(2013, 1, 1)
@@ -50,7 +50,7 @@ def begun(
     last = FIRST + timedelta(days=days - 1)
     text = promise.replace("{cap}", cap).replace("{total}", total)
     house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=text, rest=rest, **keys)
-    return begin(house.run_file)
+    return load_work(house.run_file)
 
 
 def offers(work, **target):
@@ -204,7 +204,7 @@ def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(h
     # an archive of 2013 says nothing of today: what is left to compare by is the day's loss
     assert (found.target, own.series.reaches) == (ComparisonTarget(risk=Decimal("0.2"), from_run_file=True), 0)
     begun(house, mode="live", promise=AGED)
-    found, rows = offers(begin(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC)))
+    found, rows = offers(load_work(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC)))
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
     assert float(found.target.risk) == pytest.approx(risk, rel=0.1)
     assert rows["age-dependent", "as the run file says"].meets_target
@@ -219,8 +219,8 @@ def test_what_cannot_be_had_says_why(house):
     assert "[compare]" in rows["discounted", ""].reason
     live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    found, rows = offers(begin(house.run_file), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].reason
+    found, rows = offers(load_work(house.run_file), risk=Decimal(1))
+    assert "last_day" in rows["classical", "all days alike"].lacking
     assert found.endless
     assert rows["classical", "each day"].series.beyond
     _, rows = offers(begun(house, cap="0.01", promise=WEEKLY.replace("window = 1", "window = 0.01")), error_kwh=0.001)
@@ -238,7 +238,7 @@ def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
     )
     begun(house, homes=None, least=20)
     house.run_file.write_text(house.run_file.read_text().replace("\n[promise]", grouped))
-    found, rows = offers(begin(house.run_file), risk=Decimal("0.6"))
+    found, rows = offers(load_work(house.run_file), risk=Decimal("0.6"))
     assert (found.series, found.groups, found.homes) == (
         "daily_mean",
         "tariff",
@@ -268,7 +268,7 @@ def test_what_is_released_already_counts(house):
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None)
     house.run(today=FIRST + timedelta(days=4))
-    found, rows = offers(begin(house.run_file), risk=Decimal("0.9"))
+    found, rows = offers(load_work(house.run_file), risk=Decimal("0.9"))
     assert found.days[0] == FIRST + timedelta(days=4)
     even = rows[
         "w-event", "5 days, even"
@@ -329,7 +329,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     assert "last possible day, if each is released when it is due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
-        offers(begin(house.run_file))
+        offers(load_work(house.run_file))
     status, shown = planned(monkeypatch, capsys, house)
     assert (status, "--notions" in shown.out) == (0, False)
 

@@ -13,7 +13,7 @@ from agedp_data.ledger import Ledger
 from pipelines.calibrate import calibrate
 from pipelines.init import init
 from pipelines.run_file_options import toml_of
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2013, 3, 30)
 HOMES, DAYS = "ABCD", 3
@@ -150,7 +150,7 @@ def test_half_hours_of_hourly_files_are_refused(house, rest, promise, what):
     keys = {} if promise is None else {"promise": promise}
     prepare(house, 60, rest=rest, **keys)
     with pytest.raises(RunFileError, match=what):
-        begin(house.run_file)
+        load_work(house.run_file)
 
 
 def test_a_chain_of_days_is_estimated_from_hours(house):
@@ -179,7 +179,7 @@ def test_an_interval_that_cannot_be_declared_is_refused(house, dataset, minutes)
     text = house.run_file.read_text().replace("[input]\n", f"[input]\ninterval_minutes = {minutes}\n", 1)
     house.run_file.write_text(text.replace("[output]\n", TABLE + "[output]\n", 1) if dataset == "long" else text)
     with pytest.raises(RunFileError, match=r"\[input\] interval_minutes = "):
-        begin(house.run_file)
+        load_work(house.run_file)
 
 
 @pytest.mark.parametrize("minutes", [15, 30, 60])
@@ -188,9 +188,9 @@ def test_init_reads_the_interval_off_the_rows(house, minutes):
     options = {"zone": "UTC", "day_zone": "Europe/London", "stamp": "start", "household_column": "home"}
     options |= {"unit": "Wh", "clamp_kwh": "50", "min_households": "2"}
     options |= {"epsilon_per_day": "0.5", "max_day_epsilon": "0.5", "epsilon_total": "9"}
-    made = init([str(house.folder / "input" / "a.csv")], folder=house.folder / "made", given=toml_of(options))
+    made = init([str(house.folder / "input" / "a.csv")], folder=house.folder / "made", options=toml_of(options))
     text = made.run_file.read_text()
     assert (f"interval_minutes = {minutes}" in " ".join(text.split())) == (minutes != 30)
     assert made.households == len(HOMES)
     assert (made.facts.first, made.facts.last) == (FIRST, FIRST + timedelta(days=DAYS - 1))
-    assert begin(made.run_file).run.input.interval_minutes == minutes
+    assert load_work(made.run_file).run.input.interval_minutes == minutes

@@ -12,7 +12,7 @@ from agedp_data.errors import InputError
 from pipelines.amend import amend
 from pipelines.init import init
 from pipelines.readings import store as store_module
-from pipelines.work import begin
+from pipelines.work import load_work
 
 FIRST = date(2026, 3, 1)
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 30\n'
@@ -64,7 +64,7 @@ def edit(house, old: str, new: str) -> None:
 
 def lower_the_bound(house, number: int) -> None:
     edit(house, "max_half_hour_kwh = 20", "max_half_hour_kwh = 0.75")
-    amend(begin(house.run_file, now=datetime.combine(day(number), time(), UTC)))
+    amend(load_work(house.run_file, now=datetime.combine(day(number), time(), UTC)))
 
 
 def clear_away(house) -> None:

@@ -15,11 +15,11 @@ import pytest
 from pipelines import folders
 from pipelines.calibrate import calibrate
 from pipelines.notes.coverage import COVERAGE
-from pipelines.reports.at_the_clamp import at_the_clamp
+from pipelines.reports.at_the_clamp import clamp_effects
 from pipelines.reports.series import CellMean
-from pipelines.reports.utility import CellUtility, paired, utility
+from pipelines.reports.utility import CellUtility, pair_with_true_means, utility
 from pipelines.sanitise import run_stages
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.minimal import of_three_states
 from tests.pipelines.reports.html import Page, faults_of
 
@@ -107,10 +107,10 @@ def test_coverage_and_clamp_are_counted_by_day(made):
 
 def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_cut(made):
     assert cells(report(made), LARGE) == ["3", "72"]
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     run_stages(lambda _, stage: stage(work))  # nothing is due: the store is read, the report made anew
-    (found,) = at_the_clamp(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
-    assert [(one.household, one.days_above, one.largest_kwh) for one in found.bound] == [(LARGE, 3, 72.0)]
+    (found,) = clamp_effects(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
+    assert [(one.household, one.days_above, one.largest_kwh) for one in found.clamped_households] == [(LARGE, 3, 72.0)]
     assert found.cut_kwh == pytest.approx(3 * 22 / 4 / DAYS)
 
 
@@ -217,5 +217,5 @@ def test_utility_measures_errors_against_the_noise_day_by_day():
 def test_days_without_a_noted_truth_are_left_out():
     line = {"series": "s", "cell": "all", "day": FIRST, "true_mean_kwh": 1.0}
     released = {"s": {"all": [published(0, 1.0, 1.0, 1.0), published(1, 1.0, 1.0, 1.0)], "other": []}, "t": {"all": []}}
-    assert [one.day for one in paired([line], released)["s", "all"]] == [FIRST]
-    assert paired([], released) == {}
+    assert [one.day for one in pair_with_true_means([line], released)["s", "all"]] == [FIRST]
+    assert pair_with_true_means([], released) == {}

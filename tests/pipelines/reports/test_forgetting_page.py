@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.models.forgetting import MemoryCurves
 from pipelines.models.memory import DAY_GIVEN_CALENDAR, DAY_TOTALS, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS, VALUES
-from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS, _from_then_on, page
+from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS, _maximum_from_age, memory_report_page
 
 VOID = {"meta", "link"}
 
@@ -47,7 +47,7 @@ def remembered(**changes: np.ndarray) -> MemoryCurves:
 
 
 def test_the_page_asks_the_network_for_nothing_and_every_figure_has_its_numbers():
-    text = page(remembered())
+    text = memory_report_page(remembered())
     checked = Checked()
     checked.feed(text)
     assert checked.open == []
@@ -63,23 +63,23 @@ def test_the_page_asks_the_network_for_nothing_and_every_figure_has_its_numbers(
 
 def test_the_page_says_the_medians_and_the_verdict():
     found = remembered()
-    text = page(found)
+    text = memory_report_page(found)
     for name in (DAY_TOTALS, HALF_HOURS):
         for value in found.median(name, "powers"):
             assert f"<td>{value:.3f}</td>" in text
     assert "0 of 30 households have longer memory" in text
     assert "Markov property not rejected, up to 28 days" in text
-    assert "Markov property rejected" in page(remembered(rejected=np.ones(())))
-    assert page(found) == text
+    assert "Markov property rejected" in memory_report_page(remembered(rejected=np.ones(())))
+    assert memory_report_page(found) == text
 
 
 def test_the_loss_left_later_is_never_below_that_of_a_later_age():
     left = np.array([0.2, np.nan, 0.3, 0.1, np.nan])
-    np.testing.assert_array_equal(_from_then_on(left), [0.3, 0.3, 0.3, 0.1, np.nan])
+    np.testing.assert_array_equal(_maximum_from_age(left), [0.3, 0.3, 0.3, 0.1, np.nan])
 
 
 def test_the_coverage_of_the_intervals_is_printed_beside_them():
-    text = page(remembered())
+    text = memory_report_page(remembered())
     for shares in COVERAGE.values():
         assert len(shares) == len(COVERED_DAYS)
         assert "".join(f"<td>{share:.2f}</td>" for share in shares) in text

@@ -20,14 +20,14 @@ from agedp_data.config.contracts import promise_of
 from agedp_data.ledger import Ledger
 from agedp_data.losses import NANO
 from agedp_data.notions.w_event import WindowLoss
-from pipelines.handover.as_it_stood import project_statement
+from pipelines.handover.as_it_stood import write_folder_of_statement
 from pipelines.handover.received import open_release
-from pipelines.publish import project
-from pipelines.reports.courses import courses, key_of, noise_times
-from pipelines.reports.public import page
-from pipelines.reports.series import published, series_parts
+from pipelines.publish import publish_release
+from pipelines.reports.courses import bound_key, losses_over_time, noise_factors
+from pipelines.reports.public import public_report_page
+from pipelines.reports.series import cell_means, series_parts
 from pipelines.reports.told import ReportData
-from pipelines.work import begin
+from pipelines.work import load_work
 from tests.pipelines.reports.html import Page, faults_of
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 40, "ABCDEF"
@@ -76,7 +76,7 @@ def made(houses, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(made):
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         claim = json.loads(ledger.statements("homes")[-1].claim)
@@ -126,12 +126,12 @@ def test_it_is_listed_and_hashed_with_the_release(made):
 
 def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, houses):
     before = report(made)
-    work = begin(made.run_file)
+    work = load_work(made.run_file)
     with work.checked_ledger() as ledger:
-        project(work, ledger)
+        publish_release(work, ledger)
         assert report(made) == before
         number = ledger.statements("homes")[0].seq
-        assert project_statement(work, ledger, number)
+        assert write_folder_of_statement(work, ledger, number)
     assert report(made) == before
 
 
@@ -178,7 +178,7 @@ def test_the_months_in_its_tables_are_those_of_the_parquet_files(made):
 
 
 def test_what_is_drawn_are_the_rows_of_the_parquet_file(told, made):
-    shown = published([row for row in told.rows if row.series == "by_tariff"], coverage=Decimal("0.95"))
+    shown = cell_means([row for row in told.rows if row.series == "by_tariff"], coverage=Decimal("0.95"))
     table = pq.read_table(made.folder / "release" / "daily_averages_by_tariff.parquet").to_pylist()
     for row in table:
         (one,) = [each for each in shown[row["group"]] if each.day == row["day"]]
@@ -191,7 +191,7 @@ def test_of_very_many_groups_those_of_most_homes_are_shown_and_the_others_are_co
     row = next(row for row in told.rows if row.series == "by_tariff" and row.state == "released")
     homes = tuple(range(1, 1001))
     many = replace(row, cells=tuple(f"g{i:04d}" for i in homes), values=homes, households=homes)
-    assert set(published([many], coverage=Decimal("0.95"))) == {f"g{i:04d}" for i in range(961, 1001)}
+    assert set(cell_means([many], coverage=Decimal("0.95"))) == {f"g{i:04d}" for i in range(961, 1001)}
     shown = "".join(series_parts("by_tariff", [many], coverage=Decimal("0.95"), titled=False))
     assert "960 more groups, of fewer homes, are in the Parquet file only." in shown
     assert "g0961" in shown
@@ -200,7 +200,7 @@ def test_of_very_many_groups_those_of_most_homes_are_shown_and_the_others_are_co
 
 def test_a_course_is_what_a_ledger_that_ends_there_says(told):
     spent = spent_by_day(told.rows)
-    every = courses(told.accounts, told.rows, told.envelope, points=DAYS)
+    every = losses_over_time(told.accountants, told.rows, told.leakage_bound, points=DAYS)
     found = {key.name: course for key, course in every.items()}
     assert found.keys() == {"day", "total", "risk", "window of 7 days"}
     assert list(found["total"].days) == sorted(spent)  # few enough to show them all
@@ -212,13 +212,13 @@ def test_a_course_is_what_a_ledger_that_ends_there_says(told):
         assert found["window of 7 days"].values[place] == max(
             sum(ordinal.get(start + i, 0) for i in range(7)) for start in ordinal
         )
-    figures = {one["name"]: one["epsilon"] for one in told.claim["figures"]}
+    figures = {one["name"]: one["epsilon"] for one in told.statement["figures"]}
     for name, course in found.items():
         assert Fraction(course.values[-1], NANO) == Fraction(figures[name])
 
 
 def test_a_long_course_is_thinned_and_keeps_both_ends(told):
-    found = courses(told.accounts, told.rows, told.envelope, points=5)
+    found = losses_over_time(told.accountants, told.rows, told.leakage_bound, points=5)
     days = sorted(spent_by_day(told.rows))
     for course in found.values():
         assert len(course.days) == 5
@@ -227,21 +227,23 @@ def test_a_long_course_is_thinned_and_keeps_both_ends(told):
 
 def test_a_price_is_what_brings_the_figure_to_one(told):
     spent = spent_by_day(told.rows)
-    found = {key.name: times for key, times in noise_times(told.accounts, told.rows, told.envelope).items()}
+    found = {key.name: times for key, times in noise_factors(told.accountants, told.rows, told.leakage_bound).items()}
     assert found["total"] == pytest.approx(sum(spent.values()) / NANO, rel=3e-3)
     assert found["day"] == pytest.approx(max(spent.values()) / NANO, rel=3e-3)
     # the risk under a curve of a single release (MATHS 2b): ln(1 + TV (e^x - 1)) = 1 at x = ln(1 + (e - 1)/TV)
     single = [row for row in told.rows if row.day == str(FIRST) and row.series == "daily_mean"]
     age = (date.fromisoformat(single[0].published_on) - FIRST).days - 1
     variation = next(tv for start, tv in ((20, 0.01), (7, 0.5), (1, 0.9)) if age >= start)
-    times = {key.name: one for key, one in noise_times(told.accounts, single, told.envelope).items()}
+    times = {key.name: one for key, one in noise_factors(told.accountants, single, told.leakage_bound).items()}
     wanted = (single[0].loss / NANO) / math.log1p((math.e - 1) / variation)
     assert times["risk"] == pytest.approx(wanted, rel=3e-3)
 
 
 def test_a_figure_that_no_loss_brings_to_one_has_no_price_and_an_infinite_one_is_left_out(told):
     single = [row for row in told.rows if row.day == str(FIRST)]
-    key = next(key_of(one) for one in told.accounts[0].figures(single, told.envelope, None) if one.name == "risk")
+    key = next(
+        bound_key(one) for one in told.accountants[0].figures(single, told.leakage_bound, None) if one.name == "risk"
+    )
     late = [replace(row, published_on="2013-12-31") for row in single]
 
     class Forgets:
@@ -250,8 +252,8 @@ def test_a_figure_that_no_loss_brings_to_one_has_no_price_and_an_infinite_one_is
         def __call__(self, age, loss, *, direction, method):
             return min(loss, 1e-9)
 
-    assert noise_times(told.accounts, late, Forgets())[key] is None
-    assert all(each.name != "risk" for each in noise_times(told.accounts, late, None))
+    assert noise_factors(told.accountants, late, Forgets())[key] is None
+    assert all(each.name != "risk" for each in noise_factors(told.accountants, late, None))
 
 
 def synthetic(told, days):
@@ -274,7 +276,7 @@ def synthetic(told, days):
 
 @pytest.mark.parametrize("days", [1, 2, 45, 1096])
 def test_any_length_of_series_is_a_sound_page_and_three_years_weigh_under_500_kB(told, days):
-    html = page(replace(told, rows=synthetic(told, days)))
+    html = public_report_page(replace(told, rows=synthetic(told, days)))
     assert faults_of(html) == []
     assert len(html.encode()) < 500_000
     if days == 1096:
@@ -285,21 +287,23 @@ def test_any_length_of_series_is_a_sound_page_and_three_years_weigh_under_500_kB
 def test_before_anything_is_released_there_is_a_page_that_says_so(told):
     skipped = [row for row in synthetic(told, 50) if row.state == "skipped"]
     claim = {
-        **told.claim,
-        "figures": [{**one, "epsilon": "0"} for one in told.claim["figures"][:2]]
-        + [{**one, "epsilon": "infinite"} for one in told.claim["figures"][2:3]],
+        **told.statement,
+        "figures": [{**one, "epsilon": "0"} for one in told.statement["figures"][:2]]
+        + [{**one, "epsilon": "infinite"} for one in told.statement["figures"][2:3]],
         "days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]},
         "published": {"first": "", "last": ""},
     }
-    html = page(replace(told, claim=claim, rows=skipped, envelope=None, accounts=told.accounts[1:]))
+    html = public_report_page(
+        replace(told, statement=claim, rows=skipped, leakage_bound=None, accountants=told.accountants[1:])
+    )
     assert faults_of(html) == []
     assert "Nothing is released" in html
 
 
 def test_a_figure_that_is_infinite_for_want_of_a_model_is_told_as_such(told):
-    risk = next(one for one in told.claim["figures"] if one["name"] == "risk")
-    figures = [*told.claim["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
-    html = page(replace(told, claim={**told.claim, "figures": figures}, envelope=None))
+    risk = next(one for one in told.statement["figures"] if one["name"] == "risk")
+    figures = [*told.statement["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
+    html = public_report_page(replace(told, statement={**told.statement, "figures": figures}, leakage_bound=None))
     assert faults_of(html) == []
     assert "C risk (if the model holds)" in Page(html).text
     assert Page(html).text.count("infinite") >= 5
@@ -311,7 +315,7 @@ def test_days_with_far_more_noise_reach_beyond_a_chart_that_says_so(told):
         replace(row, values=tuple(100 * value for value in row.values)) if row.day == "2013-01-05" else row
         for row in rows
     ]
-    text = page(replace(told, rows=wild))
+    text = public_report_page(replace(told, rows=wild))
     assert "reach beyond the chart" in text
     assert faults_of(text) == []
 
