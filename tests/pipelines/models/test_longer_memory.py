@@ -13,7 +13,7 @@ from agedp_data.chains.transitions import transition_matrix
 from agedp_data.losses import NANO
 from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.temporal import kernels, temporal
+from agedp_data.privacy.temporal import temporal, temporal_kernels
 from pipelines.blocks import Engine
 from pipelines.calibrate import calibrate
 from pipelines.models.longer_memory import estimate_higher_order
@@ -182,7 +182,7 @@ def test_a_regime_is_calibrated_and_released(delivered):
     assert "What the newest 7 released days say about one of them" in page
     shown = {home: float(value) for home, value in re.findall(r"<th[^>]*>([ABC])</th><td>([\d.]+)</td></tr>", page)}
     for home, value in shown.items():
-        assert value == pytest.approx(temporal(*kernels(chains[home]), losses).max(), rel=6e-3)
+        assert value == pytest.approx(temporal(*temporal_kernels(chains[home]), losses).max(), rel=6e-3)
     assert len(shown) == len(HOMES) - made.unmixed > 0
 
 
