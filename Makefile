@@ -23,7 +23,7 @@ long: $(VENV)/.test
 	@$(BIN)/python -m pytest -m long
 
 papers: $(VENV)/.test
-	@$(BIN)/python -m pipelines.papers all --out $(OUT)/papers
+	@$(BIN)/python -m docs.papers all --out $(OUT)/papers
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build && echo docs/_build/index.html
@@ -42,7 +42,7 @@ lowest:
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/london/london.toml --flow
 	@$(LOWEST)/bin/agedp sample ausgrid $(OUT)/lowest/ausgrid --households 30 --days 10
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/ausgrid/ausgrid.toml
-	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/pipelines/test_read.py tests/pipelines/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/flows/test_command.py
+	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/agedp/test_ingest.py tests/agedp/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/agedp_flows/test_command.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(OUT) docs/_build

@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import composition_age_steps, leakage_bound
-from agedp_data.chains.transitions import reverse, stationary
 from agedp_data.config import RunFile
-from agedp_data.config.model import DeclaredModel, EstimatedModel
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.datasets import filesystem
 from agedp_data.errors import ChainError, RunFileError
-from agedp_data.notions.parameters import MANY_DAYS
-from agedp_data.readers import storage
-from agedp_data.shown import escape_text
+from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
+from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
+from agedp_data.markov.transitions import reverse, stationary
+from agedp_data.messages import escape_text
+from agedp_data.parameters import MANY_DAYS
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
@@ -263,8 +263,8 @@ def _read_numbers(location: str, key: str) -> list[list[Decimal]]:
 
 
 def _read_bytes(location: str, key: str) -> bytes:
-    if storage.is_url(location):
-        return storage.read_bytes(location, f"[model] {key}")
+    if filesystem.is_url(location):
+        return filesystem.read_bytes(location, f"[model] {key}")
     _check_regular_file(Path(location))
     return Path(location).read_bytes()
 
@@ -282,5 +282,5 @@ def _parse_row(cells: Sequence[str]) -> list[Decimal] | None:
 
 def _file_error(location: str, key: str, problem: str) -> RunFileError:
     return RunFileError(
-        f"[model] {key}: {problem}", private=f"[model] {key} = {storage.format_location(location)}: {problem}"
+        f"[model] {key}: {problem}", private=f"[model] {key} = {filesystem.format_location(location)}: {problem}"
     )

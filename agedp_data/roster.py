@@ -22,10 +22,10 @@ from pathlib import Path
 
 import numpy as np
 
+from agedp_data.datasets import filesystem
+from agedp_data.datasets.layout import Flags, Ints
 from agedp_data.errors import InputError
-from agedp_data.nearest import suggest_file
-from agedp_data.readers import storage
-from agedp_data.readers.layout import Flags, Ints
+from agedp_data.messages import suggest_file
 
 READ_OFF_MARK = "# read off the input files"
 ALL = "all"
@@ -98,8 +98,8 @@ def read_roster(path: str | Path) -> Roster:
 
 
 def _read_bytes(location: str) -> bytes:
-    if storage.is_url(location):
-        return storage.read_bytes(location, "[population] roster")
+    if filesystem.is_url(location):
+        return filesystem.read_bytes(location, "[population] roster")
     path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
@@ -194,5 +194,5 @@ def _quote_field(text: str) -> str:
 
 def _roster_error(path: str | Path, problem: str, suggestion: str = "") -> InputError:
     return InputError(
-        f"[population] roster: {problem}", private=f"{storage.format_location(str(path))}: {problem}{suggestion}"
+        f"[population] roster: {problem}", private=f"{filesystem.format_location(str(path))}: {problem}{suggestion}"
     )

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
 
 from pydantic import Discriminator, Field, create_model, field_validator, model_validator
 
-from agedp_data.config.places import LOCATION, Pattern
-from agedp_data.notions.parameters import (
+from agedp_data.config.paths import LOCATION, Pattern
+from agedp_data.datasets.layout import INTERVAL_MINUTES, Layout
+from agedp_data.datasets.registry import LAYOUTS, layout_of
+from agedp_data.datasets.timestamps import ISO
+from agedp_data.parameters import (
     FREE,
     LATER,
     Fraction01,
@@ -27,9 +30,6 @@ from agedp_data.notions.parameters import (
     watt_hours,
     wrong,
 )
-from agedp_data.readers.datasets import LAYOUTS, layout_of
-from agedp_data.readers.layout import INTERVAL_MINUTES, Layout
-from agedp_data.readers.stamps import ISO
 
 Order = Literal["name", "modified"]
 

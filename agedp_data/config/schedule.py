@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
-from agedp_data.config.places import DayMarker
-from agedp_data.notions.parameters import FREE, Days, Section, Zone, text, wrong
-from agedp_data.readers.layout import FIRST_DAY, LAST_DAY
+from agedp_data.config.paths import DayMarker
+from agedp_data.datasets.layout import FIRST_DAY, LAST_DAY
+from agedp_data.parameters import FREE, Days, Section, Zone, text, wrong
 
 _CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")
 _CRON_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("weekday", 0, 7))

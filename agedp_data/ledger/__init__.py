@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agedp_data.ledger.ledger import Ledger
-from agedp_data.ledger.rows import (
+from agedp_data.ledger.records import (
     ContractRecord,
     Fault,
     ModelRecord,

@@ -22,15 +22,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from agedp_data import clock
-from agedp_data.config.meanings import comparable
+from agedp_data.config.contract_values import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger import schema
-from agedp_data.ledger.chain import HashChain, release_key
-from agedp_data.ledger.database import LedgerDatabase
-from agedp_data.ledger.marks import LEDGER_POPULATION, ClosedLedger, LedgerUpgrade, lifecycle_claim
-from agedp_data.ledger.reading import AnyRow, History, LedgerReader, require_same_contract
-from agedp_data.ledger.rows import (
+from agedp_data.ledger.backends import ledger_tables
+from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
+from agedp_data.ledger.hash_chain import HashChain, release_key
+from agedp_data.ledger.ledger_reader import AnyRow, History, LedgerReader, require_same_contract
+from agedp_data.ledger.lifecycle import LEDGER_POPULATION, ClosedLedger, LedgerUpgrade, lifecycle_claim
+from agedp_data.ledger.records import (
     ContractRecord,
     ModelRecord,
     ReleaseRecord,
@@ -41,7 +41,6 @@ from agedp_data.ledger.rows import (
     sha256,
     table_of,
 )
-from agedp_data.ledger.transactions import run_transaction
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
@@ -306,7 +305,7 @@ class Ledger(LedgerReader):
             raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(texts)}")
 
     def _insert(self, row: Row) -> None:
-        self._write_connection.execute(schema.TABLES[table_of(row)].insert().values(columns_of(row)))
+        self._write_connection.execute(ledger_tables.TABLES[table_of(row)].insert().values(columns_of(row)))
 
     @property
     def _write_connection(self) -> Connection:

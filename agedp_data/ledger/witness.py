@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger.rows import NO_HASH, canonical
+from agedp_data.ledger.records import NO_HASH, canonical
 
 SCHEMA: Final = "agedp-witness-1"
 _ATTEMPTS: Final = 20

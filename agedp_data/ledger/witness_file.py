@@ -15,7 +15,7 @@ from typing import Final
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
-from agedp_data.shown import escape_text
+from agedp_data.messages import escape_text
 
 LOCK_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 0.02

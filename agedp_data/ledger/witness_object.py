@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from agedp_data.datasets.filesystem import format_location, input_errors, system_at
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
-from agedp_data.readers.storage import format_location, input_errors, system_at
 
 _CONFLICTS: Final = frozenset(("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412"))
 _NO_TAG: Final = f'"{"0" * 32}"'

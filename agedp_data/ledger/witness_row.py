@@ -14,8 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.postgresql import PostgreSQLDatabase
-from agedp_data.ledger.postgresql_words import explain_sqlstate
+from agedp_data.ledger.backends.postgresql import PostgreSQLDatabase, explain_sqlstate
 from agedp_data.ledger.witness import WitnessState, damaged_record_error, format_state, parse_state, witness_error
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import Discriminator
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.classical import Classical
 from agedp_data.notions.discounted import Discounted
-from agedp_data.notions.enforced import EnforcedPromise
+from agedp_data.notions.enforcement import EnforcedPromise
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.temporal import Temporal

@@ -11,13 +11,12 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
+from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import floor_nano, format_epsilon
-from agedp_data.notions.aged import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
-from agedp_data.notions.allocated import largest_feasible
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in
+from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
+from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
+from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -29,7 +28,8 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import AgeDays, Epsilon, Method, wrong
+from agedp_data.notions.temporal_day_budgets import largest_feasible
+from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 
 class AgeDependent(EnforcedPromise):

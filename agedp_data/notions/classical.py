@@ -11,9 +11,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, Comparison, Keys, part
-from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.epsilon import floor_nano
+from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
+from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     TOTAL_FIGURE,
@@ -25,7 +25,7 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import Epsilon, wrong
+from agedp_data.parameters import Epsilon, wrong
 
 
 class Classical(EnforcedPromise):

@@ -21,13 +21,15 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
+from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
+from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights, day_number, losses_by_day_number
+from agedp_data.arrays import Floats
+from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
-from agedp_data.losses import NANO, floor_nano
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
+from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
-from agedp_data.notions.enforced import EnforcedPromise, refuse_above
-from agedp_data.notions.fading import DiscountName, DiscountWeights, day_number, losses_by_day_number
+from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -40,9 +42,7 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import Amount, Days, Epsilon, wrong
-from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
-from agedp_data.privacy.kernel import Floats
+from agedp_data.parameters import Amount, Days, Epsilon, wrong
 
 _Planned = tuple[int, ...]
 _Named = Exponential | Hyperbolic

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
-from agedp_data.notions.fading import (
+from agedp_data.accounting.integer_discounting import (
     DiscountName,
     DiscountWeights,
     day_number,

@@ -23,10 +23,11 @@ from typing import Any, ClassVar, Final, Literal, Self
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.losses import NANO, floor_nano, format_epsilon
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in, unavailable
-from agedp_data.notions.changes import BoundedChangeLoss, BoundedChangeLosses
-from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.accounting.windows import window_budgets
+from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
+from agedp_data.notions.bounded_change import BoundedChangeLoss, BoundedChangeLosses
+from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
@@ -37,18 +38,9 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import (
-    Days,
-    Epsilon,
-    Fraction01,
-    PositiveKwh,
-    exact_text,
-    watt_hours,
-    wrong,
-)
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import fullest_window
-from agedp_data.privacy.windows import window_budgets
+from agedp_data.parameters import Days, Epsilon, Fraction01, PositiveKwh, exact_text, watt_hours, wrong
 
 Spend = Literal["fraction", "per-request", "offline"]
 

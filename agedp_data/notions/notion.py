@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
 
-from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, Comparison
+from agedp_data.epsilon import floor_nano
+from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText
-from agedp_data.notions.parameters import AgeDays, Epsilon, Method, Section, Total
 from agedp_data.notions.publication import Publication
+from agedp_data.parameters import AgeDays, Epsilon, Method, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
 TighteningRule = Literal["lower", "raise"]

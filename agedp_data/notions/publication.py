@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
-from agedp_data.privacy.sensitivity import Change, Move
+from agedp_data.series.sensitivity import Change, Move
 
 
 class ChargedRow(Protocol):

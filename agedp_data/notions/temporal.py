@@ -20,14 +20,12 @@ from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
+from agedp_data.accounting.integer_discounting import day_number, losses_by_day_number
+from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
-from agedp_data.losses import floor_nano, format_epsilon
-from agedp_data.notions.aged import ASSUMED
-from agedp_data.notions.allocated import Budget, Plan, infinite_horizon_loss, largest_feasible, temporal_allocation
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in
-from agedp_data.notions.enforced import EnforcedPromise, ModelCache, refuse_above
-from agedp_data.notions.fading import day_number, losses_by_day_number
-from agedp_data.notions.leaked import TemporalLosses
+from agedp_data.notions.aged_loss import ASSUMED
+from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
+from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -39,7 +37,15 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import Epsilon, Horizon, wrong
+from agedp_data.notions.temporal_accountant import TemporalLosses
+from agedp_data.notions.temporal_day_budgets import (
+    Budget,
+    Plan,
+    infinite_horizon_loss,
+    largest_feasible,
+    temporal_allocation,
+)
+from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
 """What is left of a day is nothing if it is so many times less than the plan has for it."""

@@ -13,10 +13,10 @@ from typing import ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
-from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, Comparison, amount_in
+from agedp_data.epsilon import floor_nano
+from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
-from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_FIGURE,
     Accountant,
@@ -28,7 +28,7 @@ from agedp_data.notions.notion import (
     spent_figures,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import Days, Epsilon, wrong
+from agedp_data.parameters import Days, Epsilon, wrong
 
 Spend = Literal["even", "remaining"]
 _WEEK: Final = 7

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 from table_heads import OPTION_TABLE
 
-from flows.command import app
+from agedp_flows.cli.app import app
 
 if TYPE_CHECKING:
     from typer import Context

@@ -19,19 +19,13 @@ from pydantic_core import PydanticUndefined
 from table_heads import KEY_TABLE
 
 from agedp_data.config.input import INPUTS, LongColumns
-from agedp_data.config.model import DeclaredModel, EstimatedModel
-from agedp_data.config.run import RunFile
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
+from agedp_data.config.run_file import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
-from agedp_data.config.series import Distribution, Mean
-from agedp_data.config.surroundings import (
-    AlertsSection,
-    CompareSection,
-    EngineSection,
-    OutputSection,
-    PopulationSection,
-)
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.parameters import FREE, Section
+from agedp_data.parameters import FREE, Section
+from agedp_data.series.series import Distribution, Mean
 
 TABLES: dict[str, tuple[type[Section], ...]] = {
     "input": INPUTS,

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from agedp_data.chains.transitions import power, reverse
 from agedp_data.config import parse
 from agedp_data.errors import AgedpError, ChainError, RunFileError
+from agedp_data.leakage.function import leakage
+from agedp_data.markov.transitions import power, reverse
 from agedp_data.model import Model, model_settings, public_text, read_model
-from agedp_data.privacy.leakage import leakage
 
 RUN = """version = 1
 [input]

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agedp_data import tables
+from agedp_data import table_schemas
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import (
+from agedp_data.statement.document import (
     BEYOND_STATES,
     ESTIMATED,
     REHEARSAL,
@@ -185,12 +185,14 @@ def test_a_factor_is_the_next_number_of_its_digits_above_e_to_the_epsilon(loss):
 def test_a_table_takes_its_columns_and_no_others():
     days = np.array([15706, 15707])
     lines = {"file": [0, 1], "row": np.array([1, 2]), "reason": np.array([5, 6])}
-    assert tables.table_from_columns(tables.SETTLED, **lines).schema.equals(tables.SETTLED, check_metadata=True)
+    assert table_schemas.table_from_columns(table_schemas.SETTLED, **lines).schema.equals(
+        table_schemas.SETTLED, check_metadata=True
+    )
     for wrong in ({"file": [0]}, {**lines, "more": [1, 2]}):
         with pytest.raises(ValueError, match="missing or unknown"):
-            tables.table_from_columns(tables.SETTLED, **wrong)
-    made = tables.table_from_columns(
-        tables.DAYS,
+            table_schemas.table_from_columns(table_schemas.SETTLED, **wrong)
+    made = table_schemas.table_from_columns(
+        table_schemas.DAYS,
         household_id=pa.array(["A", "B"]).dictionary_encode(),
         day=days,
         energy_wh=[1, 2],
@@ -199,9 +201,11 @@ def test_a_table_takes_its_columns_and_no_others():
     assert made["day"].to_pylist() == [date(2013, 1, 1), date(2013, 1, 2)]
 
 
-@pytest.mark.parametrize("name", [name for name in vars(tables) if isinstance(getattr(tables, name), pa.Schema)])
+@pytest.mark.parametrize(
+    "name", [name for name in vars(table_schemas) if isinstance(getattr(table_schemas, name), pa.Schema)]
+)
 def test_every_column_says_what_it_means_and_is_never_empty(name):
-    schema = getattr(tables, name)
+    schema = getattr(table_schemas, name)
     assert all(field.metadata[b"description"] and not field.nullable for field in schema)
     assert all(
         ("Wh" in field.metadata[b"description"].decode()) for field in schema if field.name.startswith("energy_wh")

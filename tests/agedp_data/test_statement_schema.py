@@ -10,9 +10,9 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from agedp_data import statement as statements
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement, schema
+from agedp_data.statement import document as statements
+from agedp_data.statement.document import ContractVersion, SeriesEnd, StatementFacts, build_statement, schema
 
 CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {

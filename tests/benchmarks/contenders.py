@@ -78,8 +78,8 @@ def read_csv(path: Path) -> Found:
 
 def agedp(path: Path) -> Found:
     """This project's sums and counts, nothing stored."""
-    from pipelines.blocks import Engine
-    from pipelines.tally import tally
+    from agedp.compute.engine import Engine
+    from agedp.one_pass import tally
 
     found = tally(
         [str(path)], dataset="london", edges=[float(edge) for edge in EDGES], engine=Engine("threads", WORKERS)
@@ -243,7 +243,7 @@ def dask_frame(path: Path) -> Found:
 
 def run(path: Path) -> Found:
     """The real thing: quarantine, content id, store, release of every day, one promise."""
-    from pipelines.sanitise import sanitise
+    from agedp.pipeline import sanitise
 
     folder = sanitise(path)
     return {"released": len(folder.table()), **_summed(path.parent / "out" / "confidential" / "sums.parquet")}
@@ -259,7 +259,7 @@ def _summed(path: Path) -> Found:
 
 def night(path: Path) -> Found:
     """One more nightly file in a store that holds many."""
-    from pipelines.sanitise import load_work, run_stages
+    from agedp.pipeline import load_work, run_stages
 
     work = load_work(path)
     run_stages(lambda _, stage: stage(work))
@@ -271,7 +271,7 @@ def calibrate(path: Path) -> Found:
 
     Apart are the check whether the chain is true, and leakage and envelope.
     """
-    import pipelines.calibrate as stage
+    import agedp.calibration_pipeline as stage
 
     apart = []
 
@@ -292,11 +292,11 @@ def calibrate(path: Path) -> Found:
 CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
     "limit": (limit, "import pyarrow.csv"),
     "read_csv": (read_csv, "import pyarrow.csv"),
-    "agedp sums and counts": (agedp, "import pipelines.tally"),
-    "agedp run": (run, "import pipelines.sanitise"),
-    "agedp run again": (run, "import pipelines.sanitise"),
-    "agedp calibrate": (calibrate, "import pipelines.calibrate"),
-    "agedp night": (night, "import pipelines.sanitise"),
+    "agedp sums and counts": (agedp, "import agedp.one_pass"),
+    "agedp run": (run, "import agedp.pipeline"),
+    "agedp run again": (run, "import agedp.pipeline"),
+    "agedp calibrate": (calibrate, "import agedp.calibration_pipeline"),
+    "agedp night": (night, "import agedp.pipeline"),
     "polars": (polars, "import polars"),
     "DuckDB": (duckdb, "import duckdb"),
     "pandas": (pandas, "import pandas"),

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.chains.calendar import calendar_dependence
-from agedp_data.chains.forgetting import markov_goodness_of_fit
-from pipelines.models.memory import parts_of_calendar
+from agedp.calibration.household_memory import parts_of_calendar
+from agedp_data.markov.calendar_effects import calendar_dependence
+from agedp_data.markov.empirical_mixing import markov_goodness_of_fit
 
 LAGS = np.array([1, 2, 7, 14, 28])
 HEAD = """# Goodness of fit of the Markov model: the report, and how far its intervals can be trusted

@@ -20,11 +20,11 @@ from itertools import islice, permutations
 import numpy as np
 from scipy.optimize import linprog
 
-from agedp_data.chains.envelope import LOSS_GRID
-from agedp_data.chains.tabulation import leakage_bound
-from agedp_data.chains.transitions import reverse, transition_matrix
-from agedp_data.privacy.ageing import risk
-from agedp_data.privacy.leakage import leakage
+from agedp_data.accounting.ageing import risk
+from agedp_data.leakage.bound_table import LOSS_GRID
+from agedp_data.leakage.function import leakage
+from agedp_data.leakage.population_bound import leakage_bound
+from agedp_data.markov.transitions import reverse, transition_matrix
 
 LOSS = 0.7
 

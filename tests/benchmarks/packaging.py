@@ -14,10 +14,10 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _ROUNDS = 5
 _LARGEST = 6
 STARTS = {
-    "`agedp --help`": "import sys; sys.argv = ['agedp', '--help']; from flows.command import main; main()",
+    "`agedp --help`": "import sys; sys.argv = ['agedp', '--help']; from agedp_flows.cli.app import main; main()",
     "`import agedp_data`": "import agedp_data",
-    "the stages (`pipelines.sanitise`)": "import pipelines.sanitise",
-    "the flow (`flows.release_flow`, with Prefect)": "import flows.release_flow",
+    "the stages (`agedp.pipeline`)": "import agedp.pipeline",
+    "the flow (`agedp_flows.release_flow`, with Prefect)": "import agedp_flows.release_flow",
 }
 HEADING = "## Install and start"
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.stacked import BatchedLeakage
-from agedp_data.privacy.temporal import METHODS, allocate, daily_release_leakage, temporal, temporal_kernels
+from agedp_data.accounting.temporal_leakage import METHODS, allocate, daily_release_leakage, temporal, temporal_kernels
+from agedp_data.leakage.batched import BatchedLeakage
+from agedp_data.leakage.function import leakage
 from tests.benchmarks.leakage import best_of, compare, households
 
 

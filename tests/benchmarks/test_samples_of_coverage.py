@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipelines.reports.forgetting import COVERAGE, COVERED_DAYS
+from agedp.reports.model_check_report import COVERAGE, COVERED_DAYS
 from tests.benchmarks.coverage import HEAD, LAGS, measure
 
 POOLED, CALENDAR = COVERAGE.values()

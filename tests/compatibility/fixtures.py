@@ -35,12 +35,12 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
+from agedp.pipeline import run_stages
+from agedp.run_context import Work, load_work
+from agedp.stages.amend import amend
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from pipelines.amend import amend
-from pipelines.sanitise import run_stages
-from pipelines.work import Work, load_work
 from tests.nights.keyed import JOURNAL, keyed_sampler
 
 PACKED = Path(__file__).with_name("fixtures")

@@ -25,9 +25,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pipelines
-from pipelines.calibrate import calibrate
-from pipelines.handover.ledger_moves import export_ledger, recover
+import agedp
+from agedp.calibration_pipeline import calibrate
+from agedp.ledger_transfer import export_ledger, recover
 from tests.compatibility.deliveries import Delivery, household_ids, write
 from tests.compatibility.fixtures import AMENDED_NIGHTS, RunningPopulation, standing_clock
 from tests.compatibility.scenes import BEGUN, FILES, FIRST, FOLLOWING, HISTORY, LAST, SCENES, Scene, run_file
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def _require_commit() -> None:
-    code = Path(pipelines.__file__).parent.parent
+    code = Path(agedp.__file__).parent.parent
     head = subprocess.run(["git", "-C", code, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout
     if not head.startswith(COMMIT):
         raise SystemExit(f"the fixtures are made by commit {COMMIT}, not by {head.strip()}")

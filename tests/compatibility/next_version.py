@@ -17,10 +17,10 @@ RENAMED: Final = ("missing_kwh", "absent_kwh")
 _KEY = '    {name}: Annotated[Literal["a", "b"], LATER] = "a"\n'
 _TABLES: Final = {
     "agedp_data/config/input.py": ("    dataset: str\n", "next_input"),
-    "agedp_data/config/surroundings.py": ("    name: Text\n", "next_population"),
+    "agedp_data/config/output.py": ("    name: Text\n", "next_population"),
     "agedp_data/config/schedule.py": ("    mode: str\n", "next_schedule"),
-    "agedp_data/config/series.py": ("    statistic: str\n", "next_series"),
-    "agedp_data/config/model.py": ("    source: str\n", "next_model"),
+    "agedp_data/series/series.py": ("    statistic: str\n", "next_series"),
+    "agedp_data/config/model_section.py": ("    source: str\n", "next_model"),
     "agedp_data/notions/notion.py": ("    notion: str\n", "next_promise"),
 }
 _OTHER: Final = {
@@ -28,11 +28,11 @@ _OTHER: Final = {
         ("FORM: Final = 2", "FORM: Final = 3"),
         ('{1: "0.1", 2: "0.2"}', f'{{1: "0.1", 2: "0.2", 3: "{VERSION}"}}'),
     ],
-    "agedp_data/ledger/schema.py": [
+    "agedp_data/ledger/backends/ledger_tables.py": [
         ('VERSION = "1"', 'VERSION = "2"'),
         ('{"1": "0.1"}', f'{{"1": "0.1", "2": "{VERSION}"}}'),
     ],
-    "agedp_data/config/meanings.py": [
+    "agedp_data/config/contract_values.py": [
         ("RENAMED: Final[dict[str, str | None]] = {}", f'RENAMED = {{"series.*.{RENAMED[0]}": "{RENAMED[1]}"}}'),
     ],
 }
@@ -63,7 +63,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 
 def _import(path: Path) -> None:
     """Import what a new key needs, whatever else the module imports."""
-    lines = "from typing import Annotated, Literal\n\nfrom agedp_data.notions.parameters import LATER\n"
+    lines = "from typing import Annotated, Literal\n\nfrom agedp_data.parameters import LATER\n"
     _edit(path, "from __future__ import annotations\n", f"from __future__ import annotations\n\n{lines}")
 
 

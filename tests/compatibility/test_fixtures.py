@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from agedp_data.config.meanings import comparable
+from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
+from agedp.pipeline import publish_folder
+from agedp.release_folder.release_folder import open_release
+from agedp.stages.publish import write_folder_of_statement
+from agedp_data.config.contract_values import comparable
 from agedp_data.ledger import Ledger, canonical
-from pipelines.handover.as_it_stood import write_folder_of_statement
-from pipelines.handover.compare import verify_against
-from pipelines.handover.ledger_moves import export_ledger, import_ledger, recover
-from pipelines.handover.received import open_release
-from pipelines.sanitise import publish_folder
 from tests.compatibility.fixtures import (
     AMENDED_NIGHTS,
     FIXTURES,

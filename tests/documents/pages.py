@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows import command
+from agedp_flows.cli import app
 
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^(?P<tick>`{3,})(?P<language>\w*)(?P<marks>[^\n]*)\n(?P<text>.*?)^(?P=tick)$", re.M | re.S)
@@ -117,7 +117,7 @@ class Reader:
         status: object = 0
         with io.StringIO() as said, contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             try:
-                command.main()
+                app.main()
             except SystemExit as ended:
                 status = ended.code or 0
             return int(str(status)), said.getvalue()

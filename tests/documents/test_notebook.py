@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp_data.markov.mixing import MIXING_NAMES
 from tests.documents.notebook import NOTEBOOK, executed
 
 _NUMBER = re.compile(r"-?[0-9][0-9.,]*")

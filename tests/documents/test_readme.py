@@ -1,6 +1,6 @@
 """The README: its first screen names what agedp is about, and its screen is what `make run` prints.
 
-`tests/flows/test_demonstration.py` compares the screen with a demonstration of few households.
+`tests/agedp_flows/test_demonstration.py` compares the screen with a demonstration of few households.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 
 import pytest
 
-from agedp_data.chains.spectrum import MIXING_NAMES
+from agedp.stages.publish import open_release
+from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions import NOTIONS
-from pipelines.publish import open_release
 from tests.documents.pages import ROOT, screen, unlike, unprinted
 
 README = (ROOT / "README.md").read_text("utf-8")

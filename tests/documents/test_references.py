@@ -20,7 +20,7 @@ from docstrings import restructured_text
 from reference import DOCS, GENERATED, regenerate
 from run_file import TABLES, every_key, key_meaning, run_file_page
 
-from agedp_data.config.quoting import format_value
+from agedp_data.messages import format_value
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<to>[^)\s]+)\)")
@@ -134,14 +134,14 @@ def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():
 
 
 def test_every_table_of_a_run_file_stands_on_its_page():
-    from agedp_data.config.run import RunFile
+    from agedp_data.config.run_file import RunFile
 
     tables = {name.partition(".")[0] for name in TABLES}
     assert tables == set(RunFile.model_fields) - {"version"}
 
 
 def test_a_key_without_a_meaning_is_an_error():
-    from agedp_data.notions.parameters import Section
+    from agedp_data.parameters import Section
 
     class Bare(Section):
         key: int

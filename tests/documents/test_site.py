@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.agedp.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
 from tests.documents.pages import ROOT
-from tests.pipelines.reports.browser import CHROMIUM, PATIENCE_SECONDS, Browser, browser
 
 build = pytest.importorskip("sphinx.cmd.build", reason="no Sphinx to build the pages with (extra docs)").main
 pytestmark = pytest.mark.xdist_group("site")

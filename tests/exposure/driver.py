@@ -77,28 +77,28 @@ def listen(seen: Path) -> None:
 
 def break_at(place: str) -> None:
     """Make something raise what no message of ours would say."""
-    import flows.words
-    from pipelines import calibrate, sanitise, work
+    import agedp_flows.text.run_text
+    from agedp import calibration_pipeline, pipeline, run_context
 
     def boom(*_: object, **__: object) -> Any:
         raise ValueError(BUG_TEXT)
 
     where = {
-        "begin": (work, "read_roster"),
-        "read": (sanitise, "read"),
-        "aggregate": (sanitise, "aggregate"),
-        "release": (sanitise, "release"),
-        "publish": (sanitise, "publish_release"),
-        "artifact": (flows.words, "markdown"),
-        "estimate": (calibrate, "estimate"),
-        "announce": (flows.words, "result_json"),
+        "begin": (run_context, "read_roster"),
+        "read": (pipeline, "read"),
+        "aggregate": (pipeline, "aggregate"),
+        "release": (pipeline, "release"),
+        "publish": (pipeline, "publish_release"),
+        "artifact": (agedp_flows.text.run_text, "markdown"),
+        "estimate": (calibration_pipeline, "estimate"),
+        "announce": (agedp_flows.text.run_text, "result_json"),
     }
     setattr(*where[place], boom)
 
 
 def main() -> None:
     """Run the command, arranged and watched."""
-    from tests.flows import driver
+    from tests.agedp_flows import driver
 
     if SEEN:
         listen(Path(SEEN))

@@ -17,8 +17,8 @@ from unittest import mock
 
 import numpy as np
 
-from agedp_data import clock, noise
-from flows.command import main
+from agedp_data import clock, mechanisms
+from agedp_flows.cli.app import main
 
 FIRST = date(2013, 2, 2)
 DAYS, HOMES = 4, 6
@@ -188,7 +188,7 @@ class House:
             stack.enter_context(contextlib.redirect_stderr(err))
             stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *words]))
             stack.enter_context(mock.patch.object(clock, "now", return_value=now))
-            stack.enter_context(mock.patch.object(noise, "discrete_laplace", _stream(now)))
+            stack.enter_context(mock.patch.object(mechanisms, "discrete_laplace", _stream(now)))
             try:
                 main()
                 status = 0

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from agedp.pipeline import sanitise
 from agedp_data.errors import AgedpError
-from flows.command import main
-from pipelines.sanitise import sanitise
+from agedp_flows.cli.app import main
 from tests.exposure import marks
 from tests.exposure.conftest import Ran
 from tests.exposure.marks import Marks
@@ -285,7 +285,7 @@ def test_prefect_is_told_none_though_it_logs_everything_to_its_database(estimate
 def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib import import_module
 
-    from flows.stage_runs import FlowObserver, StageFailed
+    from agedp_flows.stage_tasks import FlowObserver, StageFailed
 
     flow = import_module(f"flows.{name}")
 
@@ -306,7 +306,7 @@ def test_a_handle_shows_its_label_and_refuses_to_be_pickled() -> None:
 
     import cloudpickle
 
-    from flows.handles import RunHandle
+    from agedp_flows.run_handles import RunHandle
 
     handle = RunHandle("sums of homes", {"MARKhome1": 7.7391})
     assert repr(handle) == "<sums of homes>"

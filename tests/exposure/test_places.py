@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from agedp.local_files import atomic_files
+from agedp.run_context import load_run_file
 from agedp_data.errors import InputError
-from pipelines import folders
-from pipelines.work import load_run_file
 from tests.exposure.conftest import Ran
 from tests.exposure.worlds import MarkedWorld, Seen
 
@@ -59,8 +59,8 @@ def test_the_confidential_folder_the_model_and_the_ledger_are_the_owners_alone_w
 def test_a_umask_that_takes_everything_away_leaves_the_owner_what_is_his(tmp_path: Path) -> None:
     before = os.umask(0o777)
     try:
-        folders.make_private(tmp_path / "a" / "b")
-        folders.write(tmp_path / "a" / "b" / "c", b"x")
+        atomic_files.make_private(tmp_path / "a" / "b")
+        atomic_files.write(tmp_path / "a" / "b" / "c", b"x")
     finally:
         os.umask(before)
     assert open_to_others(tmp_path / "a") == []
@@ -96,7 +96,7 @@ def test_a_folder_that_cannot_be_closed_is_refused_in_one_line(tmp_path: Path, m
 
     monkeypatch.setattr(Path, "chmod", not_ours)
     with pytest.raises(InputError, match="Operation not permitted") as caught:
-        folders.restrict_access(tmp_path / "open")
+        atomic_files.restrict_access(tmp_path / "open")
     assert str(tmp_path) not in str(caught.value)
     assert "\n" not in caught.value.private
 
@@ -104,9 +104,9 @@ def test_a_folder_that_cannot_be_closed_is_refused_in_one_line(tmp_path: Path, m
 def test_the_command_leaves_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
     import resource
 
-    from flows import command
+    from agedp_flows.cli import app
 
     set_to: list[tuple[int, tuple[int, int]]] = []
-    monkeypatch.setattr(command.resource, "setrlimit", lambda what, limits: set_to.append((what, limits)))
-    command._disable_core_dumps()
+    monkeypatch.setattr(app.resource, "setrlimit", lambda what, limits: set_to.append((what, limits)))
+    app._disable_core_dumps()
     assert [(what, limits[0]) for what, limits in set_to] == [(resource.RLIMIT_CORE, 0)]

@@ -12,8 +12,8 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.agedp_flows.worlds import DECLARED, ESTIMATED, RUN_FILE
 from tests.exposure.marks import Marks, marks_of
-from tests.flows.worlds import DECLARED, ESTIMATED, RUN_FILE
 
 DRIVER = Path(__file__).with_name("driver.py")
 FIRST, DAYS, HOMES = date(2013, 2, 1), 5, 6

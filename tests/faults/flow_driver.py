@@ -11,7 +11,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from agedp_data import clock
-    from flows.command import main
+    from agedp_flows.cli.app import main
     from tests.faults.boundaries import Boundaries
     from tests.nights.keyed import keyed_sampler
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from agedp.ledger_transfer import verify_against
+from agedp.release_folder.release_folder import open_release
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.rows import Row
-from pipelines.handover.compare import verify_against
-from pipelines.handover.received import open_release
+from agedp_data.ledger.records import Row
 from tests.faults.runs import End, Runs
 from tests.faults.shelves import InFiles, OnServer
 from tests.minimal import of_three_states

@@ -50,7 +50,7 @@ def _child(order: dict[str, Any], scratch: Path, streams: tuple[int, int]) -> No
         for stream, place in zip((1, 2), streams, strict=True):
             os.dup2(place, stream)
         _arrange(order, scratch)
-        from flows.command import main
+        from agedp_flows.cli.app import main
         from tests.nights.keyed import keyed_sampler
 
         with keyed_sampler(Path(order["journal"])):
@@ -84,7 +84,7 @@ def _cut(cut: dict[str, Any]) -> None:
 
 def _arrange(order: dict[str, Any], scratch: Path) -> None:
     from agedp_data import clock
-    from agedp_data.ledger import postgresql, sqlite
+    from agedp_data.ledger.backends import postgresql, sqlite
     from tests.faults.boundaries import Boundaries
 
     os.chdir(order["house"])

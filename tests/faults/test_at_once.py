@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from pipelines.handover.received import open_release
+from agedp.release_folder.release_folder import open_release
 from tests.faults.scenes import BEFORE, NOW, Scene
 from tests.nights.keyed import draws
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.agedp_flows.serving import left
 from tests.faults.scenes import Scene
-from tests.flows.serving import left
 
 _DRIVER = Path(__file__).with_name("flow_driver.py")
 Scenes = Callable[[str], Scene]

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from agedp.ledger_transfer import verify_against
+from agedp.release_folder.release_folder import open_release
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.rows import Row
-from pipelines.handover.compare import verify_against
-from pipelines.handover.received import open_release
+from agedp_data.ledger.records import Row
 from tests.agedp_data.ledger.texts import promise
 from tests.faults.scenes import Scene
 from tests.nights.keyed import draws

@@ -10,10 +10,10 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from agedp.release_folder.origin import release_origins
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.rows import ReleaseRecord
+from agedp_data.ledger.records import ReleaseRecord
 from agedp_data.ledger.witness_file import FileWitness
-from pipelines.handover.signs import release_origins
 from tests.faults.scenes import WITNESS, Scene
 from tests.faults.test_at_once import WAITS
 from tests.faults.test_on_a_server import goes_on

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from flows.command import app
+from agedp_flows.cli.app import app
 
 WRONG = (
     "", "-", "--", "nowhere.toml", "run.tmol", "nowhere/run.toml", "run.toml/more", "incoming", "out/release", "/", ".",

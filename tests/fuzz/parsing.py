@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from agedp_data.readers import files
-from agedp_data.readers.cutting import read_lines, split_into_chunks
-from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import Header, Layout, ReadingRules, RejectionReason
-from agedp_data.readers.parse import parse_lines
-from agedp_data.readers.settle import StoredRows, deduplicate_rows
-from pipelines.readings.opening import read_header
+from agedp.store.file_identity import read_header
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.chunking import read_lines, split_into_chunks
+from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
+from agedp_data.datasets.layout import Header, Layout, ReadingRules, RejectionReason
+from agedp_data.datasets.registry import layout_of
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Found:
 def found_in(path: Path, dataset: str, rules: ReadingRules, *, block_bytes: int) -> Found:
     """Read one file as the project does, in blocks."""
     layout = layout_of(dataset, rules.columns)
-    source = files.list_input_files([str(path)]).sources[0]
+    source = file_listing.list_input_files([str(path)]).sources[0]
     header, data_start = read_header(source, layout)
     if header is None:
         return Found(0, 0, 0, {})

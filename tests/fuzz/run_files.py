@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from agedp_data.config.run import RunFile
+from agedp_data.config.run_file import RunFile
 
 Document = dict[str, Any]
 TABLE_CHOICES = {"input": "dataset", "schedule": "mode", "series": "statistic", "promise": "notion", "model": "source"}

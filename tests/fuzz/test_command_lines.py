@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.command import main
-from tests.flows.worlds import DECLARED, make
+from agedp_flows.cli.app import main
+from tests.agedp_flows.worlds import DECLARED, make
 from tests.fuzz.command_lines import WRONG, commands, furnish
 
 COMMANDS = {" ".join(one.words): one for one in commands()}
@@ -142,11 +142,11 @@ def test_every_command_is_among_them() -> None:
 def test_a_traceback_would_be_noticed(
     house: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pipelines.handover.received
+    import agedp.release_folder.release_folder
 
     def boom(*_: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(pipelines.handover.received, "open_release", boom)
+    monkeypatch.setattr(agedp.release_folder.release_folder, "open_release", boom)
     with pytest.raises(pytest.fail.Exception, match="a bug"):
         judged(["verify", "out/release"], capsys, monkeypatch)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.ledger import Ledger
-from flows.command import main
+from agedp_flows.cli.app import main
 from tests import minimal
 from tests.fuzz.forgery import GONE, ODD, forge, places
 

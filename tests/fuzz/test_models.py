@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
 from agedp_data.config import parse
 from agedp_data.errors import AgedpError
+from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.model import public_text, read_model
 from tests.fuzz.mutations import IDS, NUMBERS, PLANS, mutated, on_cell
 from tests.fuzz.run_files import Raw, sound, toml

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agedp.compute.engine import Engine
+from agedp.stages.ingest import ingest
+from agedp.store.store import Store
+from agedp_data.datasets.file_listing import list_input_files, natural_sort_key
+from agedp_data.datasets.layout import ReadingRules
 from agedp_data.errors import InputError
-from agedp_data.readers.files import list_input_files, natural_sort_key
-from agedp_data.readers.layout import ReadingRules
-from pipelines.blocks import Engine
-from pipelines.read import ingest
-from pipelines.readings.store import Store
 from tests.fuzz.originals import originals
 from tests.fuzz.test_input_files import in_time
 

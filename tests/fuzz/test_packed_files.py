@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.compression import open_decompressed
 from agedp_data.errors import InputError
-from agedp_data.readers import files
-from agedp_data.readers.packing import open_decompressed
 from tests.fuzz.originals import originals
 from tests.fuzz.parsing import found_in
 from tests.fuzz.test_input_files import in_time
@@ -134,7 +134,7 @@ def _fuzzed(folder: Path, examples: int) -> None:
         path = folder / name
         path.write_bytes(_spoilt(SOUND[name], random.Random(seed)))
         try:
-            with in_time(), open_decompressed(files.list_input_files([str(path)]).sources[0]) as stream:
+            with in_time(), open_decompressed(file_listing.list_input_files([str(path)]).sources[0]) as stream:
                 found = stream.read()
         except InputError as refusal:
             met["refused"] += 1

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.config.series import Mean
-from agedp_data.readers.layout import NamedColumns, ReadingRules
-from agedp_data.readers.lines import LONGEST_LINE
+from agedp.compute.engine import Engine
+from agedp.stages.aggregate import aggregate
+from agedp.stages.ingest import ingest
+from agedp.store.store import Store
+from agedp_data.datasets.csv_lines import LONGEST_LINE
+from agedp_data.datasets.layout import NamedColumns, ReadingRules
 from agedp_data.roster import read_roster
-from pipelines.aggregate import aggregate
-from pipelines.blocks import Engine
-from pipelines.read import ingest
-from pipelines.readings.store import Store
+from agedp_data.series.series import Mean
 
 HOMES = ("M1", "M2", "M3")
 DAYS = tuple(date(2013, 2, 3) + timedelta(days=i) for i in range(3))

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agedp_data.config import load, parse
-from agedp_data.config.run import RunFile
+from agedp_data.config.run_file import RunFile
 from agedp_data.errors import RunFileError
 from tests.fuzz.run_files import Key, Raw, blocks, keys, sound, toml
 

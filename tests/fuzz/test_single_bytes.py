@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pytest
 
+from agedp.store.file_identity import read_header
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.layout import Header, Layout
+from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
-from agedp_data.readers import files
-from agedp_data.readers.datasets import layout_of
-from agedp_data.readers.layout import Header, Layout
-from pipelines.readings.opening import read_header
 from tests.fuzz.originals import Original, originals
 from tests.fuzz.parsing import Found, found_in, found_of
 from tests.fuzz.plain_reader import Read, households_of, lines_of
@@ -150,7 +150,7 @@ def check_file(small: Small, path: Path, changed: bytes) -> bool:
 
 def header_of(small: Small, path: Path) -> Header:
     path.write_bytes(small.data)
-    header, start = read_header(files.list_input_files([str(path)]).sources[0], small.layout)
+    header, start = read_header(file_listing.list_input_files([str(path)]).sources[0], small.layout)
     assert start == small.rows_at
     assert header is not None
     return header

@@ -176,15 +176,15 @@ def test_in_odd_surroundings_every_command_does_what_it_does(told: str, lived: P
 
 STARTED = """
 import os, sys
-import flows.__main__
+import agedp_flows.__main__
 
 class Begun:
     def find_spec(self, name, *more):
-        if name == "flows.command":
+        if name == "agedp_flows.cli.app":
             os.write(1, b"begun\\n")
 
 sys.meta_path.insert(0, Begun())
-flows.__main__.main()
+agedp_flows.__main__.main()
 """
 """Tells when the command begins its imports: what Python itself does before is not the command's."""
 

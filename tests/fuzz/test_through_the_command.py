@@ -34,7 +34,7 @@ def agedp(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command inside a folder."""
     root = str(Path(__file__).parents[2])
     return subprocess.run(
-        [sys.executable, "-m", "flows.command", *words],
+        [sys.executable, "-m", "agedp_flows.cli.app", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": root},
         capture_output=True,

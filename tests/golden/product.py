@@ -23,8 +23,8 @@ from unittest import mock
 
 import numpy as np
 
-MAIN = "flows.command:main"
-NOISE = "agedp_data.noise:discrete_laplace"
+MAIN = "agedp_flows.cli.app:main"
+NOISE = "agedp_data.mechanisms:discrete_laplace"
 CLOCK = "agedp_data.clock:now"
 
 ROOT = Path(__file__).parents[2]

@@ -16,10 +16,10 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agedp_data.chains.envelope import LeakageBound
-from agedp_data.config.series import Mean
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.publication import Publication
+from agedp_data.series.series import Mean
 
 Keys = dict[str, Any]
 NANO = Decimal("0.000000001")

@@ -9,7 +9,7 @@ import pytest
 
 from agedp_data.errors import Refused
 from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, Neighbourhood, WEvent
-from agedp_data.notions.enforced import EnforcedPromise
+from agedp_data.notions.enforcement import EnforcedPromise
 from tests.laws.promises import Line, envelope
 
 CAPS = {"max_day_epsilon": Decimal("0.6"), "epsilon_total": Decimal("4.1")}

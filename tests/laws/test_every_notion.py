@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
-from agedp_data.losses import NANO, floor_nano
 from tests.laws.promises import TRIED, Line, anew, bounds, kept, models, promises
 
 FIRST = date(2013, 3, 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.losses import floor_nano
+from agedp_data.epsilon import floor_nano
 from tests.laws.promises import bounds, kept, models, promises
 from tests.laws.test_every_notion import ATTEMPTS, EXAMPLES, lived, values
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agedp_data.losses import NANO, ceil_nano, floor_nano, format_epsilon, to_float
+from agedp_data.epsilon import NANO, ceil_nano, floor_nano, format_epsilon, to_float
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 written = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**30), max_value=10**30, places=40)

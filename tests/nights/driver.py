@@ -7,7 +7,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
-    from flows.command import main
+    from agedp_flows.cli.app import main
     from tests.nights.keyed import keyed_sampler
 
     journal, point, *words = sys.argv[1:]

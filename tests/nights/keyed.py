@@ -19,9 +19,9 @@ from unittest import mock
 
 import numpy as np
 
-from agedp_data import noise
+from agedp.local_files import atomic_files
+from agedp_data import mechanisms
 from agedp_data.ledger import Ledger
-from pipelines import folders
 
 JOURNAL = "draws.txt"
 _drawn_for: ContextVar[tuple[str, str]] = ContextVar("drawn_for")
@@ -52,12 +52,12 @@ def keyed_sampler(journal: Path, *, kill_at: str = "") -> Iterator[None]:
     """Draw by key and note each draw in `journal`, and kill this very process at `kill_at` (one of POINTS)."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(Ledger, "release", _releasing(Ledger.release, journal, kill_at)))
-        stack.enter_context(mock.patch.object(noise, "discrete_laplace", _laplace))
+        stack.enter_context(mock.patch.object(mechanisms, "discrete_laplace", _laplace))
         if kill_at == "record":
             stack.enter_context(mock.patch.object(Ledger, "record", _followed_by_death(Ledger.record)))
         if kill_at in PLACES:
-            dying = _dying_writer(folders.write_with, PLACES[kill_at])
-            stack.enter_context(mock.patch.object(folders, "write_with", dying))
+            dying = _dying_writer(atomic_files.write_with, PLACES[kill_at])
+            stack.enter_context(mock.patch.object(atomic_files, "write_with", dying))
         yield
 
 

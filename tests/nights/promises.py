@@ -1,6 +1,6 @@
 """What ledger rows come to, recomputed from their text alone and compared with what their contracts promise.
 
-Nothing of `agedp_data.notions` or `agedp_data.chains` is used: sums are fractions of the recorded losses, windows
+Nothing of `agedp_data.notions` or `agedp_data.markov` is used: sums are fractions of the recorded losses, windows
 and the days of an exponential discount are tried one by one, and the risk and the temporal leakage under a declared
 kernel of two states are the recursions of MATHS 4 with the closed form of a two-state chain.
 """

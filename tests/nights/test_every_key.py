@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import input as inputs
-from agedp_data.config import model, schedule, series, surroundings
-from agedp_data.config.run import RunFile
+from agedp_data.config import model_section, output, schedule
+from agedp_data.config.run_file import RunFile
 from agedp_data.ledger import Ledger
 from agedp_data.notions import NOTIONS
+from agedp_data.series import series
 from tests.nights.course import FILES
 from tests.nights.deliveries import FIRST, Customers, Meters, Parcel
 from tests.nights.every_key import AMEND, FREE, NEVER, PROMISES, WRONG, Edit, Tables, edits, run_file
@@ -110,15 +111,15 @@ def test_every_key_of_every_table_is_tried(begun: Place) -> None:
     blocks = {
         "": (RunFile,),
         "input": inputs.INPUTS,
-        "output": (surroundings.OutputSection,),
-        "population": (surroundings.PopulationSection,),
+        "output": (output.OutputSection,),
+        "population": (output.PopulationSection,),
         "schedule": (schedule.Archive, schedule.Live, schedule.Rehearsal),
         "series.daily_mean": (series.Mean, series.Distribution),
         "promise": NOTIONS,
-        "model": (model.DeclaredModel, model.EstimatedModel),
-        "compare": (surroundings.CompareSection,),
-        "alerts": (surroundings.AlertsSection,),
-        "engine": (surroundings.EngineSection,),
+        "model": (model_section.DeclaredModel, model_section.EstimatedModel),
+        "compare": (output.CompareSection,),
+        "alerts": (output.AlertsSection,),
+        "engine": (output.EngineSection,),
     }
     known = {(table, key) for table, kinds in blocks.items() for kind in kinds for key in kind.model_fields}
     known -= {("", table.partition(".")[0]) for table in blocks if table}

@@ -18,7 +18,7 @@ from unittest import mock
 import pyarrow.parquet as pq
 
 from agedp_data.ledger import Ledger, ReleaseRecord
-from flows.command import main
+from agedp_flows.cli.app import main
 from tests.nights.course import FILES, NEVER, STAY, Course, Terms
 from tests.nights.deliveries import FIRST, Customers, Meters
 from tests.nights.keyed import JOURNAL, draws, keyed_noise, keyed_sampler, last_draw

@@ -47,7 +47,7 @@ def test_a_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: Path) ->
         assert {name for name in names if not name.startswith(info)} == in_folders(PACKAGES)
         assert {f"{name}/py.typed" for name in PACKAGES} <= set(names)
         assert f"{info}/licenses/LICENSE" in names
-        assert opened.read(f"{info}/entry_points.txt").decode().split("\n")[1] == "agedp = flows.__main__:main"
+        assert opened.read(f"{info}/entry_points.txt").decode().split("\n")[1] == "agedp = agedp_flows.__main__:main"
         told = email.message_from_bytes(opened.read(f"{info}/METADATA"))
     assert told["Requires-Python"] == ">=3.11"
     plain = [line for line in told.get_all("Requires-Dist") or [] if "extra ==" not in line]

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="figures need agedp[papers]")
 
-from pipelines.papers.__main__ import PAPERS
-from pipelines.papers.homes import PaperReadings
-from pipelines.papers.results import Paper, PaperClaim, PaperFigure
+from docs.papers.__main__ import PAPERS
+from docs.papers.homes import PaperReadings
+from docs.papers.results import Paper, PaperClaim, PaperFigure
 
 
 @pytest.fixture(scope="session")

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from agedp_data.privacy.ageing import compose, risk
-from agedp_data.privacy.two_state import failure_rate, noise_scale
-from pipelines.papers.age.autoregressive import drifts
-from pipelines.papers.age.claims import equal_risk
-from pipelines.papers.age.failure import by_start
-from pipelines.papers.age.planning import SQUARE_ERROR, classical_edge, continuous, plans, rate
-from pipelines.papers.age.policies import cycle_peak, kept_by_interval, periodic_and_alternating
-from pipelines.papers.age.two_state import CHAIN, unaged
-from pipelines.papers.results import PaperFigure
+from agedp_data.accounting.ageing import compose, risk
+from docs.papers.age.autoregressive import drifts
+from docs.papers.age.claims import equal_risk
+from docs.papers.age.failure import by_start
+from docs.papers.age.planning import SQUARE_ERROR, classical_edge, continuous, plans, rate
+from docs.papers.age.policies import cycle_peak, kept_by_interval, periodic_and_alternating
+from docs.papers.age.two_state import CHAIN, unaged
+from docs.papers.age.two_state_model import failure_rate, noise_scale
+from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

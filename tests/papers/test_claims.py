@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.privacy.ageing import compose
-from agedp_data.privacy.leakage import leakage
-from pipelines.papers.age.claims import EVEN, UNLIKE
-from pipelines.papers.age.two_state import CHAIN
-from pipelines.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure
+from agedp_data.accounting.ageing import compose
+from agedp_data.leakage.function import leakage
+from docs.papers.age.claims import EVEN, UNLIKE
+from docs.papers.age.two_state import CHAIN
+from docs.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp_data.errors import RunFileError
-from pipelines.papers.__main__ import PAPERS, main
-from pipelines.papers.homes import PaperReadings
-from pipelines.papers.page import page_of, picture, section, write_page
-from pipelines.papers.results import Panel, Paper, PaperFigure, curve
-from pipelines.papers.style import drawn
-from pipelines.papers.writing import write
+from docs.papers.__main__ import PAPERS, main
+from docs.papers.homes import PaperReadings
+from docs.papers.page import page_of, picture, section, write_page
+from docs.papers.results import Panel, Paper, PaperFigure, curve
+from docs.papers.style import drawn
+from docs.papers.writing import write
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.privacy.discounted import Exponential, Hyperbolic, infinite_horizon_schedule
-from pipelines.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
-from pipelines.papers.homes import PaperHouseholds, PaperReadings
-from pipelines.papers.results import PaperFigure
+from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule
+from docs.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
+from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

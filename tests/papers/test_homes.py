@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.readers.synthetic.london import write_london
-from pipelines.papers.age.homes import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, forgetting, title
-from pipelines.papers.homes import PaperHouseholds, PaperReadings
-from pipelines.papers.results import PaperFigure
+from agedp_data.datasets.synthetic.london import write_london
+from docs.papers.age.homes import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, forgetting, title
+from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.privacy.neighbourhood import distance, standard_distance
-from agedp_data.privacy.windows import window_budgets
-from pipelines.papers.neighbourhood import histograms, planes, sustained
+from agedp_data.accounting.delta_neighbourhood import distance, standard_distance
+from agedp_data.accounting.windows import window_budgets
+from docs.papers.neighbourhood import histograms, planes, sustained
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

@@ -8,14 +8,14 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.temporal import temporal_supremum
-from pipelines.papers.results import PaperFigure
-from pipelines.papers.temporal.claims import crossings
-from pipelines.papers.temporal.courses import TRAP, frozen
-from pipelines.papers.temporal.run_times import random_kernel
-from pipelines.papers.temporal.smoothing import CASES, until
-from pipelines.papers.temporal.solvers import algorithm_1, programme
+from agedp_data.accounting.temporal_leakage import temporal_supremum
+from agedp_data.leakage.function import leakage
+from docs.papers.results import PaperFigure
+from docs.papers.temporal.claims import crossings
+from docs.papers.temporal.courses import TRAP, frozen
+from docs.papers.temporal.run_times import random_kernel
+from docs.papers.temporal.smoothing import CASES, until
+from docs.papers.temporal.solvers import algorithm_1, programme
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 

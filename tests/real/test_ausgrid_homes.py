@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agedp_data.readers.layout import ReadingRules
-from pipelines import read as reading
-from pipelines.blocks import Engine
-from pipelines.readings.store import Store
+from agedp.compute.engine import Engine
+from agedp.stages import ingest as reading
+from agedp.store.store import Store
+from agedp_data.datasets.layout import ReadingRules
 
 
 @pytest.mark.parametrize("block_bytes", [2**24, 2**16, 1000])

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.config.model import EstimatedModel
-from agedp_data.readers.layout import ReadingRules
+from agedp.calibration.bound import bound
+from agedp.calibration.estimate import estimate
+from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
+from agedp.calibration.quantize import Period, quantize
+from agedp.compute.engine import Engine
+from agedp.stages.ingest import Delivery, ingest
+from agedp.store.store import Store
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.layout import ReadingRules
 from agedp_data.roster import read_roster
-from pipelines.blocks import Engine
-from pipelines.bound import bound
-from pipelines.estimate import estimate
-from pipelines.models.envelopes import phase_count, subsampling_steps
-from pipelines.quantize import Period, quantize
-from pipelines.read import Delivery, ingest
-from pipelines.readings.store import Store
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 ENGINE = Engine()

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.chains.forgetting import empirical_total_variation, markov_goodness_of_fit
-from agedp_data.chains.states import (
+from agedp.calibration_pipeline import calibrate
+from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
+from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,
     edges_quantile,
@@ -22,7 +23,6 @@ from agedp_data.chains.states import (
     merge_rare,
     states,
 )
-from pipelines.calibrate import calibrate
 from tests import minimal
 
 BEGIN = datetime(2013, 1, 1)

@@ -8,11 +8,11 @@ from datetime import date
 
 import pytest
 
-from pipelines.calibrate import calibrate
-from pipelines.init import init
-from pipelines.one_off import release_files
-from pipelines.publish import open_release
-from pipelines.run_file_options import toml_of
+from agedp.calibration_pipeline import calibrate
+from agedp.one_off import release_files
+from agedp.setup.init_run_file import init
+from agedp.setup.run_file_options import toml_of
+from agedp.stages.publish import open_release
 
 DISCOUNTED = {
     "notion": "discounted", "discount": "exponential", "rate": "0.99", "epsilon": "10", "schedule": "constant",

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.config.series import Mean
-from agedp_data.readers.layout import ReadingRules
+from agedp.compute.engine import Engine
+from agedp.setup.init_run_file import init
+from agedp.stages.aggregate import aggregate, days_between
+from agedp.stages.ingest import ingest
+from agedp.store.store import Store
+from agedp_data.datasets.layout import ReadingRules
 from agedp_data.roster import read_roster
-from pipelines.aggregate import aggregate, days_between
-from pipelines.blocks import Engine
-from pipelines.init import init
-from pipelines.read import ingest
-from pipelines.readings.store import Store
+from agedp_data.series.series import Mean
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
 CLAMP_WH = 50_000

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.chains.represented import RepresentativeValues
-from agedp_data.config.series import Mean
-from agedp_data.readers.layout import ReadingRules
+from agedp.compute.engine import Engine
+from agedp.stages.aggregate import aggregate, compute_state_days, days_between
+from agedp.stages.ingest import ingest
+from agedp.store.store import Store
+from agedp_data.datasets.layout import ReadingRules
+from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
-from pipelines.aggregate import aggregate, compute_state_days, days_between
-from pipelines.blocks import Engine
-from pipelines.read import ingest
-from pipelines.readings.store import Store
-from tests.pipelines import recounted
+from agedp_data.series.series import Mean
+from tests.agedp import recounted
 from tests.real.test_london_homes import FIRST, LAST, plain_readings
 
 EDGES = [1, 50, 100, 200, 400, 800, 1500]

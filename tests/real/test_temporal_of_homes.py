@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp_data.privacy.temporal import daily_recursion, daily_release_leakage, temporal_kernels, temporal_supremum
+from agedp_data.accounting.temporal_leakage import (
+    daily_recursion,
+    daily_release_leakage,
+    temporal_kernels,
+    temporal_supremum,
+)
 
 STATES, LOSS = 12, 0.1
 

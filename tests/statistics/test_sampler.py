@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from agedp_data import noise
+from agedp_data import mechanisms
 from tests.statistics.fit import CANNOT_FLAKE, p_value, same_law
 from tests.statistics.sampler import bernoulli_exp, discrete_laplace
 
@@ -22,7 +22,7 @@ def ours(scale: Fraction, count: int) -> np.ndarray:
 
 def opendps(scale: Fraction, count: int) -> np.ndarray:
     zeros = np.zeros(count, np.int64)
-    return noise.discrete_laplace(zeros, sensitivity=scale.numerator, loss=Fraction(scale.denominator))
+    return mechanisms.discrete_laplace(zeros, sensitivity=scale.numerator, loss=Fraction(scale.denominator))
 
 
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(5, 2)])

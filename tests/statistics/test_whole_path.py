@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp_data import noise
+from agedp.release_folder.release_folder import AVERAGES
+from agedp.release_folder.result_tables import averages_table, parquet_bytes
+from agedp_data import mechanisms
+from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.losses import NANO
-from pipelines.handover.figure_tables import averages_table, parquet_bytes
-from pipelines.handover.received import AVERAGES
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, low_bits_give_away, p_value
 
@@ -25,17 +25,17 @@ DAY = date(2013, 1, 1)
 def release(
     ledger: Ledger, contract: str, number: int, true: np.ndarray, *, sensitivity: int, loss: Fraction
 ) -> ReleaseRecord:
-    """Release one throw-away series of many cells, as `pipelines.release` does."""
-    scale = noise.laplace_scale(sensitivity=sensitivity, loss=loss)
+    """Release one throw-away series of many cells, as `agedp.stages.release` does."""
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=loss)
     day = (DAY + timedelta(days=number)).isoformat()
     planned = ReleaseRecord(
         "homes", "m", day, 0, "released", tuple(map(str, range(true.size))), (), (7,) * true.size, sensitivity, scale,
-        "discrete-laplace", noise.recorded_loss(sensitivity=sensitivity, scale=scale), f"{day}T00:00:00Z", "2014-01-01",
+        "discrete-laplace", mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale), f"{day}T00:00:00Z", "2014-01-01",
         contract, "",
     )  # fmt: skip
 
     def draw(_: ReleaseRecord) -> list[int]:
-        return noise.discrete_laplace(true, sensitivity=sensitivity, loss=loss).tolist()
+        return mechanisms.discrete_laplace(true, sensitivity=sensitivity, loss=loss).tolist()
 
     return ledger.release("homes", "m", day, draw=draw, admit=lambda _: planned)
 
@@ -93,7 +93,7 @@ def test_a_refused_release_draws_nothing(tmp_path, monkeypatch):
     def refuse(_: object) -> ReleaseRecord:
         raise Refused("no")
 
-    monkeypatch.setattr(noise, "discrete_laplace", never)
+    monkeypatch.setattr(mechanisms, "discrete_laplace", never)
     with Ledger.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}", create=True) as ledger:
         ledger.register(promise("homes", series=("m",)), at="2014-01-01")
         head = ledger.head()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.config import contract, load, parse
-from agedp_data.config.amendments import RULES, amendment, rule_of
+from agedp_data.config.contract import RULES, amendment, rule_of
 from agedp_data.notions import NOTIONS, Promise, WEvent
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -88,7 +88,7 @@ def allowed(old, new):
     return all(change.verdict == "allowed" for change in changes)
 
 
-NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `pipelines.day_boundaries`
+NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `agedp.stages.day_boundaries`
 CASES = [
     (name, path, value)
     for name, old in CONTRACTS.items()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import load, parse
-from agedp_data.config.model import DeclaredModel, EstimatedModel
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 

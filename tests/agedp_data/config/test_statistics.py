@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from agedp_data.chains.represented import RepresentativeValues
 from agedp_data.config import load
-from agedp_data.config.contracts import contract
-from agedp_data.config.series import Distribution, Mean, series_in, series_of
+from agedp_data.config.contract import contract
 from agedp_data.errors import LedgerError
-from agedp_data.privacy.sensitivity import Move
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.series.sensitivity import Move
+from agedp_data.series.series import Distribution, Mean, series_in, series_of
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 BINS = [(0, 1, 4), (0, 1, 2, 3, 4), (0, 2, 3, 4), (0, 3, 4), (0, 1, 3, 4)]

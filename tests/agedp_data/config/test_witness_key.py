@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agedp_data.config import RunFile, contract, parse
-from agedp_data.config.amendments import amendment
-from agedp_data.config.meanings import comparable
+from agedp_data.config.contract import amendment
+from agedp_data.config.contract_values import comparable
 from agedp_data.errors import RunFileError
 from tests.minimal import run_file
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.rows import NO_HASH
+from agedp_data.ledger.records import NO_HASH
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 DAY = "day"

@@ -9,14 +9,14 @@ import pytest
 
 from agedp_data.errors import LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.marks import (
+from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
     ClosedLedger,
     RecoveryRecord,
     lifecycle_claim,
     read_lifecycle_record,
 )
-from agedp_data.ledger.moves import complete_export, export_population, format_export, parse_export, recovered_rows
+from agedp_data.ledger.transfer import complete_export, export_population, format_export, parse_export, recovered_rows
 from tests.agedp_data.ledger.texts import promise
 
 TIGHTER = promise(epsilon="0.4")

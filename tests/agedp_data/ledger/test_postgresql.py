@@ -18,11 +18,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from agedp.ledger_transfer import export_ledger, import_ledger
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger import Ledger, ReleaseRecord, postgresql, transactions
-from agedp_data.ledger.storage import database_at
-from agedp_data.ledger.transactions import transaction
-from pipelines.handover.ledger_moves import export_ledger, import_ledger
+from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.backends import backend, postgresql
+from agedp_data.ledger.backends.backend import transaction
+from agedp_data.ledger.backends.connect import database_at
 from tests.agedp_data.ledger.behind import raw
 from tests.agedp_data.ledger.conftest import Book
 from tests.agedp_data.ledger.lossy import AFTER, BEFORE, LATE, Lossy
@@ -59,7 +60,7 @@ def test_of_several_writers_at_once_one_draws_each_day_and_all_read_the_same(
     """Without the lock the transactions are serialisable still: what was drawn in vain was seen by nobody."""
     if not locked:
         monkeypatch.setattr(postgresql, "_LOCK", "SELECT 1")
-        monkeypatch.setattr(transactions, "PAUSES", (0.01,) * 50)
+        monkeypatch.setattr(backend, "PAUSES", (0.01,) * 50)
     days, drawn = range(6), []
 
     def write(_: int) -> list[ReleaseRecord]:
@@ -113,7 +114,7 @@ def test_what_another_serialisable_writer_undid_is_carried_out_again(
 ) -> None:
     """The other writer goes past the lock and stores a row while ours is being drawn."""
     monkeypatch.setattr(postgresql, "_LOCK", "SELECT 1")
-    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(backend, "PAUSES", (0.0, 0.0))
     drawn = []
     with book.open() as ledger, book.open() as other:
 
@@ -217,7 +218,7 @@ def test_a_ledger_is_filled_once_although_the_commit_was_lost(
 def test_a_server_that_does_not_come_back_is_one_line_and_the_next_run_finds_what_was_stored(
     lossy: Callable[..., tuple[Lossy, Book]], book: Book, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(backend, "PAUSES", (0.0, 0.0))
     network, far = lossy()
     with far.open() as ledger:
         network.fates += [AFTER]
@@ -331,7 +332,7 @@ def test_each_reason_for_no_connection_is_a_line_of_its_own(
     passwords.unlink()
     assert "asks for a password" in refused(server.url_over_tcp(own))
     assert "no such role" in refused(server.url(own).replace(ROLE, "nobody-here"))
-    monkeypatch.setattr(transactions, "PAUSES", ())
+    monkeypatch.setattr(backend, "PAUSES", ())
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@127.0.0.1:1/{own}")
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@/{own}?host={tmp_path}")
     assert "no server of that name" in refused(f"postgresql+psycopg://{ROLE}@nowhere.invalid/{own}")
@@ -563,7 +564,7 @@ def test_a_server_that_is_away_for_seconds_is_waited_for(
             raise psycopg.OperationalError(f"connection failed: FATAL:  {answer}")
         return connect(**where)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(transactions, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(backend, "PAUSES", (0.0, 0.0))
     monkeypatch.setattr(psycopg, "connect", connected)
     if waited_for:
         with Ledger.open(url, create=True) as ledger:

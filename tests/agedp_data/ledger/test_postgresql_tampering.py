@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Text
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger import schema
+from agedp_data.ledger.backends import ledger_tables
 from tests.agedp_data.ledger.behind import faults, raw, without_triggers
 from tests.agedp_data.ledger.conftest import Book
 from tests.postgresql import PostgreSQL
@@ -85,7 +85,9 @@ def test_the_tables_are_append_only_even_for_a_superuser(
 
 
 def test_a_row_cannot_be_put_in_out_of_turn_nor_a_day_twice(full: Book, postgresql: PostgreSQL) -> None:
-    columns = ", ".join(f'"{each.name}"' for each in schema.TABLES["release"].c if each.name not in ("seq", "hash"))
+    columns = ", ".join(
+        f'"{each.name}"' for each in ledger_tables.TABLES["release"].c if each.name not in ("seq", "hash")
+    )
     for seq in (3, 9):
         with pytest.raises(psycopg.errors.RestrictViolation, match="append-only"):
             raw(
@@ -107,7 +109,7 @@ def test_every_edit_of_every_column_is_found_at_its_row(full: Book, postgresql: 
     tried = 0
     with full.open() as ledger, without_triggers(postgresql, full) as connection:
         for table, seq in (("contract", 1), ("model", 2), ("release", 4), ("statement", 6)):
-            for column in schema.TABLES[table].c:
+            for column in ledger_tables.TABLES[table].c:
                 edited = f"\"{column.name}\" || ' '" if isinstance(column.type, Text) else f'"{column.name}" + 100'
                 [kept] = connection.execute(f'SELECT "{column.name}" FROM {table} WHERE seq = {seq}').fetchone()
                 connection.execute(f'UPDATE {table} SET "{column.name}" = {edited} WHERE seq = {seq}')
@@ -116,7 +118,7 @@ def test_every_edit_of_every_column_is_found_at_its_row(full: Book, postgresql: 
                 connection.execute(f'UPDATE {table} SET "{column.name}" = %s WHERE seq = {now}', (kept,))
                 tried += 1
         assert {fault.seq for fault in ledger.verify()} == {0}  # the triggers
-    assert tried == sum(len(table.c) for table in schema.TABLES.values())
+    assert tried == sum(len(table.c) for table in ledger_tables.TABLES.values())
 
 
 @pytest.mark.parametrize("table", TABLES[2:3])

@@ -15,8 +15,9 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger import Ledger, schema, sqlite
-from agedp_data.ledger.transactions import transaction
+from agedp_data.ledger import Ledger
+from agedp_data.ledger.backends import ledger_tables, sqlite
+from agedp_data.ledger.backends.backend import transaction
 
 CHILD = """
 import os, sys, time
@@ -206,11 +207,13 @@ def test_an_address_that_cannot_be_used_is_refused_and_no_password_quoted(url, s
 
 
 def test_the_tables_are_ready_for_postgresql():
-    for name, table in schema.TABLES.items():
+    for name, table in ledger_tables.TABLES.items():
         made = str(CreateTable(table).compile(dialect=postgresql.dialect()))
         assert "seq BIGINT NOT NULL" in made
         assert name in made
-    assert "loss BIGINT NOT NULL" in str(CreateTable(schema.TABLES["release"]).compile(dialect=postgresql.dialect()))
+    assert "loss BIGINT NOT NULL" in str(
+        CreateTable(ledger_tables.TABLES["release"]).compile(dialect=postgresql.dialect())
+    )
 
 
 def test_every_connection_waits_for_the_disk(full):

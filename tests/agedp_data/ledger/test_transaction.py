@@ -10,8 +10,8 @@ from sqlalchemy.exc import DatabaseError
 
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.ledger.database import LedgerDatabase
-from agedp_data.ledger.storage import database_at
+from agedp_data.ledger.backends.backend import LedgerDatabase
+from agedp_data.ledger.backends.connect import database_at
 
 if TYPE_CHECKING:
     from tests.agedp_data.ledger.conftest import Book

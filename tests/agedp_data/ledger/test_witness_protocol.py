@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agedp_data.errors import LedgerBehind, LedgerError
-from agedp_data.ledger.rows import NO_HASH
+from agedp_data.ledger.records import NO_HASH
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 from tests.agedp_data.ledger.protocol_model import BEGUN, CONTRACT, Model, Rows, World, world_of
 

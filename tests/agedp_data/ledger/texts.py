@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement import ContractVersion, SeriesEnd, StatementFacts, build_statement
+from agedp_data.statement.document import ContractVersion, SeriesEnd, StatementFacts, build_statement
 
 ENVELOPE = json.dumps(
     {

@@ -12,12 +12,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import LeakageBound
+from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import NANO, floor_nano
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.aged import AgedLeakage, AgedLoss
-from agedp_data.notions.candidate import Comparison
+from agedp_data.notions.aged_loss import AgedLeakage, AgedLoss
+from agedp_data.notions.alternatives import Comparison
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 
 CAPS = {"max_day_epsilon": Decimal(2), "epsilon_total": "unlimited"}

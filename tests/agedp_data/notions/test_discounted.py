@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agedp_data.accounting.integer_discounting import DiscountWeights
 from agedp_data.config import parse
+from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused, RunFileError
-from agedp_data.losses import NANO
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.discounted import Discounted
-from agedp_data.notions.fading import DiscountWeights
 from tests.laws.promises import Line
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"

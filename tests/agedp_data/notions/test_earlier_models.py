@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
+from agedp_data.epsilon import NANO
+from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.losses import NANO
-from agedp_data.notions.aged import AgedLoss
+from agedp_data.notions.aged_loss import AgedLoss
 
 
 def test_a_curve_is_read_by_its_total_variation_though_a_newer_kernel_is_read_tightly():

@@ -14,13 +14,13 @@ import pytest
 from pydantic import ValidationError
 from scipy.optimize import minimize
 
-from agedp_data.config.series import Distribution, Mean
+from agedp_data.accounting.windows import window_budgets
+from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
-from agedp_data.losses import NANO
 from agedp_data.notions import Neighbourhood
-from agedp_data.notions.changes import BoundedChangeLoss
+from agedp_data.notions.bounded_change import BoundedChangeLoss
 from agedp_data.notions.publication import Publication
-from agedp_data.privacy.windows import window_budgets
+from agedp_data.series.series import Distribution, Mean
 
 FIRST = date(2013, 1, 1)
 

@@ -23,12 +23,12 @@ LIMITED = '''"""A made-up notion: at most so many days are released, each with a
 from typing import ClassVar, Literal
 
 from agedp_data.errors import Refused
-from agedp_data.losses import floor_nano
-from agedp_data.notions.candidate import Alternative, part
-from agedp_data.notions.enforced import EnforcedPromise, refuse_above
+from agedp_data.epsilon import floor_nano
+from agedp_data.notions.alternatives import Alternative, part
+from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import DAY_FIGURE, LossBound, day_losses, spent_figures
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.parameters import Days, Epsilon
+from agedp_data.parameters import Days, Epsilon
 
 BOUND = "sum of limited releases"
 
@@ -121,7 +121,7 @@ def run(folder: Path, *arguments: str, cwd: Path | None = None) -> subprocess.Co
 
 def agedp(household_data: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command of the copy beside the data of some households."""
-    command = ["-c", "from flows.command import main; main()", *arguments]
+    command = ["-c", "from agedp_flows.cli.app import main; main()", *arguments]
     return run(household_data.parent, *command, cwd=cwd or household_data)
 
 
@@ -220,8 +220,8 @@ def test_the_rules_of_keys_and_options_hold(copy):
     tests = [
         "tests/laws/test_caps.py::test_the_list_of_notions_begins_with_the_six_and_no_two_share_a_name",
         "tests/agedp_data/config/test_amendments.py::test_a_notion_says_itself_which_of_its_own_keys_may_be_tightened",
-        "tests/pipelines/test_run_file_options.py",
-        "tests/pipelines/test_noise_table.py",
+        "tests/agedp/test_run_file_options.py",
+        "tests/agedp/test_noise_table.py",
     ]
     end = run(copy, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *tests)
     assert end.returncode == 0, end.stdout

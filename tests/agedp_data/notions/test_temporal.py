@@ -11,19 +11,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from agedp_data.chains.envelope import LOSS_GRID, LeakageBound
-from agedp_data.chains.tabulation import composition_age_steps, leakage_bound
-from agedp_data.chains.transitions import reverse
+from agedp_data.accounting.higher_order import higher_order_recursion
+from agedp_data.accounting.temporal_leakage import METHODS, allocate_with, daily_recursion, daily_release_leakage
+from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import ChainError, Refused
-from agedp_data.losses import NANO, format_epsilon
+from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
+from agedp_data.leakage.function import leakage
+from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
+from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
-from agedp_data.notions.allocated import temporal_allocation
-from agedp_data.notions.leaked import TemporalLosses
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
-from agedp_data.privacy.leakage import leakage
-from agedp_data.privacy.longer_memory import higher_order_recursion
-from agedp_data.privacy.temporal import METHODS, allocate_with, daily_recursion, daily_release_leakage
-from tests.agedp_data.privacy.temporal_oracles import dense, enumerated, joint_of_days, stationary
+from agedp_data.notions.temporal_accountant import TemporalLosses
+from agedp_data.notions.temporal_day_budgets import temporal_allocation
+from tests.agedp_data.accounting.temporal_oracles import dense, enumerated, joint_of_days, stationary
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)

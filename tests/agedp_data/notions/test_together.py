@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.chains.envelope import LeakageBound
-from agedp_data.losses import NANO
-from agedp_data.notions.aged import AgedLeakage, AgedLoss
+from agedp_data.accounting.composed_loss import ComposedLoss
+from agedp_data.epsilon import NANO
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.notions.aged_loss import AgedLeakage, AgedLoss
 from agedp_data.notions.notion import ReleaseHistory, day_losses
-from agedp_data.notions.together import ComposedLoss
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)

@@ -1,0 +1,258 @@
+"""Temporal leakage of households with memory beyond the last day: a chain on larger states.
+
+A chain of single days mixes too fast for real households. So the state may be a PAIR of days, or a day with a REGIME,
+the mean of the previous days. A release still reads the day only; the bound is about the larger state, which contains
+it.
+
+One step of such a chain loses no information: (yesterday, today) is followed by (today, tomorrow), so the recursion of
+single steps grows without end. The recursion may therefore use up to J steps at once: the releases in between reveal no
+more than the sum of their losses,
+
+    b_t = min over j of [ e_t + ... + e_(t-j+1) + L_{P^^j}(b_(t-j)) ],
+
+which is BPL for j = 1. For constant losses e its limit is the least over j of the suprema of x -> j e + L_{P^^j}(x): a
+limit x is a fixed point for the j that attains the minimum, and at most every fixed point of the others. Example: two
+steps bound the chain of pairs in `higher_order_recursion` by 0.56, one step by infinity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.accounting.temporal_half_hourly import temporal_kernels
+from agedp_data.accounting.temporal_recursion import (
+    LeakageFunction,
+    LeakageTotals,
+    checked_loss_series,
+    household_shape,
+    total_leakage,
+)
+from agedp_data.arrays import Floats, checked_loss, checked_steps
+from agedp_data.errors import ChainError
+from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
+from agedp_data.markov.states import MISSING
+from agedp_data.markov.transitions import power
+
+Ints = NDArray[np.int64]
+
+
+def pair_states(states: ArrayLike, *, n_states: int) -> Ints:
+    """State of each day together with that of the previous day.
+
+    Use it to estimate a second-order chain as a first-order chain of pairs.
+
+    .. math:: s_t = x_{t-1} k + x_t
+
+    Source: this project; [T] assumes a first-order chain.
+
+    Args:
+        states: x, one per consecutive day, shape (..., T), integers below k, -1 if missing.
+        n_states: k.
+
+    Returns:
+        Shape (..., T), integers below k^2, -1 if a day of the pair is missing.
+
+    Raises:
+        ChainError: a state that is not below `n_states`, or not an integer.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> pair_states([0, 2, -1, 1, 1], n_states=3).tolist()
+    [-1, 2, -1, -1, 4]
+    """
+    now = _checked_states(states, n_states)
+    before = np.full_like(now, MISSING)
+    before[..., 1:] = now[..., :-1]
+    return np.where((now >= 0) & (before >= 0), before * n_states + now, MISSING)
+
+
+def regime_states(states: ArrayLike, values: ArrayLike, cuts: ArrayLike, *, n_states: int, days: int) -> Ints:
+    r"""State of each day together with its regime, the class of the mean of the `days` days that end with it.
+
+    Use it to estimate a chain that knows the recent level of use.
+
+    .. math:: s_t = r_t k + x_t, \qquad r_t = \#\{i : \text{cut}_i \le \text{mean of the last days}\}
+
+    Source: this project; [T] assumes a first-order chain.
+
+    Args:
+        states: x, one per consecutive day, shape (..., T), integers below k, -1 if missing.
+        values: total of each day, shape (..., T), negative or NaN if missing [unit of the cuts].
+        cuts: boundaries between the r regimes, shape (r-1,), ascending; a mean equal to a cut is in the upper regime.
+        n_states: k.
+        days: number of days in the mean, this day included, >= 1 [days].
+
+    Returns:
+        Shape (..., T), integers below r k; -1 if the day or at least half of the days are missing.
+
+    Raises:
+        ChainError: shapes that do not fit, cuts that do not ascend, no days, or as `pair_states`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> regime_states([0, 1, 1, -1], [2, 6, 8, -1], [5], n_states=2, days=2).tolist()  # means 2, 4, 7
+    [0, 1, 3, -1]
+    """
+    now, total, edges = _checked_states(states, n_states), np.asarray(values, dtype=np.float64), np.asarray(cuts)
+    if total.shape != now.shape or edges.ndim != 1 or (np.diff(edges) <= 0).any() or days < 1:
+        raise ChainError("regimes need a value for each state, ascending cuts and at least one day to look back over")
+    is_present = total >= 0
+    pad = [(0, 0)] * (now.ndim - 1) + [(days, 0)]
+    # Sums of whole Wh stay exact in floats.
+    sums = np.pad(np.where(is_present, total, 0.0), pad).cumsum(axis=-1)
+    counts = np.pad(is_present, pad).cumsum(axis=-1)
+    sums, counts = (cumulative[..., days:] - cumulative[..., :-days] for cumulative in (sums, counts))
+    expected = np.minimum(np.arange(1, now.shape[-1] + 1), days)
+    regime = np.searchsorted(edges, sums / np.maximum(counts, 1), side="right")
+    return np.where((now >= 0) & (2 * counts > expected), regime * n_states + now, MISSING).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class HigherOrderRecursion:
+    r"""Both recursions of daily releases on a chain that may be followed several days at a time.
+
+    Use it with `allocate_with`, `round_up_losses` and `windows` like any recursion.
+
+    .. math:: b_t = \min_j \Big[ \sum_{i<j} \varepsilon_{t-i} + L_j(b_{t-j}) \Big]
+
+    Source: this project, from [T] eqs. 13 and 15.
+
+    Attributes:
+        backward: leakage over 1, 2, ... days.
+        forward: the same for the forward chain.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> swap = higher_order_recursion([[0, 1], [1, 0]], max_days=2)
+    >>> swap.leakage_totals([0.5, 0.25]).total.tolist()
+    [0.75, 0.75]
+    """
+
+    backward: tuple[LeakageFunction, ...]
+    forward: tuple[LeakageFunction, ...]
+
+    def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
+        """Leakage about the state of each day.
+
+        Args:
+            losses: loss of each release about its day, shape (..., T), >= 0 [epsilon].
+            future_loss: loss of each of infinitely many later releases [epsilon].
+
+        Returns:
+            Three arrays of shape (..., T) [epsilon].
+
+        Raises:
+            ChainError: losses that are not a series, negative or do not fit the households.
+        """
+        series = checked_loss_series(losses)
+        before = _earlier_leakage(series, self.backward, 0.0)
+        after = _earlier_leakage(series[..., ::-1], self.forward, future_loss)[..., ::-1]
+        return total_leakage(series, before, after)
+
+    def total_supremum(self, loss: ArrayLike) -> Floats:
+        """Total leakage that infinitely many releases of one loss accumulate to.
+
+        Args:
+            loss: shape (...), >= 0 [epsilon].
+
+        Returns:
+            Shape (...) [epsilon], `inf` if unbounded.
+        """
+        backward, forward = self.one_sided_suprema(loss)
+        losses = checked_loss(loss)
+        # Each supremum contains the loss itself once.
+        with np.errstate(invalid="ignore"):
+            return np.where(np.isinf(backward + forward), np.inf, backward + (forward - losses))
+
+    def one_sided_suprema(self, loss: ArrayLike) -> tuple[Floats, Floats]:
+        """Suprema of the backward and of the forward leakage.
+
+        Args:
+            loss: constant loss of all releases, shape (...), >= 0 [epsilon].
+
+        Returns:
+            Backward and forward supremum, shape (...) each [epsilon].
+        """
+        losses = checked_loss(loss)
+        return _supremum(self.backward, losses), _supremum(self.forward, losses)
+
+
+def higher_order_recursion(transition: Kernels, *, max_days: int) -> HigherOrderRecursion:
+    r"""Recursion of daily releases on chains of days that may be followed several days at a time.
+
+    Use it for chains of pairs or regimes. One day at a time is `temporal`; more days never increase the bound.
+
+    .. math:: \sup BPL = \min_j \sup \text{ of } x \mapsto j \varepsilon + L_{\hat P^j}(x)
+
+    Source: this project, from [T] Theorem 11.
+
+    Args:
+        transition: forward transition matrix of days, shape (..., k, k), probabilities [-]; a tuple is a set of chains
+            of which one, always the same, is true.
+        max_days: J, the largest number of days at a time, >= 1 [days].
+
+    Returns:
+        The recursion.
+
+    Raises:
+        ChainError: `max_days` below 1; as `temporal_kernels`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> pairs = [[0.7, 0.3, 0, 0], [0, 0, 0.4, 0.6], [0.6, 0.4, 0, 0], [0, 0, 0.3, 0.7]]  # 00, 01, 10, 11
+    >>> [higher_order_recursion(pairs, max_days=j).total_supremum(0.1).round(4).item() for j in (1, 2)]
+    [inf, 0.5633]
+    """
+    count = int(checked_steps(max_days, quantity="leaps"))
+    if count < 1:
+        raise ChainError("a recursion takes at least one step at a time")
+    backward, forward = (
+        tuple(BatchedLeakage(tuple(power(chain, j) for chain in side)) for j in range(1, count + 1))
+        for side in temporal_kernels(tuple(kernel_set(transition)))
+    )
+    return HigherOrderRecursion(backward, forward)
+
+
+def _supremum(functions: tuple[LeakageFunction, ...], loss: Floats) -> Floats:
+    """Least over j of the suprema of x -> j e + L_j(x)."""
+    suprema = [np.asarray(function.supremum(j * loss)) for j, function in enumerate(functions, start=1)]
+    return np.asarray(np.min(np.broadcast_arrays(*suprema), axis=0))
+
+
+def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction, ...], future_loss: float) -> Floats:
+    """Leakage of the earlier releases about the state at each release, its own loss excluded: (..., T)."""
+    n_functions = len(functions)
+    composed = [_supremum(functions, np.asarray(future_loss))] * n_functions
+    charges: list[Floats] = [np.asarray(future_loss)] * n_functions + [losses[..., t] for t in range(losses.shape[-1])]
+    leakages: list[Floats] = []
+    households = household_shape(losses, composed[0])
+    for t in range(n_functions, len(charges)):
+        skipped_loss, smallest = np.asarray(0.0), np.asarray(np.inf)
+        for j, function in enumerate(functions, start=1):
+            smallest = np.minimum(smallest, skipped_loss + function(composed[t - j]))
+            skipped_loss = skipped_loss + charges[t - j]
+        leakages.append(smallest)
+        composed.append(charges[t] + smallest)
+    if not leakages:
+        return np.zeros((*households, 0))
+    return np.stack(np.broadcast_arrays(*leakages), axis=-1)
+
+
+def _checked_states(states: ArrayLike, n_states: int) -> Ints:
+    series = np.asarray(states)
+    if series.ndim < 1 or (series.size and series.dtype.kind not in "iu"):
+        raise ChainError("states are whole numbers, one a day, -1 where missing")
+    if (series >= n_states).any():
+        raise ChainError(f"there are {n_states} states, got a higher one")
+    return series.astype(np.int64)

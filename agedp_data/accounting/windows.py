@@ -1,0 +1,219 @@
+"""w-event windows: in any window of time the losses sum to at most epsilon ([D], "Dynamic Dataset"; [W]).
+
+The idea: a household that stays for at most a window is protected by epsilon, however long the series. For releases of
+one day each, `window` = w days is w-event privacy.
+
+Example: epsilon 1 per 7 days, spent by halves of the remaining budget at days 0, 1, 2 and 9: 0.5, 0.25, 0.125, 0.5.
+
+Decisions:
+
+* A window is half-open: `window` = 7 on days is any seven consecutive days. Requests at one instant add.
+* Known checkpoints are planned together ("offline"). Unannounced requests spend a fraction of the remaining budget,
+  which never runs out, or a fixed share.
+
+[D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
+https://doi.org/10.1145/2590296.2590320
+[W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7, 2014.
+https://doi.org/10.14778/2732977.2732989
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.accounting.checkpoint_programme import checkpoint_optimum
+from agedp_data.arrays import Floats, Number, checked_loss, on_one_scale
+from agedp_data.errors import ChainError
+
+METHODS = ("offline", "fraction", "per-request")
+
+
+def window_budgets(
+    times: ArrayLike,
+    *,
+    window: Number,
+    epsilon: float,
+    method: str,
+    weights: ArrayLike | None = None,
+    fraction: float = 0.2,
+    requests: int | None = None,
+) -> Floats:
+    r"""Return losses of releases at the given times that sum to at most `epsilon` in every window [s, s + window).
+
+    .. math:: \sum_{k :\, t_k \in [s, s + W)} r_k \le \varepsilon \quad \text{for every } s
+
+    ==============  ====================================================================================================
+    method          loss r_k of release k
+    ==============  ====================================================================================================
+    "offline"       the least sum of weight_k/r_k under all windows, within 1e-8 of the optimum (`checkpoint_optimum`)
+    "fraction"      `fraction` of the budget remaining in (t_k - window, t_k]; online: no loss depends on a later time
+    "per-request"   epsilon/`requests`; online
+    ==============  ====================================================================================================
+
+    Source: [D] "Offline vs Mechanism"; the guarantee is w-event privacy [W] for a window of w releases.
+    The bound holds exactly, in the returned floats. Only `window` and `epsilon` affect the guarantee.
+
+    Args:
+        times: instants of release, shape (T,), not decreasing [any unit].
+        window: length W of a window, > 0 [unit of `times`].
+        epsilon: bound of a window's sum, > 0 [epsilon].
+        method: see above.
+        weights: for "offline", weight of each release's noise scale, shape (T,), > 0 [-]; None: equal weights.
+        fraction: for "fraction", in (0, 1) [-].
+        requests: for "per-request", the largest number of requests in a window; None: the largest of `times`.
+
+    Returns:
+        Losses, shape (T,), > 0 [epsilon].
+
+    Raises:
+        ChainError: an unknown method; times that decrease; a window or epsilon that is not a positive number; a
+            fraction outside (0, 1); weights that are not positive, or for another method than "offline"; a window with
+            more than `requests` requests.
+
+    References:
+        [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
+        https://doi.org/10.1145/2590296.2590320
+        [W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB
+        7, 2014. https://doi.org/10.14778/2732977.2732989
+
+    >>> window_budgets([0, 1, 2, 9], window=7, epsilon=1, method="fraction", fraction=0.5).tolist()
+    [0.5, 0.25, 0.125, 0.5]
+    """
+    if method not in METHODS:
+        raise ChainError(f"method = {method!r}: known are {', '.join(METHODS)}")
+    if weights is not None and method != "offline":
+        raise ChainError(f'weights are used by method = "offline" only, not by "{method}"')
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ChainError(f"epsilon = {epsilon}: the bound of a window is a positive number")
+    ends = window_ends(times, window=window)
+    if method == "offline":
+        return _offline_budgets(ends, epsilon, weights)
+    if method == "fraction":
+        return _fraction_budgets(ends, epsilon, fraction)
+    return _per_request_budgets(ends, epsilon, requests)
+
+
+def window_losses(times: ArrayLike, losses: ArrayLike, *, window: Number) -> Floats:
+    r"""Return the sum of the losses in the window (t - window, t] that ends at each time, rounded up.
+
+    .. math:: S_i = \sum_{k :\, t_i - W < t_k \le t_i} r_k
+
+    Source: budget of a sliding window [W]. Their maximum is the maximum over all windows. Requests at one
+    instant are all in each other's window.
+
+    Args:
+        times: instants of release, shape (T,), not decreasing [any unit].
+        losses: losses r_k, shape (T,), finite and >= 0 [epsilon].
+        window: length W of a window, > 0 [unit of `times`].
+
+    Returns:
+        Sums, shape (T,) [epsilon].
+
+    Raises:
+        ChainError: times that decrease, losses that are negative or infinite, or different lengths.
+
+    References:
+        [W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB
+        7, 2014. https://doi.org/10.14778/2732977.2732989
+
+    >>> window_losses([0, 6, 7, 13], [1, 2, 4, 8], window=7).tolist()  # 1, 1 + 2, 2 + 4, 4 + 8
+    [1.0, 3.0, 6.0, 12.0]
+    """
+    loss, ends = checked_loss(losses), window_ends(times, window=window)
+    if loss.shape != ends.shape or not np.isfinite(loss).all():
+        raise ChainError(f"{ends.size} times have a finite loss each, not losses of shape {loss.shape}")
+    (scaled_times,) = on_one_scale(times)
+    instant_end = np.searchsorted(scaled_times, scaled_times, side="right")  # all requests of one instant
+    return np.array([upper_sum(loss[start:end]) for start, end in zip(_window_starts(ends), instant_end, strict=True)])
+
+
+def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
+    r"""Return the first index after the window [t_i, t_i + window) of each time, by exact comparison.
+
+    .. math:: e_i = \#\{ k : t_k < t_i + W \}
+
+    Args:
+        times: instants, shape (T,), not decreasing [any unit].
+        window: length W of a window, > 0 [unit of `times`].
+
+    Returns:
+        Indices, shape (T,), int64.
+
+    Raises:
+        ChainError: times that decrease, or a window that is not a positive number.
+
+    >>> window_ends([0, 6, 7, 13], window=7).tolist()
+    [2, 3, 4, 4]
+    """
+    scaled_times, scaled_window = on_one_scale(times, window)
+    if scaled_times.ndim != 1 or bool((scaled_times[1:] < scaled_times[:-1]).any()):
+        raise ChainError("times of release are a list that does not decrease")
+    if scaled_window <= 0:
+        raise ChainError(f"window = {window}: must be above 0")
+    return np.searchsorted(scaled_times, scaled_times + scaled_window, side="left").astype(np.int64)
+
+
+def upper_sum(losses: Floats) -> float:
+    r"""Return the smallest float that is not below the exact sum; use it for sums of losses.
+
+    .. math:: \min \{ f \text{ float} : f \ge \sum_k r_k \}
+
+    Args:
+        losses: shape (T,), finite [epsilon].
+
+    Returns:
+        Sum, rounded up [epsilon].
+
+    >>> upper_sum(np.array([1.0, 1e-30]))
+    1.0000000000000002
+    """
+    terms: list[float] = losses.tolist()
+    total = math.fsum(terms)
+    return math.nextafter(total, math.inf) if math.fsum([*terms, -total]) > 0 else total
+
+
+def _window_starts(ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the index of the first release in the window that ends with each release."""
+    return np.searchsorted(ends, np.arange(ends.size), side="right")
+
+
+def _offline_budgets(ends: NDArray[np.int64], epsilon: float, weights: ArrayLike | None) -> Floats:
+    values = np.ones(ends.size) if weights is None else np.array(weights, dtype=np.float64)
+    if values.shape != ends.shape or not np.isfinite(values).all() or not (values > 0).all():
+        raise ChainError(f"{ends.size} checkpoints have a weight above 0 each, not weights of shape {values.shape}")
+    return _scaled_to_windows(checkpoint_optimum(ends, values), ends, epsilon)
+
+
+def _scaled_to_windows(shares: Floats, ends: NDArray[np.int64], epsilon: float) -> Floats:
+    """Return shares as losses of which no window exceeds epsilon, by a few roundings down."""
+    largest_sum = max((upper_sum(shares[start:end]) for start, end in enumerate(ends)), default=1.0)
+    return np.asarray(shares / largest_sum * epsilon * (1 - 4 * np.finfo(np.float64).eps))
+
+
+def _fraction_budgets(ends: NDArray[np.int64], epsilon: float, fraction: float) -> Floats:
+    if not 0 < fraction < 1:
+        raise ChainError(f"fraction = {fraction}: lies between 0 and 1, both excluded")
+    losses: list[float] = []
+    for start in _window_starts(ends).tolist():
+        remaining = math.fsum([epsilon, *(-loss for loss in losses[start:])])
+        losses.append(fraction * remaining)  # at most `remaining`: both roundings together are below one ulp of it
+    return np.array(losses)
+
+
+def _per_request_budgets(ends: NDArray[np.int64], epsilon: float, requests: int | None) -> Floats:
+    largest_count = int((ends - np.arange(ends.size)).max(initial=1))
+    max_requests = largest_count if requests is None else requests
+    if max_requests < 1:
+        raise ChainError(f"requests = {requests}: a window has at least one")
+    if largest_count > max_requests:
+        raise ChainError(
+            f"a window has {largest_count} requests and at most {max_requests} are provided for; allow more"
+        )
+    share = epsilon / max_requests
+    if Fraction(share) * max_requests > Fraction(epsilon):
+        share = math.nextafter(share, 0.0)
+    return np.full(ends.size, share)

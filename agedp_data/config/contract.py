@@ -1,0 +1,275 @@
+"""The contract part of a run file: what the ledger registers, and what may not change unnoticed.
+
+Everything is in it that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
+written out, and numbers in one form, so that two files that say the same make the same contract. A key that is marked
+LATER is left out where it has its default (`meanings`), so that series that began before there was such a key go on.
+
+What an amendment may change: a rule for each key of a contract, and a verdict on each change.
+
+A promise may be tightened, never loosened. The rules of a notion's parameters are the notion's (`Promise.TIGHTENING`);
+`RULES` has those of the keys that all notions share and of the other tables. A key without a rule never changes: a new
+key of the run file is refused until somebody has decided which way it loosens.
+
+Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
+one is not. A new model is allowed because it loosens nothing by itself: of the models that the
+contracts ever named the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
+withdrawn: the figures that rest on it would vanish from the statement. The shares divide what the promise
+grants a day, so they move freely as long as they add up to 1. With epsilon_total = "unlimited" the last day is what
+bounds the sum over all days: it may come earlier; later, or never, only where a number bounds that sum. A series may
+go over from readings to their states and not back; a contract that does not say which counts readings.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, is_later, meaning_of
+from agedp_data.config.run_file import RunFile
+from agedp_data.datasets.zone_changes import FIXED_ZONES, zone_changes
+from agedp_data.errors import LedgerError
+from agedp_data.format_versions import FORM, NEEDS
+from agedp_data.notions import NOTIONS, AnyPromise
+from agedp_data.notions.notion import Notion
+from agedp_data.notions.publication import Publication
+from agedp_data.series.series import AnySeries, series_of
+
+_TABLES = ("input", "population", "schedule", "promise", "model")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
+
+
+def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
+    """Return what is promised as nested dicts and lists of text and integers.
+
+    `model` is the hash of the model's public part, None where there is none yet.
+    """
+    registered: dict[str, Any] = {"version": run.version}
+    registered |= {name: contract_value(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
+    shares = run.shares
+    registered["series"] = {
+        name: {**contract_value(series), "share": contract_value(shares[name])} for name, series in run.series.items()
+    }
+    zone = run.input.layout.day_zone
+    if zone not in FIXED_ZONES:
+        registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
+    if model is not None:
+        registered.setdefault("model", {})["hash"] = model
+    if run.output.witness is not None:  # its place is free; that there is one is remembered
+        registered["output"] = {"witness": "required"}
+    return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
+
+
+def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None) -> Notion:
+    """Return the promise that a contract's text holds, as it is enforced; `earlier` are the series of all contracts.
+
+    >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
+    >>> promise_of(text).loss([], "2013-01-01", None)
+    500000000
+
+    Raises:
+        LedgerError: a text that holds no promise which this version knows and can enforce.
+    """
+    try:
+        terms = meaning_of(text)
+        promise = _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
+        series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
+        first, last = (
+            date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")
+        )
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
+        raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
+    return promise.over(Publication(series, earlier or {}, first, last))
+
+
+def _read(value: object) -> object:
+    """Return a number that the contract keeps as text; nothing else in a promise looks like one."""
+    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+
+
+Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "never"]
+Verdict = Literal["allowed", "refused"]
+
+RULES: Final[Mapping[str, Rule]] = {
+    "input.corrections": "either",
+    "input.file_order": "either",
+    "input.max_half_hour_kwh": "either",
+    "output.witness": "witness",
+    "population.min_households": "raise",
+    "schedule.give_up_days": "either",
+    "schedule.last_day": "end",
+    "schedule.wait_for": "either",
+    "schedule.zone_changes": "either",
+    "series.*": "share",
+    "series.*.bins_kwh": "either",
+    "series.*.by": "either",
+    "series.*.clamp_kwh": "either",
+    "series.*.max_missing": "either",
+    "series.*.missing_kwh": "either",
+    "series.*.share": "share",
+    "series.*.values": "coarser",
+    "promise.age_days": "raise",
+    "promise.epsilon_total": "lower",
+    "promise.max_day_epsilon": "lower",
+    "model.*": "either",
+}
+"""By dotted key; "series.*" is a series as a whole, "model.*" the model or any key of it."""
+
+ABSENT: Final = "(absent)"
+_DECIMAL = re.compile(r'-?[0-9]+|"-?[0-9]+(\.[0-9]+)?"')
+_DATE = re.compile(r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"')
+_UNBOUNDED: Final[Mapping[str, Decimal]] = {"lower": Decimal("Infinity"), "raise": Decimal("-Infinity")}
+_WHY_NOT: Final[Mapping[Rule, str]] = {
+    "lower": "it may only be lowered: more would loosen the promise",
+    "raise": "it may only be raised: less would loosen the promise",
+    "either": "a model may be replaced, not withdrawn",
+    "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
+    "share": "the shares of the series would not add up to 1",
+    "witness": "it says that a witness is used, or is left out",
+    "coarser": "a model is of states: what readings say beyond them would loosen what rests on it",
+    "never": "it is part of the promise and never changes; another population or ledger may promise it",
+}
+_WHY: Final[Mapping[Rule, str]] = {
+    "lower": "tightens the promise",
+    "raise": "tightens the promise",
+    "either": "the promise stays as it is",
+    "end": "epsilon_total bounds the sum over all days as before",
+    "share": "the promise stays as it is",
+    "witness": "no figure changes; without a witness an older ledger that was put back is not noticed",
+    "coarser": "states say no more than the readings that they are of",
+    "never": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ContractChange:
+    """One difference of two contracts: a dotted key, both values as JSON text, and whether it is permitted."""
+
+    key: str
+    old: str
+    new: str
+    verdict: Verdict
+    why: str
+
+
+def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractChange, ...]:
+    """Return every difference of two contracts with its verdict, in the order of their keys.
+
+    >>> [change] = amendment({"promise": {"epsilon": "0.5"}}, {"promise": {"epsilon": "0.4"}})
+    >>> change.key, change.old, change.new, change.verdict
+    ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
+    """
+    units = _on_one_side(old, new)
+    old_values, new_values = _entries(old, units), _entries(new, units)
+    fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
+    notions = [_table(terms, "promise").get("notion") for terms in (old, new)]
+    return tuple(
+        _judged(key, rule_of(key, notions), old_values.get(key, ABSENT), new_values.get(key, ABSENT), fits=fits)
+        for key in sorted(old_values.keys() | new_values.keys())
+        if old_values.get(key) != new_values.get(key)
+    )
+
+
+def _on_one_side(old: Mapping[str, Any], new: Mapping[str, Any]) -> frozenset[str]:
+    """Return the series, and the model, that only one contract has: each is one change."""
+    names = (set(_table(old, "series")) ^ set(_table(new, "series"))) - {""}
+    models = {"model"} if ("model" in old) != ("model" in new) else set()
+    return frozenset({f"series.{name}" for name in names} | models)
+
+
+def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = contract.get(name)
+    return table if isinstance(table, Mapping) else {}
+
+
+def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
+    """Return (dotted key, JSON text) of everything that is no table, or is taken as a whole."""
+    entries: dict[str, str] = {}
+    for name, entry in value.items():
+        key = f"{above}{name}"
+        if isinstance(entry, Mapping) and key not in units:
+            entries |= _entries(entry, units, f"{key}.")
+        else:
+            entries[key] = json.dumps(entry, sort_keys=True, ensure_ascii=True)
+    return entries
+
+
+def _shares_fit(new: Mapping[str, Any]) -> bool:
+    series = _table(new, "series").values()
+    sizes = [_size(json.dumps(terms.get("share"))) if isinstance(terms, Mapping) else None for terms in series]
+    shares = [size for size in sizes if size is not None and 0 < size <= 1]
+    return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
+
+
+def _has_total(new: Mapping[str, Any]) -> bool:
+    total = _size(json.dumps(_table(new, "promise").get("epsilon_total")))
+    return total is not None and total.is_finite()
+
+
+def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
+    if rule in _UNBOUNDED:
+        allowed = _tightens(rule, old, new)
+    elif rule == "end" and _comes_earlier(old, new):
+        return ContractChange(key, old, new, "allowed", _WHY["lower"])
+    elif rule == "coarser":
+        allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
+    elif rule == "witness":
+        allowed = {old, new} == {ABSENT, '"required"'}
+    elif rule == "either":
+        allowed = not (key == "model" and new == ABSENT)
+    else:
+        allowed = fits.get(rule, False)
+    return ContractChange(key, old, new, "allowed" if allowed else "refused", (_WHY if allowed else _WHY_NOT)[rule])
+
+
+def _comes_earlier(old: str, new: str) -> bool:
+    """Tell whether a last day lies before the old one, or is the first to be named; dates are ISO text."""
+    return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
+
+
+def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
+    """Return the rule for a dotted key of a contract; "never" for a key that nobody has decided about.
+
+    `notions` are the names of the notions that the compared contracts promise; without a known one all notions count.
+
+    >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
+    ('either', 'lower', 'never')
+    """
+    parts = key.split(".")
+    if parts[0] == "model":
+        return RULES["model.*"]
+    if parts[0] == "series" and len(parts) > 1:
+        parts[1] = "*"
+    if parts[0] == "promise" and len(parts) == 2 and key not in RULES:
+        return _rule_of_notions(parts[1], notions)
+    return RULES.get(".".join(parts), "never")
+
+
+def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
+    """Return the rule of the notions that have this parameter, "never" where they differ."""
+    promised = [notion for notion in NOTIONS if notion.name in notions] or NOTIONS
+    rules = {notion.TIGHTENING[parameter] for notion in promised if parameter in notion.TIGHTENING}
+    return rules.pop() if len(rules) == 1 else "never"
+
+
+def _tightens(rule: Rule, old: str, new: str) -> bool:
+    """Tell whether a bound moves the right way; what is no number cannot be compared and is refused."""
+    old_size, new_size = (_UNBOUNDED[rule] if text == ABSENT else _size(text) for text in (old, new))
+    if old_size is None or new_size is None:
+        return False
+    return new_size < old_size if rule == "lower" else new_size > old_size
+
+
+def _size(text: str) -> Decimal | None:
+    """Return a contract's number, a whole one or decimal text (never a float); "unlimited" is above all."""
+    if text == '"unlimited"':
+        return Decimal("Infinity")
+    match = _DECIMAL.fullmatch(text)
+    return Decimal(text.strip('"')) if match else None

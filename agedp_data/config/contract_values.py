@@ -1,0 +1,154 @@
+"""What a contract means, whatever form it is written in: the keys that its form did not have are filled in.
+
+A contract is compared, amended, planned and stated by its meaning; its text and its hash stay as they were registered.
+A key that came later than form 1 is marked `LATER` in the model of its table. It is left out of a contract's text while
+it has its default, which is therefore what silence meant in every earlier form. A contract that writes a later key
+says which form it has, and which version of agedp reads that form:
+
+    {"form":2,"needs":"0.2", ...}
+
+Form 1 says neither. `RENAMED` maps keys that an earlier form had under another name, and keys that are no more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final, get_args
+
+from agedp_data.config.input import INPUTS
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.config.output import PopulationSection
+from agedp_data.config.schedule import Archive, Live, Rehearsal
+from agedp_data.errors import LedgerError
+from agedp_data.format_versions import NEEDS, format_unknown_version
+from agedp_data.notions import NOTIONS
+from agedp_data.parameters import FREE, LATER, Section, exact_text
+from agedp_data.series.series import Distribution, Mean
+
+RENAMED: Final[dict[str, str | None]] = {}
+"""Dotted keys of earlier forms ("series.*.name" for any series): the name that they have now, None for no more."""
+ZONE_CHANGES: Final = "zone_changes"
+"""Key of [schedule] in a contract: the clock changes of the period (`zone_changes`); silence means any."""
+
+_TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
+    "input": ("dataset", INPUTS),
+    "population": ("", (PopulationSection,)),
+    "schedule": ("mode", (Archive, Live, Rehearsal)),
+    "series": ("statistic", (Mean, Distribution)),
+    "promise": ("notion", NOTIONS),
+    "model": ("source", (DeclaredModel, EstimatedModel)),
+}
+
+
+def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract with what its form meant by silence filled in and with the keys' present names.
+
+    >>> meaning({"input": {"dataset": "london"}})["input"]
+    {'interval_minutes': 30, 'dataset': 'london'}
+
+    Raises:
+        LedgerError: a form that only a later version of agedp reads.
+    """
+    form = contract.get("form", 1)
+    if form not in NEEDS:
+        raise LedgerError(format_unknown_version("a contract in the ledger", form, contract.get("needs")))
+    tables = {key: table for key, table in _renamed(contract).items() if key not in ("form", "needs")}
+    filled: dict[str, Any] = {}
+    for name, table in tables.items():
+        if name == "series" and isinstance(table, Mapping):
+            filled[name] = {series: _filled("series", terms) for series, terms in table.items()}
+        else:
+            filled[name] = _filled(name, table)
+    return filled
+
+
+def meaning_of(text: str) -> dict[str, Any]:
+    """Return the meaning of a contract's text.
+
+    Raises:
+        LedgerError: as `meaning`.
+    """
+    return meaning(json.loads(text))
+
+
+def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the meanings of two contracts as they are compared: clock changes that one does not record are any.
+
+    Raises:
+        LedgerError: as `meaning`.
+    """
+    meanings = meaning(old), meaning(new)
+    if any(ZONE_CHANGES not in terms.get("schedule", {}) for terms in meanings):
+        meanings = without_zone_changes(meanings[0]), without_zone_changes(meanings[1])
+    return meanings
+
+
+def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract without the clock changes of its period, which are compared day by day."""
+    schedule = contract.get("schedule")
+    if not isinstance(schedule, Mapping):
+        return dict(contract)
+    return {**contract, "schedule": {key: value for key, value in schedule.items() if key != ZONE_CHANGES}}
+
+
+def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
+    """Return a value, or a whole table, of a run file as a contract writes it: without free keys and silent ones."""
+    if isinstance(value, Section):
+        fields = type(value).model_fields
+        written = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
+        silent = {key for key in written if LATER in fields[key].metadata and written[key] == fields[key].default}
+        spoken = {key: element for key, element in written.items() if element is not None and key not in silent}
+        return {key: contract_value(element) for key, element in spoken.items()}
+    if isinstance(value, Mapping):
+        return {key: contract_value(element) for key, element in value.items()}
+    if isinstance(value, tuple | list):
+        return [contract_value(element) for element in value]
+    if isinstance(value, Decimal):
+        return exact_text(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def is_later(contract: Mapping[str, Any]) -> bool:
+    """Tell whether a contract, as it is to be written, has a key that form 1 does not have."""
+    tables = [(name, table) for name, table in contract.items() if name in _TABLES and name != "series"]
+    tables += [("series", terms) for terms in contract.get("series", {}).values()]
+    return (
+        "output" in contract
+        or ZONE_CHANGES in contract.get("schedule", {})
+        or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
+    )
+
+
+def _filled(name: str, table: Any) -> Any:  # noqa: ANN401  (a JSON value)
+    if name not in _TABLES or not isinstance(table, Mapping):
+        return table
+    return {**{key: default for key, default in _later_defaults(name, table) if default is not None}, **table}
+
+
+def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a table that came later than form 1, with their defaults as a contract writes them."""
+    choice, kinds = _TABLES[name]
+    for kind in kinds:
+        if choice and table.get(choice) not in get_args(kind.model_fields[choice].annotation):
+            continue
+        for key, field in kind.model_fields.items():
+            if LATER in field.metadata and FREE not in field.metadata:
+                yield key, contract_value(field.default)
+        return
+
+
+def _renamed(contract: Mapping[str, Any]) -> dict[str, Any]:
+    return _with_names(contract, ()) if RENAMED else dict(contract)
+
+
+def _with_names(table: Mapping[str, Any], above: tuple[str, ...]) -> dict[str, Any]:
+    renamed: dict[str, Any] = {}
+    for name, value in table.items():
+        path = (*above, "*" if above == ("series",) else name)
+        new = RENAMED.get(".".join(path), name)
+        if new is not None:
+            renamed[new] = _with_names(value, path) if isinstance(value, Mapping) else value
+    return renamed

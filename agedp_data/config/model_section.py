@@ -1,0 +1,223 @@
+"""[model]: the model of temporal correlation, declared by the user or estimated from readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Discriminator, Field, PlainValidator, model_validator
+
+from agedp_data.config.paths import OptionalLocation, SharedFolder
+from agedp_data.config.schedule import day
+from agedp_data.errors import ChainError, LedgerError
+from agedp_data.markov.states import RepresentativeValues, representative_values
+from agedp_data.parameters import (
+    MANY_DAYS,
+    Fraction01,
+    Method,
+    Section,
+    Text,
+    ascending,
+    positive_kwh,
+    watt_hours,
+    wrong,
+)
+
+Step = Literal["half-hour", "day"]
+Memory = Literal["one", "pair", "trailing-mean"]
+METHODS: tuple[Method, ...] = get_args(Method)
+MAX_STATES = 64
+"""Largest number of states of a chain with longer memory; a year of days visits fewer."""
+
+
+class ModelSection(Section):
+    """The keys that declared and estimated models share."""
+
+    source: str
+    """Stated by you, or counted from readings by `agedp calibrate`."""
+    assume: Literal["curve", "markov"]
+    """Assumption: "curve" states a total variation for each age and nothing else; "markov" states a Markov chain, from
+    which bounds on several releases follow.
+    """
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """The methods that bound a risk by this model, the tightest first."""
+        return METHODS
+
+    @property
+    def exclusion_reason(self) -> str:
+        """The reason why other methods are not permitted, for messages."""
+        return ""
+
+    @property
+    def tightest_method(self) -> Method:
+        """The method of bounds for which the run file names none."""
+        return self.methods[0]
+
+
+def _kernel_step(data: dict[str, Any]) -> Step | None:
+    return "day" if data.get("kernel") is not None else None
+
+
+class DeclaredModel(ModelSection):
+    """A total-variation curve or a transition matrix from another source: nothing is computed from the readings.
+
+    The default `step` of a transition matrix is a day, the slower mixing of the two possible meanings.
+    """
+
+    source: Literal["declared"]
+    curve: OptionalLocation = None
+    """CSV file `age_days,total_variation`; the total variation never rises with age."""
+    kernel: OptionalLocation = None
+    """File of a transition matrix, instead of `curve`."""
+    step: Step | None = Field(default_factory=_kernel_step)
+    """Step of the transition matrix; a day unless written."""
+    basis: Text
+    """Source of the curve or the transition matrix; quoted in the statement."""
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """All methods for a transition matrix; a curve consists of total variations only."""
+        return ("total_variation",) if self.curve is not None else METHODS
+
+    @property
+    def exclusion_reason(self) -> str:
+        """The reason why a curve permits one method only."""
+        return 'needs a chain; a declared curve allows "total_variation" only'
+
+    @model_validator(mode="after")
+    def _curve_or_kernel(self) -> Self:
+        if (self.curve is None) == (self.kernel is None):
+            raise wrong('source = "declared" takes exactly one of curve and kernel', "curve")
+        if self.kernel is None and self.step is not None:
+            raise wrong("is the step of a kernel; a curve has its ages, remove it", "step")
+        return self
+
+
+def _edges(value: object) -> str | tuple[Decimal, ...]:
+    if isinstance(value, str):
+        if value not in ("quantile", "equal-width"):
+            raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
+        return value
+    if not isinstance(value, list):
+        raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
+    return ascending(value, positive_kwh)
+
+
+def _period(value: object) -> tuple[date, date]:
+    if not isinstance(value, list | tuple) or [type(day) for day in value] != [date, date]:
+        raise wrong("must be two dates without quotes, such as [2012-01-01, 2012-12-31]")
+    first, last = day(value[0]), day(value[1])
+    if last < first:
+        raise wrong("ends before it begins")
+    return first, last
+
+
+def _ages(value: object) -> tuple[int, ...]:
+    ages = ascending(value, _age)
+    return tuple(int(age) for age in ages)
+
+
+def _age(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MANY_DAYS:
+        raise wrong(f"must be whole days from 1 to {MANY_DAYS}")
+    return Decimal(value)
+
+
+class EstimatedModel(ModelSection):
+    """Chains estimated from readings by `agedp calibrate`; their leakage bound is published without noise."""
+
+    source: Literal["estimated"]
+    file: SharedFolder
+    """Folder to which `agedp calibrate` writes the model. Never a URL."""
+    period: Annotated[tuple[date, date], PlainValidator(_period)]
+    """First and last day of the readings from which the chains are estimated."""
+    step: Step
+    """Step of the chain."""
+    states: Annotated[int, Field(ge=2, le=1000)] = 12
+    """Number of states of a household's chain."""
+    edges: Annotated[str | tuple[Decimal, ...], PlainValidator(_edges)]
+    """State edges: each household's own quantiles, equal parts of its own range, or public kWh values, one fewer than
+    states.
+    """
+    chain: Literal["homogeneous", "cyclic"]
+    """One transition matrix (time-homogeneous), or one for each half-hour of the day (cyclic)."""
+    memory: Memory = "one"
+    """Memory of a state: one step, a pair of days, or a day and whether the mean of the last week was high or low."""
+    min_visits: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    """A state with fewer visits counts as total variation 1 at every age, which gives no credit."""
+    confidence: Literal["plug-in", "sampling-bound"]
+    """Estimated transitions as they are, or with a confidence bound on their sampling error."""
+    level: Fraction01 | None = None
+    """Confidence level of that bound; required for "sampling-bound"."""
+    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
+    """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
+    publish: Literal["envelope"]
+    """Acknowledgement: the leakage bound (envelope) is computed from readings and published without noise."""
+
+    @property
+    def public_states(self) -> RepresentativeValues | None:
+        """The public states; None if each household has its own state edges."""
+        if isinstance(self.edges, str):
+            return None
+        return RepresentativeValues(self.step, tuple(watt_hours(edge) for edge in self.edges))
+
+    @property
+    def chain_states(self) -> int:
+        """The number of states of the chain: days, pairs of days, or days in one of two regimes."""
+        return {"one": self.states, "pair": self.states**2, "trailing-mean": 2 * self.states}[self.memory]
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """All methods for one plug-in kernel; spectral bounds apply to no other model."""
+        is_plug_in_homogeneous = self.chain == "homogeneous" and self.confidence == "plug-in"
+        return METHODS if is_plug_in_homogeneous else ("tight", "total_variation")
+
+    @property
+    def exclusion_reason(self) -> str:
+        """The key that excludes spectral bounds."""
+        key, value = ("chain", self.chain) if self.chain == "cyclic" else ("confidence", self.confidence)
+        return f'rests on the spectrum of one kernel; [model] {key} = "{value}" allows "tight" and "total_variation"'
+
+    @model_validator(mode="after")
+    def _parts_agree(self) -> Self:
+        if not isinstance(self.edges, str) and len(self.edges) != self.states - 1:
+            raise wrong(f"must list {self.states - 1} values for {self.states} states", "edges")
+        if self.chain == "cyclic" and self.step == "day":
+            raise wrong('has a kernel for each half-hour of the day; it needs step = "half-hour"', "chain")
+        if self.memory != "one" and self.step != "day":
+            raise wrong('is of days; it needs step = "day"', "memory")
+        if self.memory != "one" and self.chain_states > MAX_STATES:
+            problem = f'is too many for memory = "{self.memory}", which makes {self.chain_states} of them'
+            raise wrong(f"{problem}; at most {MAX_STATES} are counted", "states")
+        if self.confidence == "plug-in" and self.level is not None:
+            raise wrong('is not used by confidence = "plug-in"; remove it', "level")
+        if self.confidence != "plug-in" and self.level is None:
+            raise wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
+        return self
+
+
+def contract_states(terms: Mapping[str, Any]) -> RepresentativeValues | None:
+    """Return the public states of a contract's model, None if it has none.
+
+    >>> contract_states({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
+    (2000, 6000, 10000)
+
+    Raises:
+        LedgerError: the contract's model differs in form from what agedp writes.
+    """
+    model = terms.get("model", {})
+    if not isinstance(model.get("edges"), list):
+        return None
+    try:
+        states = RepresentativeValues(model["step"], tuple(watt_hours(Decimal(edge)) for edge in model["edges"]))
+        representative_values(states.edges_wh)
+    except (ChainError, ArithmeticError, ValueError, LookupError, TypeError):
+        raise LedgerError("a contract in the ledger holds states that this agedp does not know; update agedp") from None
+    return states
+
+
+AnyModel = Annotated[DeclaredModel | EstimatedModel, Discriminator("source")]

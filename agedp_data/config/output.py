@@ -1,0 +1,122 @@
+"""[output], [population], [compare], [alerts] and [engine]: folders, population, and how a run is computed."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import Field, PlainValidator
+
+from agedp_data.config.paths import LedgerUrl, Location, SharedFolder, WitnessLocation
+from agedp_data.parameters import (
+    Amount,
+    Days,
+    Fraction01,
+    Section,
+    Text,
+    ascending,
+    positive_kwh,
+    text,
+    watt_hours,
+    wrong,
+)
+
+
+class OutputSection(Section):
+    """[output]: the release folder, the confidential folder, the ledger, and the texts of the release."""
+
+    release: Location
+    """Release folder, which may be handed over as it is."""
+    confidential: SharedFolder
+    """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
+    ledger: LedgerUrl
+    """URL of the ledger, without a password. Back it up, never edit it."""
+    witness: WitnessLocation = None
+    """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row
+    (`postgresql://`), without a password. A ledger that was restored from a snapshot is then refused. The place may
+    change; that a witness is used is in the contract, and only `agedp ledger amend` removes it.
+    """
+    title: Text | None = None
+    """Title of the release, also in `datapackage.json`."""
+    source: Text | None = None
+    """Attribution of the data; part of the release."""
+    licence: Text | None = None
+    """Licence of the release."""
+    contact: Text | None = None
+    """Contact for questions about the release."""
+    interval: Fraction01 = Decimal("0.95")
+    """Probability with which a published interval covers the noise."""
+
+
+class PopulationSection(Section):
+    """[population]: the households that the promise protects."""
+
+    name: Text
+    """Name of the population. All series under this name in the ledger share one promise."""
+    roster: Location
+    """CSV file `household_id,from,to` and group columns: the households that count on each day. Rows of days that are
+    not released may change.
+    """
+    min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    """A day or a group with fewer households on the roster is never released."""
+
+
+def _deltas(value: object) -> tuple[Decimal, ...]:
+    return ascending(value, positive_kwh)
+
+
+class CompareSection(Section):
+    """[compare]: additional bounds in the statement; they change no noise."""
+
+    window_days: Days | None = None
+    """Window of the w-event bound in the statement, in days; 7 unless written."""
+    exponential: Fraction01 | None = None
+    """Rate of an exponentially discounted sum in the statement."""
+    hyperbolic: Amount | None = None
+    """Rate of a hyperbolically discounted sum in the statement."""
+    delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas)] = ()
+    """Sizes of change for which the statement has a bound."""
+
+    @property
+    def delta_wh(self) -> tuple[int, ...]:
+        """The sizes of change to report [Wh]."""
+        return tuple(watt_hours(delta) for delta in self.delta_kwh)
+
+
+class AlertsSection(Section):
+    """[alerts]: warnings to the operator, in the confidential folder and on the terminal; they change no release.
+
+    A day that loses more than 5 % of its readings to conflicts, and a day without any usable household, always raise an
+    alert.
+    """
+
+    min_coverage: Fraction01 | None = None
+    """A due day on which a smaller share of the roster has a usable day raises an alert; without it, a day on which
+    nobody has one.
+    """
+
+
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://([^][/@\s:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+
+
+def _scheduler(value: object) -> str:
+    scheduler = text(value)
+    if scheduler in ("threads", "processes", "local-cluster") or _ADDRESS.fullmatch(scheduler):
+        return scheduler
+    raise wrong('must be "threads", "processes", "local-cluster" or the address of a cluster, "tls://host:port"')
+
+
+class EngineSection(Section):
+    """[engine]: how a run is computed; no key changes a bit of the results."""
+
+    scheduler: Annotated[str, PlainValidator(_scheduler)] = "threads"
+    """Dask scheduler; the page on clusters explains addresses."""
+    workers: Annotated[int, Field(ge=1, le=10_000)] = 2
+    """Number of partitions that are processed at the same time."""
+    block_mib: Annotated[int, Field(ge=1, le=1024)] = 16
+    """Size of the chunks in which a file is parsed, MiB."""
+    keep_days: Annotated[int, Field(ge=0, le=100_000)] = 400
+    """Readings older than this are deleted from the confidential folder; 0 keeps none. An archive keeps all unless
+    written.
+    """

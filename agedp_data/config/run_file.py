@@ -1,0 +1,295 @@
+"""The run file as one frozen value, and the rules that hold between its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
+
+from agedp_data.config.input import AnyInput
+from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
+from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
+from agedp_data.config.paths import database_of, is_url, ledger_path
+from agedp_data.config.schedule import AnySchedule
+from agedp_data.datasets.layout import INTERVAL_MINUTES, SLOTS, slot_step
+from agedp_data.errors import RunFileError
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.notions import AnyPromise
+from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.notions.aged_loss import HALF_HOUR
+from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.neighbourhood import Neighbourhood
+from agedp_data.notions.notion import Notion, Promise
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.temporal import Temporal
+from agedp_data.parameters import Section, exact_text, wrong
+from agedp_data.series.series import AnySeries
+
+Problem = tuple[str, str, str]
+"""Table, key, and what is wrong with it."""
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value != 1:
+        raise wrong("must be 1, the format that this agedp reads")
+    return value
+
+
+def _named(series: dict[str, Any]) -> dict[str, Any]:
+    if not series:
+        raise wrong("names no series; write a table such as [series.daily_mean]")
+    for name in series:
+        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
+            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
+    return series
+
+
+class RunFile(Section):
+    """One population, one promise, one or more series that share each day's loss."""
+
+    version: Annotated[int, PlainValidator(_version)]
+    """Format of this file."""
+    input: AnyInput
+    output: OutputSection
+    population: PopulationSection
+    schedule: AnySchedule
+    series: Annotated[dict[str, AnySeries], AfterValidator(_named)]
+    promise: AnyPromise
+    model: AnyModel | None = None
+    compare: CompareSection = Field(default_factory=CompareSection)
+    alerts: AlertsSection = Field(default_factory=AlertsSection)
+    engine: EngineSection = Field(default_factory=EngineSection)
+
+    _name: str = PrivateAttr(default="run file")
+    _folder: Path = PrivateAttr(default=Path())
+    _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
+    _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
+
+    @property
+    def name(self) -> str:
+        """Return the file's name, for messages."""
+        return self._name
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder against which relative paths were resolved."""
+        return self._folder
+
+    @property
+    def notion(self) -> Notion:
+        """Return the promise as it is enforced."""
+        of = (self.promise, self.series, self.schedule, self._earlier)
+        if self._over is None or any(old is not new for old, new in zip(self._over[0], of, strict=True)):
+            self._over = of, self.promise.over(self.publication)
+        return self._over[1]
+
+    @property
+    def publication(self) -> Publication:
+        """Return what is published under the promise, by this file and by the contracts that it follows."""
+        return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Return what the notions need of this file to be compared."""
+        compare = self.compare
+        return Comparison(
+            self.promise,
+            days=self.schedule.days,
+            methods=() if self.model is None else self.model.methods,
+            publication=self.publication,
+            window_days=compare.window_days,
+            exponential=compare.exponential,
+            hyperbolic=compare.hyperbolic,
+            delta_kwh=compare.delta_kwh,
+        )
+
+    def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
+        """Return the same file after contracts with these series, by hash: rows charged under them count by them."""
+        copy = self.model_copy()
+        copy._earlier = earlier
+        return copy
+
+    @property
+    def public_states(self) -> RepresentativeValues | None:
+        """Return the states of the model that everybody knows, None if there are none."""
+        return self.model.public_states if isinstance(self.model, EstimatedModel) else None
+
+    @property
+    def counted_states(self) -> RepresentativeValues | None:
+        """Return the states that a series counts instead of readings, None if none does."""
+        return self.public_states if any(series.values == "states" for series in self.series.values()) else None
+
+    @property
+    def shares(self) -> dict[str, Decimal]:
+        """Return each series' part of a day's epsilon; they add up to exactly 1."""
+        return {name: Decimal(1) if series.share is None else series.share for name, series in self.series.items()}
+
+    def promising(self, promise: Promise) -> Self:
+        """Return the same run file with another promise.
+
+        Raises:
+            RunFileError: the promise does not go with the other tables, in few words.
+        """
+        copy = self.model_copy(update={"promise": promise})
+        for rule in _RULES:
+            for table, key, reason in rule(copy):
+                raise RunFileError(f"[{table}] {key} {reason}")
+        return copy
+
+    @model_validator(mode="after")
+    def _tables_agree(self, info: ValidationInfo) -> Self:
+        problems = [problem for rule in _RULES for problem in rule(self)]
+        if problems:
+            table, key, what = problems[0]
+            raise wrong(what, *table.split("."), key, more=len(problems) - 1)
+        if isinstance(info.context, Mapping):
+            self._name, self._folder = info.context["name"], info.context["folder"]
+        return self
+
+
+def _ages(run: RunFile) -> Iterator[Problem]:
+    age, mode = run.promise.age_days, run.schedule.mode
+    if age is None and mode != "archive":
+        yield "promise", "age_days", f'is missing; mode = "{mode}" releases a day when it is that old'
+    if age is not None and mode == "archive" and not isinstance(run.promise, AgeDependent):
+        yield "promise", "age_days", f'is not used by "{run.promise.notion}" in an archive; remove it'
+
+
+def _period_known(run: RunFile) -> Iterator[Problem]:
+    if run.promise.needs_period and run.schedule.last_day is None:
+        yield "promise", "spend", "plans every day of a known period; write [schedule] last_day, or take another"
+
+
+def _shares(run: RunFile) -> Iterator[Problem]:
+    unsaid = [name for name, series in run.series.items() if series.share is None]
+    if len(run.series) > 1 and unsaid:
+        for name in unsaid:
+            yield f"series.{name}", "share", "is missing; several series divide each day's epsilon"
+        return
+    total = sum(run.shares.values(), Decimal())
+    if total != 1:
+        yield f"series.{next(iter(run.series))}", "share", f"the shares add up to {total}, not 1"
+
+
+def _states(run: RunFile) -> Iterator[Problem]:
+    found = run.public_states
+    for name, each in run.series.items():
+        if each.values != "states":
+            continue
+        if found is None:
+            yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
+        elif each.clamp_wh > found.max_day_wh:
+            most = exact_text(Decimal(found.max_day_wh) / 1000)
+            yield f"series.{name}", "clamp_kwh", f"exceeds {most} kWh, the most that states let a day count; lower it"
+        if isinstance(run.promise, Neighbourhood):
+            what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
+            yield f"series.{name}", "values", f'{what}; write values = "readings"'
+
+
+def _listed(run: RunFile) -> str:
+    """Return where public edges are to be listed."""
+    estimated = isinstance(run.model, EstimatedModel)
+    return "list them in [model] edges" if estimated else 'list them in a [model] with source = "estimated"'
+
+
+def _model_there(run: RunFile) -> Iterator[Problem]:
+    if run.promise.needs_model and run.model is None:
+        yield "promise", "notion", "needs a [model]; declare one or estimate one with `agedp calibrate`"
+
+
+def _model_fits(run: RunFile) -> Iterator[Problem]:
+    promise, model = run.promise, run.model
+    if isinstance(promise, AgeDependent) and model is not None:
+        if promise.method not in model.methods:
+            yield "promise", "method", model.exclusion_reason
+        if promise.secret == HALF_HOUR and model.step == "day":
+            yield "promise", "secret", 'needs [model] step = "half-hour"; a chain of days knows no half-hours'
+    if isinstance(promise, Temporal) and model is not None:
+        if model.assume != "markov":
+            yield "model", "assume", 'must be "markov" for notion = "temporal"'
+        if isinstance(model, DeclaredModel) and model.curve is not None:
+            yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
+
+
+def _model_before(run: RunFile) -> Iterator[Problem]:
+    live = run.schedule.mode == "live"
+    if live and isinstance(run.model, EstimatedModel) and run.model.period[1] >= run.schedule.first_day:
+        yield "model", "period", f'must end before first_day = {run.schedule.first_day} when mode = "live"'
+
+
+def _half_hours_there(run: RunFile) -> Iterator[Problem]:
+    minutes = run.input.interval_minutes
+    if minutes <= INTERVAL_MINUTES:
+        return
+    files = f"where [input] interval_minutes = {minutes}"
+    if isinstance(run.model, EstimatedModel) and run.model.step == HALF_HOUR:
+        yield "model", "step", f'must be "day" {files}: the files hold no half-hours'
+    if isinstance(run.promise, AgeDependent) and run.promise.secret == HALF_HOUR:
+        yield "promise", "secret", f'must be "day" {files}: the files hold no half-hours'
+    most = SLOTS // slot_step(minutes) - 2
+    for name, series in run.series.items():
+        if series.max_missing > most:
+            yield f"series.{name}", "max_missing", f"must be at most {most} {files}: a day has half as many readings"
+
+
+def _small_moves(run: RunFile) -> Iterator[Problem]:
+    for name, series in run.series.items():
+        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > series.clamp_kwh:
+            yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
+
+
+def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
+    release = run.output.release
+    inside = {("output", "confidential"): run.output.confidential}
+    inside["population", "roster"] = run.population.roster
+    if isinstance(run.model, EstimatedModel):
+        inside["model", "file"] = run.model.file
+    inside["output", "ledger"] = ledger_path(run.output.ledger)
+    for (table, key), place in inside.items():
+        if _within(place, release):
+            yield table, key, "lies in the release folder, which is handed over; move it"
+    if _within(release, run.output.confidential):
+        yield "output", "release", "lies in the confidential folder, which stays in the house; move it"
+
+
+def _witness_apart(run: RunFile) -> Iterator[Problem]:
+    """Refuse a witness that is copied, and put back, together with what it attests."""
+    witness, output = run.output.witness, run.output
+    if witness is None:
+        return
+    ledger, elsewhere = ledger_path(output.ledger), "name a place that no backup puts back together with the ledger"
+    folders = {"the release folder": output.release, "the confidential folder": output.confidential}
+    if not is_url(ledger):
+        folders["the ledger's folder"] = str(Path(ledger).parent)
+    for name, folder in folders.items():
+        if _within(witness, folder):
+            yield "output", "witness", f"lies in {name}; {elsewhere}"
+    if is_url(ledger) and witness.startswith("postgresql") and database_of(witness) == database_of(ledger):
+        yield "output", "witness", f"lies in the ledger's database; {elsewhere}"
+
+
+def _within(place: str, folder: str) -> bool:
+    if is_url(place) != is_url(folder):
+        return False
+    if is_url(place):
+        return (place.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+    return any(Path(seen(place)).is_relative_to(seen(folder)) for seen in (os.path.normpath, os.path.realpath))
+
+
+_RULES = (
+    _model_there,
+    _ages,
+    _period_known,
+    _shares,
+    _states,
+    _model_fits,
+    _model_before,
+    _half_hours_there,
+    _small_moves,
+    _stays_in_the_house,
+    _witness_apart,
+)

@@ -1,0 +1,237 @@
+"""Ausgrid solar homes: one row per customer, category and day, 48 columns labelled with the END of the half-hour.
+
+Household use is general consumption GC plus controlled load CL; GG is generation. Days are Sydney civil days:
+the two half-hours that do not exist on the spring day are written as 0 and are not readings; the publisher adds the
+repeated autumn hour into its two columns, and it remains in the daily total.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from agedp_data.datasets.csv_lines import column_names
+from agedp_data.datasets.layout import (
+    FIRST_DAY,
+    INTERVAL_MINUTES,
+    LAST_DAY,
+    MISSING,
+    SLOTS,
+    Channels,
+    Columns,
+    Flags,
+    Header,
+    Ints,
+    ReadingRules,
+    Records,
+    RejectionReason,
+    first_reason,
+    household_ids,
+    round_to_wh,
+)
+from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.errors import InputError
+from agedp_data.parameters import ListOf, Section, wrong
+
+_LABELS = tuple(f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30))
+_FIXED = ("Customer", "Generator Capacity", "Postcode", "Consumption Category", "date")
+_ROLES = {"Customer": "household", "Consumption Category": "category", "date": "date", "Row Quality": "quality"}
+READINGS = tuple(f"energy_{slot}" for slot in range(SLOTS))
+_TEXT = pa.dictionary(pa.int32(), pa.binary())
+_FORMATS = ("%d/%m/%Y", "%d-%b-%y")
+
+
+Category = Literal["GC", "CL", "GG"]
+MissingLoad = Literal["zero", "missing"]
+
+
+def _default_missing_load(data: dict[str, Any]) -> MissingLoad | None:
+    return "zero" if {"GC", "CL"} <= set(data.get("categories", ())) else None
+
+
+class AusgridKeys(Section):
+    """The keys of [input] for Ausgrid solar homes: a household's use is the sum of its `categories`."""
+
+    categories: ListOf[Category] = ("GC", "CL")
+    """Categories that add up to a household's use: general consumption (GC), controlled load (CL), or generation (GG)
+    alone.
+    """
+    missing_controlled_load: MissingLoad | None = Field(default_factory=_default_missing_load)
+    """Controlled load of a household-day that has a GC row and no CL row; "zero" unless written, where both categories
+    are read.
+    """
+
+    @model_validator(mode="after")
+    def _categories_add_up(self) -> Self:
+        if len(set(self.categories)) < len(self.categories):
+            raise wrong("names a category twice", "categories")
+        if "GG" in self.categories and len(self.categories) > 1:
+            raise wrong('adds generation "GG" to use; write ["GC", "CL"], or "GG" alone', "categories")
+        if self.missing_controlled_load is not None and not {"GC", "CL"} <= set(self.categories):
+            raise wrong('is used with "GC" and "CL" only; remove it', "missing_controlled_load")
+        return self
+
+
+class Ausgrid:
+    """The layout of the Ausgrid solar home data, all three years."""
+
+    name = "ausgrid"
+    day_zone = "Australia/Sydney"
+    width = SLOTS
+    interval_minutes = INTERVAL_MINUTES
+    channels = 2
+    keys = AusgridKeys
+
+    def __init__(self) -> None:
+        self._days = ZoneDays("Australia/Sydney")
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header if it is in the first or, below the title, in the second line."""
+        for skip, line in enumerate(lines[:2]):
+            names = [name.strip('"') for name in column_names(line)]
+            width = len(names)
+            while names and not names[-1]:
+                names.pop()
+            if names[:5] == list(_FIXED) and tuple(names[5 : 5 + SLOTS]) == _LABELS:
+                quality = names[5 + SLOTS :]
+                if quality not in ([], ["Row Quality"]):
+                    return None
+                return _header(skip + 1, bool(quality), width)
+        return None
+
+    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
+        """Return the error about a file whose first rows have no date that is day first."""
+        return InputError("no date format fits the first rows; dates must be day first, 1/07/2011 or 1-Jul-10")
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the known header line, shortened."""
+        return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
+
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
+        """Return one record of 48 readings per row; readings of an hour that does not exist are missing."""
+        ids, household, no_household = household_ids(columns.values["household"])
+        day, no_day = _parse_days(columns.values["date"])
+        channel = _channels(columns.values["category"], _layout_keys(rules))
+        energy, empty, cell_reasons = _parse_energies(columns, rules)
+        for index in np.unique(day[~no_day]):
+            absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
+            if absent:
+                energy[np.ix_(day == index, absent)] = MISSING
+        reason = first_reason(
+            columns.rows,
+            [
+                (RejectionReason.HOUSEHOLD, no_household),
+                (RejectionReason.DATE, no_day),
+                (RejectionReason.CATEGORY, channel < 0),
+                (RejectionReason.MISSING, empty),
+                *cell_reasons,
+            ],
+        )
+        slot = np.zeros(columns.rows, np.int64)
+        return Records(ids, household, channel, day, slot, energy, reason, _count_notes(columns, header))
+
+    def complete_channels(self, rules: ReadingRules) -> Channels:
+        """Return all categories, and also GC alone if missing controlled load counts as 0."""
+        keys = _layout_keys(rules)
+        all_channels = frozenset(range(len(keys.categories)))
+        return (all_channels,) if keys.missing_controlled_load == "missing" else (frozenset({0}), all_channels)
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes forward."""
+        return self._days.absent_slots(day)
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return slots 4 and 5 (2:00 to 3:00) on the Sunday on which the Sydney clock goes back."""
+        return self._days.repeated_slots(day)
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the Sydney day ends."""
+        return self._days.day_end(day)
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def _header(lines: int, quality: bool, width: int) -> Header:
+    names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
+    names += ["quality"] * quality
+    names += [f"unused_{i}" for i in range(len(names), width)]
+    types = {"household": _TEXT, "category": _TEXT, "date": _TEXT, **dict.fromkeys(READINGS, pa.float64())}
+    if quality:
+        types["quality"] = _TEXT
+    variant = "with Row Quality" if quality else "without Row Quality"
+    return Header(variant, lines, tuple(names), types)
+
+
+def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
+    texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
+    days = [_parse_date(text) for text in texts]
+    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return day, day == MISSING
+
+
+def _parse_date(text: str) -> date | None:
+    """Return the date of one row; no text fits both formats.
+
+    >>> _parse_date("1/07/2011"), _parse_date("1-Jul-10"), _parse_date("7/31/2011")
+    (datetime.date(2011, 7, 1), datetime.date(2010, 7, 1), None)
+    """
+    if not re.fullmatch(r"[\w/-]{6,11}", text, re.ASCII):
+        return None
+    for pattern in _FORMATS:
+        with suppress(ValueError):
+            day = datetime.strptime(text, pattern).date()
+            return day if FIRST_DAY <= day <= LAST_DAY else None
+    return None
+
+
+def _layout_keys(rules: ReadingRules) -> AusgridKeys:
+    return rules.layout_keys if isinstance(rules.layout_keys, AusgridKeys) else AusgridKeys()
+
+
+def _channels(column: pa.DictionaryArray, keys: AusgridKeys) -> Ints:
+    categories = [category for category in get_args(Category) if category in keys.categories]
+    order = {category: i for i, category in enumerate(categories)}
+    texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
+    lookup = np.array([order.get(text, -1) for text in texts] + [-1], np.int64)
+    channels: Ints = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+    return channels
+
+
+def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, list[tuple[RejectionReason, Flags]]]:
+    """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
+
+    One unusable cell rejects the row: the use of the rest of the day is then unknown.
+    """
+    is_empty_row = np.ones(columns.rows, bool)
+    energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
+    reasons = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
+    flags_by_reason: dict[RejectionReason, Flags] = {
+        reason: np.zeros(columns.rows, bool) for reason in (RejectionReason.TEXT, *reasons)
+    }
+    for slot, name in enumerate(READINGS):
+        column = columns.values[name]
+        empty = pc.is_null(column).to_numpy(zero_copy_only=False)
+        wh, energy_reason = round_to_wh(pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False), rules)
+        energy[:, slot] = np.where(empty, MISSING, wh)
+        is_empty_row &= empty & ~columns.unreadable_cells(name)
+        flags_by_reason[RejectionReason.TEXT] |= columns.unreadable_cells(name)
+        for reason in reasons:
+            flags_by_reason[reason] |= energy_reason == reason
+    return energy, is_empty_row, list(flags_by_reason.items())
+
+
+def _count_notes(columns: Columns, header: Header) -> dict[str, int]:
+    if "quality" not in header.types:
+        return {}
+    cells = columns.values["quality"].cast(pa.binary()).to_pylist()
+    return {"rows with Row Quality NA (kept)": sum(cell is not None and cell.strip() == b"NA" for cell in cells)}

@@ -1,0 +1,191 @@
+"""From the lines of one chunk to records: `pyarrow.csv` with declared types, never inferred.
+
+Broken lines are removed first (`lines`), so that Arrow reads one row per line. A chunk whose cells all have their
+declared type is parsed once. Otherwise only the other cells are parsed one by one with the same converter, so whether
+a cell is accepted does not depend on the rest of the chunk. Timestamps that are not ISO are always parsed one by one
+(`stamps`). Rejected rows are returned as text for the quarantine files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from agedp_data.datasets.csv_lines import (
+    broken_lines,
+    count_sound_lines,
+    drop_lines,
+    field_counts,
+    line_ends,
+    line_texts,
+)
+from agedp_data.datasets.layout import Columns, Flags, Header, Ints, Layout, ReadingRules, Records, RejectionReason
+from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
+
+_BOM = b"\xef\xbb\xbf"
+_NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan(\([0-9a-z_]*\))?)", re.IGNORECASE)
+_CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedChunk:
+    """One parsed chunk: its records, their row numbers within the chunk, and the rejected rows."""
+
+    rows_read: int
+    records: Records
+    row: Ints
+    rejected_row: Ints
+    rejected_reason: Ints
+    rejected_text: tuple[str, ...]
+
+
+def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
+    """Parse a chunk of whole lines into records; every line is a row, kept or rejected with a reason."""
+    columns, reason_by_row = _parse_rows(data, header)
+    records = layout.records(columns, header, rules)
+    rows_read = columns.rows + len(reason_by_row)
+    row = np.arange(rows_read)
+    reasons = records.reason
+    if len(reason_by_row):
+        row = np.delete(row, list(reason_by_row))
+        reasons = np.zeros(rows_read, np.int64)
+        reasons[row], reasons[list(reason_by_row)] = records.reason, list(reason_by_row.values())
+    rejected = np.flatnonzero(reasons)
+    rejected = rejected[reasons[rejected] != RejectionReason.CATEGORY]
+    texts = line_texts(data, line_ends(data), rejected) if len(rejected) else ()
+    return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
+
+
+def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
+    """Return the columns of all well-formed rows, and the rejection reason of each other row by its number."""
+    number = count_sound_lines(data)
+    if number is not None and _is_utf8(data):  # else Arrow cannot report rows with a wrong number of fields
+        columns, uneven = _parse_columns(data, header)
+        if columns.rows + len(uneven) == number:
+            return columns, dict.fromkeys(uneven, RejectionReason.FIELDS)
+    ends = line_ends(data)
+    is_broken = broken_lines(data, ends)
+    # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
+    sound = drop_lines(data, ends, is_broken)
+    sound_ends = line_ends(sound)
+    is_uneven = field_counts(sound, sound_ends) != len(header.names)
+    columns, _ = _parse_columns(drop_lines(sound, sound_ends, is_uneven), header)
+    reason_by_row = dict.fromkeys(np.flatnonzero(is_broken).tolist(), RejectionReason.LINE)
+    return columns, reason_by_row | dict.fromkeys(
+        np.flatnonzero(~is_broken)[is_uneven].tolist(), RejectionReason.FIELDS
+    )
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _parse_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
+    types = {name: pa.string() if pa.types.is_timestamp(kind) else kind for name, kind in header.types.items()}
+    try:
+        table, uneven = _read_csv(data, header, types)
+    except pa.ArrowInvalid:  # a cell is not a number
+        types = {name: kind if pa.types.is_dictionary(kind) else pa.string() for name, kind in types.items()}
+        table, uneven = _read_csv(data, header, types)
+    values: dict[str, pa.Array] = {}
+    unreadable: dict[str, Flags] = {}
+    instants: dict[str, Flags] = {}
+    for name, kind in header.types.items():
+        values[name] = column = _combine_chunks(table[name])
+        if pa.types.is_timestamp(kind):
+            values[name], unreadable[name], instants[name] = _parse_timestamps(column, header)
+        elif column.type != kind:
+            values[name], unreadable[name] = _parse_numbers(column, header)
+    return Columns(table.num_rows, values, unreadable, instants), uneven
+
+
+def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[int]]:
+    """Return the columns of the rows with the right number of fields, and the row numbers of all others."""
+    uneven: list[int] = []
+
+    def skip(row: Any) -> str:  # noqa: ANN401  (Arrow is untyped)
+        uneven.append(int(row.number) - 1)
+        return "skip"
+
+    if not data[:64].strip(b"\r\n") and not data.strip(b"\r\n"):  # stripping the full chunk would copy it
+        return pa.table({name: pa.array([], kind) for name, kind in types.items()}), []
+    if data.startswith(_BOM):
+        data = b"\n" + data  # an empty line: no row may look like a byte order mark
+    table = csv.read_csv(
+        pa.BufferReader(data),
+        read_options=csv.ReadOptions(
+            column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
+        ),
+        parse_options=csv.ParseOptions(invalid_row_handler=skip, quote_char='"' if b'"' in data else False),
+        convert_options=csv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict(types),
+            include_columns=list(types),
+            null_values=list(header.null_values),
+            strings_can_be_null=False,
+        ),
+    )
+    return table, uneven
+
+
+def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:  # almost always: nothing is copied
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
+def _parse_timestamps(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:
+    """Return timestamps in nanoseconds since 1970, which cells are none, and which timestamps have a UTC offset."""
+    all_false = np.zeros(len(cells), bool)
+    if len(cells) and pc.min(pc.binary_length(cells)).as_py() >= SHORTEST_ISO:  # Arrow takes a date for its midnight
+        for time_format, kind in ((LOCAL_ISO, _CLOCK), (ISO, _CLOCK), (ISO, _INSTANT)):
+            if time_format in header.time_formats and (kind == _CLOCK or _have_minutes(cells)):
+                with suppress(pa.ArrowInvalid):
+                    return cells.cast(kind).cast(pa.int64()), all_false, all_false if kind == _CLOCK else ~all_false
+    distinct, codes = _distinct_cells(cells)
+    timestamps = [parse_timestamp(cell, header.time_formats) for cell in distinct]
+    values = pa.array([None if timestamp is None else timestamp.ns for timestamp in timestamps], pa.int64())
+    is_bad = np.array([timestamp is None for timestamp in timestamps], bool)
+    is_instant = np.array([timestamp is not None and timestamp.is_instant for timestamp in timestamps], bool)
+    return values.take(codes), is_bad[codes], is_instant[codes]
+
+
+def _have_minutes(cells: pa.StringArray) -> bool:
+    """Return whether every timestamp has minutes; before an offset Arrow accepts hours without minutes."""
+    return bool(pc.all(pc.equal(pc.binary_slice(cells.cast(pa.binary()), 13, 14), b":")).as_py())
+
+
+def _parse_numbers(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags]:
+    """Return the numbers of a column and which cells are none, by Arrow's rules for a column of numbers."""
+    distinct, codes = _distinct_cells(cells)
+    nulls = {text.encode() for text in header.null_values}
+    numbers = [None if cell in nulls else _parse_number(cell) for cell in distinct]
+    is_bad = np.array([n is None and cell not in nulls for n, cell in zip(numbers, distinct, strict=True)], bool)
+    return pa.array(numbers, pa.float64()).take(codes), is_bad[codes]
+
+
+def _parse_number(cell: bytes) -> float | None:
+    return float(cell.partition(b"(")[0]) if _NUMBER.fullmatch(cell) else None
+
+
+def _distinct_cells(cells: pa.StringArray) -> tuple[list[bytes], Ints]:
+    """Return the distinct cells without padding, and the index of each row's cell in them."""
+    encoded = pc.dictionary_encode(cells.cast(pa.binary()))
+    return [cell.strip(b" \t") for cell in encoded.dictionary.to_pylist()], encoded.indices.to_numpy()

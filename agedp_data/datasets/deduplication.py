@@ -1,0 +1,214 @@
+"""Deduplication: rows of a month -> readings; duplicates and conflicting rows rejected, channels added up.
+
+A pure function of the stored rows, in any order. Of equal rows one is kept. Conflicting rows (different energies of
+one reading) are all rejected, within a file and between files, unless a later file corrects an earlier one. At most
+one row per household, channel and time is kept, so the readings of a household are a function of its rows alone.
+
+A table in civil time may contain a repeated autumn half-hour twice under one timestamp (`UNKNOWN_PASS`). Two such rows
+of a file are the two passes, equal or not: half-hours of zero energy are common. With any other number of rows the
+reading is missing. Readings shorter than a half-hour are deduplicated part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agedp_data.datasets.layout import MISSING, PASSES, SLOTS, UNKNOWN_PASS, Channels, Flags, Ints, RejectionReason
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """Stored rows (n): household code into `ids`, channel, time, file and row of origin, energy (n, width).
+
+    `time` is day x 48 + slot, of the row's first reading.
+    """
+
+    ids: tuple[str, ...]
+    household: Ints
+    channel: Ints
+    time: Ints
+    file: Ints
+    row: Ints
+    energy_wh: Ints
+
+    def take(self, indices: Ints) -> StoredRows:
+        """Return the rows with these indices, in this order."""
+        return StoredRows(
+            self.ids,
+            self.household[indices],
+            self.channel[indices],
+            self.time[indices],
+            self.file[indices],
+            self.row[indices],
+            self.energy_wh.take(indices, axis=0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Readings (m) sorted by household and time = day x 48 + slot, each key once; rejected rows (a) by file, row."""
+
+    ids: tuple[str, ...]
+    household: Ints
+    time: Ints
+    energy_wh: Ints
+    rejected_file: Ints
+    rejected_row: Ints
+    rejected_reason: Ints
+
+
+def join_rows(ids: tuple[str, ...], parts: Sequence[StoredRows], *, width: int) -> StoredRows:
+    """Return the rows of all parts in order; their household codes are indices of the same `ids`."""
+    household, channel, time, file, row = (
+        np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
+        for name in ("household", "channel", "time", "file", "row")
+    )
+    energy = np.concatenate([np.zeros((0, width), np.int64), *(part.energy_wh for part in parts)])
+    return StoredRows(ids, household, channel, time, file, row, energy)
+
+
+def deduplicate_rows(rows: StoredRows, *, complete_channels: Channels, later_wins: bool = False) -> Readings:
+    """Return the readings that the rows contain, and the rejected rows; see the head of the module.
+
+    Args:
+        rows: in any order; `file` numbers increase in the order of the files.
+        complete_channels: sets of channels that add up to a reading (`Layout.complete_channels`).
+        later_wins: whether a later file corrects an earlier one; otherwise conflicting rows are all rejected.
+    """
+    rows = replace(rows, channel=_assign_passes(rows))
+    first, last = (int(rows.time.min()), int(rows.time.max())) if len(rows.time) else (0, 0)
+    channels = int(rows.channel.max(initial=0)) + 1
+    key = (rows.household * channels + rows.channel) * (last - first + 1) + rows.time - first
+    order = _sort_order(key, rows)
+    if order is not None:
+        rows, key = rows.take(order), key[order]
+    reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
+    rejected = np.flatnonzero(reason != RejectionReason.KEPT)
+    kept_rows = rows.take(np.flatnonzero(reason == RejectionReason.KEPT)) if len(rejected) else rows
+    return Readings(
+        rows.ids,
+        *_combine_channels(kept_rows, complete_channels=complete_channels),
+        rows.file[rejected],
+        rows.row[rejected],
+        reason[rejected],
+    )
+
+
+def _sort_order(key: Ints, rows: StoredRows) -> Ints | None:
+    """Return the order by key, file and row; None if the rows are in this order already, as published files are."""
+    rising = key[1:] > key[:-1]
+    if rising.all():
+        return None
+    unsorted = np.flatnonzero(~rising)
+    previous, following = unsorted, unsorted + 1
+    in_order = (key[following] == key[previous]) & (
+        (rows.file[following] > rows.file[previous])
+        | ((rows.file[following] == rows.file[previous]) & (rows.row[following] > rows.row[previous]))
+    )
+    return None if in_order.all() else np.lexsort((rows.row, rows.file, key))
+
+
+def _assign_passes(rows: StoredRows) -> Ints:
+    """Return the channels: the two passes of one timestamp in one file are 1 and 2, ordered by energy."""
+    ambiguous = np.flatnonzero(rows.channel % PASSES == UNKNOWN_PASS)
+    if len(ambiguous) == 0:
+        return rows.channel
+    order = ambiguous[
+        np.lexsort(
+            (
+                rows.energy_wh[ambiguous, 0],
+                rows.file[ambiguous],
+                rows.channel[ambiguous],
+                rows.time[ambiguous],
+                rows.household[ambiguous],
+            )
+        )
+    ]
+    key = np.stack([rows.household[order], rows.time[order], rows.channel[order], rows.file[order]], axis=1)
+    first = np.ones(len(order), bool)
+    first[1:] = (key[1:] != key[:-1]).any(axis=1)
+    starts = np.flatnonzero(first)
+    pairs = starts[np.diff([*starts, len(order)]) == 2]
+    channel = rows.channel.copy()
+    channel[order[pairs]] -= UNKNOWN_PASS - 1
+    channel[order[pairs + 1]] -= UNKNOWN_PASS - 2
+    return channel
+
+
+def _rejection_reasons(key: Ints, file: Ints, energy: Ints, *, later_wins: bool) -> Ints:
+    """Return the reason of each row (sorted by key and file): of equal rows the first is kept, conflicts are rejected.
+
+    If later files win, the rows of the latest file with a key count, and all earlier rows that differ are superseded.
+    """
+    reason = np.zeros(len(key), np.int64)  # Reason.KEPT
+    first = np.ones(len(key), bool)
+    first[1:] = key[1:] != key[:-1]
+    if first.all():
+        return reason
+    is_repeated = ~first
+    is_repeated[:-1] |= is_repeated[1:]
+    if not is_repeated.all():  # a row whose key occurs once is kept
+        reason[is_repeated] = _rejection_reasons(
+            key[is_repeated], file[is_repeated], energy[is_repeated], later_wins=later_wins
+        )
+        return reason
+    is_equal = _are_equal_per_key(first, energy)
+    reason[~first & is_equal] = RejectionReason.DUPLICATE
+    reason[~is_equal] = RejectionReason.CONFLICT
+    if not later_wins or is_equal.all():
+        return reason
+    starts = np.flatnonzero(first)
+    latest = np.repeat(np.maximum.reduceat(file, starts), np.diff([*starts, len(key)]))
+    reason[~is_equal & (file < latest)] = RejectionReason.SUPERSEDED
+    last = np.flatnonzero(~is_equal & (file == latest))
+    reason[last] = _rejection_reasons(key[last], file[last], energy[last], later_wins=False)
+    return reason
+
+
+def _are_equal_per_key(first: Flags, energy: Ints) -> Flags:
+    """Return for every row whether all rows of its key are equal."""
+    starts = np.flatnonzero(first)
+    equal = np.minimum.reduceat(energy, starts) == np.maximum.reduceat(energy, starts)
+    is_equal: Flags = np.repeat(equal.all(axis=1), np.diff([*starts, len(first)]))
+    return is_equal
+
+
+def _combine_channels(rows: StoredRows, *, complete_channels: Channels) -> tuple[Ints, Ints, Ints]:
+    """Return household, time and energy of every reading, the channels of a household added up.
+
+    The channels must be `complete_channels`; a missing reading in any channel is a missing reading.
+    """
+    household, time, energy = rows.household, rows.time, rows.energy_wh
+    if frozenset({0}) not in complete_channels or rows.channel.any():
+        household, time, energy = _add_channels(
+            household, rows.channel, time, energy, complete_channels=complete_channels
+        )
+    if energy.shape[1] == 1:
+        return household, time, energy[:, 0]
+    household = np.repeat(household, SLOTS)
+    time = (time[:, None] + np.arange(SLOTS)).ravel()
+    flat = energy.ravel()
+    is_present = flat != MISSING
+    return household[is_present], time[is_present], flat[is_present]
+
+
+def _add_channels(
+    household: Ints, channel: Ints, time: Ints, energy: Ints, *, complete_channels: Channels
+) -> tuple[Ints, Ints, Ints]:
+    order = np.lexsort((channel, time, household))
+    household, channel, time, energy = household[order], channel[order], time[order], energy[order]
+    first = np.ones(len(household), bool)
+    first[1:] = (household[1:] != household[:-1]) | (time[1:] != time[:-1])
+    starts = np.flatnonzero(first)
+    if len(starts) == 0:
+        return household, time, energy
+    total = np.add.reduceat(energy, starts)
+    total[np.minimum.reduceat(energy, starts) == MISSING] = MISSING
+    present_channels = np.bitwise_or.reduceat(1 << channel, starts)
+    is_complete = np.isin(
+        present_channels, [sum(1 << channel_number for channel_number in channels) for channels in complete_channels]
+    )
+    return household[starts][is_complete], time[starts][is_complete], total[is_complete]

@@ -1,0 +1,72 @@
+"""The interval between readings, measured on the first rows of a file.
+
+It is measured only before a series begins: later no reading changes how another reading is parsed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from agedp_data.datasets.csv_lines import split_fields
+from agedp_data.datasets.layout import Header
+from agedp_data.datasets.timestamps import parse_timestamp
+
+INTERVALS: Final = (15, 30, 60)
+"""Minutes between readings that a run file may declare."""
+DECLARABLE: Final = f"{', '.join(map(str, INTERVALS[:-1]))} or {INTERVALS[-1]} minutes"
+_MIN_GAPS: Final = 8
+_MAX_INTERVAL_MINUTES: Final = 240
+"""Minutes; longer gaps do not count as an interval."""
+_MINUTE_NS: Final = 60 * 10**9
+
+
+def common_interval(timestamps: Iterable[Iterable[int]], *, max_minutes: int = _MAX_INTERVAL_MINUTES) -> int | None:
+    """Return the minutes between most consecutive timestamps (in minutes) of the same household.
+
+    None if there are too few gaps, or most are longer than `max_minutes` minutes.
+
+    >>> common_interval([range(0, 600, 60)]), common_interval([[0, 30, 90]])
+    (60, None)
+    """
+    gaps = Counter(
+        later - earlier for household_times in timestamps for earlier, later in pairwise(sorted(set(household_times)))
+    )
+    if gaps.total() < _MIN_GAPS:
+        return None
+    minutes, count = gaps.most_common(1)[0]
+    return minutes if 2 * count > gaps.total() and minutes <= max_minutes else None
+
+
+def interval_remedy(minutes: int, *, is_long: bool) -> str:
+    """Return the remedy for files whose readings are this many minutes apart; only a long table may declare it."""
+    if minutes not in INTERVALS:
+        return f"deliver readings of {DECLARABLE}"
+    if is_long:
+        return f"write [input] interval_minutes = {minutes}"
+    return f'describe the columns under dataset = "long" with [input] interval_minutes = {minutes}'
+
+
+def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
+    """Return the minutes between the readings of a file's first rows; None for rows of days or too few rows.
+
+    `rows` are the bytes of the lines as Latin-1.
+    """
+    if not {"household", "time"} <= set(header.names):
+        return None
+    household, time = header.names.index("household"), header.names.index("time")
+    timestamps: dict[str, list[int]] = {}
+    for row in rows:
+        cells = split_fields(row)
+        timestamp = (
+            parse_timestamp(_bytes(cells[time]), header.time_formats) if len(cells) == len(header.names) else None
+        )
+        if timestamp is not None:
+            timestamps.setdefault(cells[household].strip(), []).append(timestamp.ns // _MINUTE_NS)
+    return common_interval(timestamps.values())
+
+
+def _bytes(cell: str) -> bytes:
+    return cell.strip(" \t").encode("latin-1")

@@ -1,0 +1,232 @@
+"""Any table of one row per household and interval; the run file declares columns, zones, unit and timestamps.
+
+A timestamp is the wall-clock time of `zone` at the end or start of an interval of 15, 30 or 60 minutes. With
+`stamp = "end"` the interval begins at the wall-clock time that is 15, 30 or 60 minutes earlier, as in the publishers'
+column labels. (A file whose ends were converted from UTC one by one loses up to two readings at a clock change and
+gains none: deliver it in UTC.) The interval is then assigned to a slot of a day of `day_zone`:
+
+* Half-hours that occur twice on a day of `day_zone` are two readings, distinguished by their instants, and are added
+  up; if one of the passes is missing, the sum is missing.
+* A timestamp with a UTC offset (`time_format = "iso"`) is an instant: `zone` does not apply to it.
+* Timestamps that the clock of `zone` never shows are rejected as impossible dates.
+* Timestamps that it shows twice are both passes, if a file has two rows with them and both belong to one slot of the
+  day (`settle`). If the passes belong to different slots, nothing distinguishes them, and the rows are rejected.
+
+Two readings of 15 minutes add up to a half-hour; if one is missing, the half-hour is missing. An hourly reading is
+not split: it belongs to the slot of its first half-hour and must begin on a full hour of `day_zone`, because one that
+begins at half past would belong to two days at midnight.
+
+Columns are identified by their exact names, in any order; all other columns are ignored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp_data.datasets.csv_lines import column_names, first_cells
+from agedp_data.datasets.layout import (
+    FIRST_DAY,
+    INTERVAL_MINUTES,
+    LAST_DAY,
+    PASSES,
+    UNKNOWN_PASS,
+    Channels,
+    Columns,
+    Flags,
+    Header,
+    Ints,
+    NamedColumns,
+    ReadingRules,
+    Records,
+    RejectionReason,
+    first_reason,
+    household_ids,
+    is_impossible_day,
+    round_to_wh,
+    slot_step,
+)
+from agedp_data.datasets.timestamps import COMMON_FORMATS, ClockPass, WallClock, ZoneDays, matches_format, parser_format
+from agedp_data.errors import InputError
+from agedp_data.messages import escape_text
+
+_TYPES = {
+    "household": pa.dictionary(pa.int32(), pa.binary()),
+    "time": pa.timestamp("ns"),
+    "energy": pa.float64(),
+}
+_CHANNEL = {ClockPass.ONLY: 0, ClockPass.FIRST: 1, ClockPass.SECOND: 2, ClockPass.EITHER: UNKNOWN_PASS}
+_UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
+_QUARTER_MINUTES = 15
+_QUARTER_NS = 900 * 10**9
+_QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
+_NOTE = "rows of a half-hour that the day has twice (kept)"
+
+
+class Long:
+    """The layout that [input.columns] describes."""
+
+    name = "long"
+    width = 1
+    keys = None
+
+    def __init__(self, columns: NamedColumns, interval_minutes: int = INTERVAL_MINUTES) -> None:
+        self.columns = columns
+        self.interval_minutes = interval_minutes
+        self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
+        self.channels = PASSES * self._parts
+        self.day_zone = columns.day_zone
+        self._days = ZoneDays(columns.day_zone)
+        self._clock = WallClock(columns.zone, self._days)
+        self._utc = WallClock("UTC", self._days)
+        self._format = parser_format(columns.time_format)
+        self._missing = tuple(sorted({word.strip(" \t") for word in columns.missing}))
+        self._missing_numbers = _parse_numbers(self._missing)
+
+    def recognise(self, lines: Sequence[str]) -> Header | None:
+        """Return the header; the three columns may be in any order.
+
+        Raises:
+            InputError: a column is missing or occurs twice.
+        """
+        columns = [_decode_utf8(name).strip(" \t") for name in column_names(lines[0])] if lines else []
+        roles = {self._declared_columns[role].strip(): role for role in self._declared_columns}
+        for name in roles:
+            if columns.count(name) != 1:
+                raise self._column_error(name, columns)
+        names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(columns))
+        return Header("long", 1, names, _TYPES, (self._format,), self._missing)
+
+    @property
+    def _declared_columns(self) -> dict[str, str]:
+        return {"household": self.columns.household, "time": self.columns.time, "energy": self.columns.energy}
+
+    def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
+        expected = ", ".join(f'"{column}"' for column in self._declared_columns.values())
+        problem = (
+            f'[input.columns] wants the columns {expected}; "{name}" is there {columns.count(name)} times, not once'
+        )
+        present = ", ".join(f'"{column}"' for column in columns)
+        return InputError(problem, private=f"{problem}; found are {escape_text(present, 200)}")
+
+    def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
+        """Return the error about a file whose first rows have no timestamp of the declared format."""
+        cells = first_cells(rows, header.names.index("time"), fields=len(header.names))
+        first = [cell for cell in cells if cell not in self._missing]
+        problem = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
+        if not first:
+            return InputError(problem)
+        common_format = next(
+            (time_format for time_format in COMMON_FORMATS if all(matches_format(cell, time_format) for cell in first)),
+            None,
+        )
+        suggestion = f'; did you mean "{common_format}"?' if common_format else ""
+        return InputError(problem, private=f'{problem}; the first is "{escape_text(first[0], 40)}"{suggestion}')
+
+    def known_headers(self) -> tuple[str, ...]:
+        """Return the header line that consists of the three columns."""
+        return (",".join(self._declared_columns.values()),)
+
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
+        """Return one record per row; a row without a reading is `MISSING` if its timestamp is valid."""
+        ids, household, no_household = household_ids(columns.values["household"])
+        no_position, position, off_grid = self._positions(columns)
+        energy, missing, energy_reason = self._energies(columns, rules)
+        day, slot, channel = position
+        reason = first_reason(
+            columns.rows,
+            [
+                (RejectionReason.HOUSEHOLD, no_household),
+                (RejectionReason.DATE, no_position | is_impossible_day(day)),
+                (RejectionReason.MISSING, missing),
+                (RejectionReason.TEXT, columns.unreadable_cells("energy")),
+                (RejectionReason.OFF_GRID, off_grid),
+                *(
+                    (energy_kind, energy_reason == energy_kind)
+                    for energy_kind in (
+                        RejectionReason.NOT_FINITE,
+                        RejectionReason.NEGATIVE,
+                        RejectionReason.ABOVE_BOUND,
+                    )
+                ),
+            ],
+        )
+        repeated_rows = int(((channel % PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
+        notes = {_NOTE: repeated_rows} if repeated_rows else {}
+        return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
+
+    def _positions(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
+        """Return which rows have no position, day, slot and channel of all others, and which rows are off the grid."""
+        timestamp = columns.values["time"]
+        unreadable = pc.is_null(timestamp).to_numpy(zero_copy_only=False) | columns.unreadable_cells("time")
+        ns = pc.fill_null(timestamp.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        quarter, remainder_ns = np.divmod(ns, _QUARTER_NS)
+        start = quarter - (self.interval_minutes // _QUARTER_MINUTES if self.columns.stamp == "end" else 0)
+        unreadable |= (start < 0) | (start >= _QUARTERS)
+        is_instant = columns.instants.get("time", np.zeros(columns.rows, bool))
+        distinct, code = np.unique(np.where(unreadable, 0, 2 * start + is_instant), return_inverse=True)
+        clocks = (self._clock, self._utc)
+        positions = [clocks[number % 2].at_quarter(number // 2) for number in distinct.tolist()]
+        table = np.array(
+            [(p.day, p.slot, _CHANNEL[p.clock_pass], p.minutes) if p else (-1, 0, 0, 0) for p in positions], np.int64
+        ).reshape(-1, 4)[code]
+        day, slot, channel, minutes = table.T
+        off_grid = (remainder_ns != 0) | (slot % slot_step(self.interval_minutes) != 0)
+        if self._parts == 1:
+            off_grid |= minutes != 0
+        else:
+            channel = channel + PASSES * (minutes // self.interval_minutes)
+        return unreadable | (day < 0), (day, slot, channel), off_grid
+
+    def _energies(self, columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, Ints]:
+        """Return watt-hours, which cells denote a missing reading, and the rejection reason of each cell."""
+        cell = columns.values["energy"]
+        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.unreadable_cells("energy")
+        amount = pc.fill_null(cell, 0.0).to_numpy(zero_copy_only=False)
+        is_number = ~missing & ~columns.unreadable_cells("energy")
+        for number in self._missing_numbers:  # in any spelling: -9, -9.0 and " -9 " are one number
+            missing |= is_number & (np.isnan(amount) if math.isnan(number) else amount == number)
+        energy, reason = round_to_wh(amount, rules, unit_wh=_UNIT_WH[self.columns.unit])
+        return energy, missing, reason
+
+    def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
+        """Return the channels of a slot that occurs once, and of one that occurs twice; each with all of its parts."""
+        parts = range(0, self.channels, PASSES)
+        return tuple(
+            frozenset(channel + part for channel in passes for part in parts)
+            for passes in ((_CHANNEL[ClockPass.ONLY],), (_CHANNEL[ClockPass.FIRST], _CHANNEL[ClockPass.SECOND]))
+        )
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that do not exist on the day."""
+        return self._days.absent_slots(day)
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that occur twice on the day."""
+        return self._days.repeated_slots(day)
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the day ends."""
+        return self._days.day_end(day)
+
+
+def _parse_numbers(words: Sequence[str]) -> tuple[float, ...]:
+    numbers: list[float] = []
+    for word in words:
+        with suppress(ValueError):  # a word, not a number
+            numbers.append(float(word))
+    return tuple(numbers)
+
+
+def _decode_utf8(latin: str) -> str:
+    """Return a name that was decoded as Latin-1 as UTF-8, if its bytes are UTF-8."""
+    try:
+        return latin.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return latin

@@ -1,0 +1,228 @@
+"""Timestamps as text: the formats that a table may declare, and the parser of one timestamp.
+
+Each timestamp is parsed by itself: the result depends on nothing else in the file. Arrow parses ISO timestamps. All
+others are parsed here, by pattern and distinct cell, because Arrow's strptime parses 31 February as 3 March.
+
+Civil days of a zone in half-hour slots: absent slots, repeated slots, and the slot of a wall-clock time.
+
+The only input is the name of the zone; the dates of its clock changes come from the time zone database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+ISO = "iso"
+"""With or without a UTC offset: a timestamp with an offset is an instant, any other a wall-clock time."""
+LOCAL_ISO = "iso without offset"
+SHORTEST_ISO = len("2013-01-31 00:30")
+DAY_FIRST = "%d/%m/%Y %H:%M:%S"
+_LOCAL_PATTERNS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M")
+COMMON_FORMATS = (
+    ISO,
+    *(
+        f"{day}{time}"
+        for day in ("%Y-%m-%dT", "%Y-%m-%d ", "%d/%m/%Y ", "%d.%m.%Y ", "%d-%m-%Y ", "%m/%d/%Y ", "%Y%m%d")
+        for time in ("%H:%M:%S%z", "%H:%M:%S.%f%z", "%H:%M%z", "%H:%M:%S", "%H:%M", "%H%M")
+    ),
+)
+"""Formats that a message proposes if the declared one does not fit; day before month."""
+_EPOCH, _SECOND, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(seconds=1), timedelta(microseconds=1)
+_MAX_OFFSET = timedelta(seconds=9e9)  # nanoseconds in 64 bits end in the year 2262
+_ISO_SHAPE = re.compile(  # as Arrow, except for timestamps without minutes
+    rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|([+-])(\d\d)(?::?(\d\d))?)?"
+)
+
+
+class Timestamp(NamedTuple):
+    """Nanoseconds since 1970 of an instant, or of a wall-clock time as if it were in UTC."""
+
+    ns: int
+    is_instant: bool
+
+
+def parser_format(pattern: str) -> str:
+    """Return the internal format of a strptime pattern: `LOCAL_ISO` if Arrow parses it, else the pattern.
+
+    >>> parser_format("%Y-%m-%d %H:%M"), parser_format("%d.%m.%Y %H:%M"), parser_format("iso")
+    ('iso without offset', '%d.%m.%Y %H:%M', 'iso')
+    """
+    return LOCAL_ISO if pattern in _LOCAL_PATTERNS else pattern
+
+
+def is_iso(time_format: str) -> bool:
+    """Return whether Arrow parses timestamps of this format."""
+    return time_format in (ISO, LOCAL_ISO)
+
+
+def matches_format(text: str, time_format: str) -> bool:
+    """Return whether a timestamp has this format.
+
+    >>> matches_format("2012-10-12 00:30:00.0000000", ISO), matches_format("2012-10-12T00:30Z", ISO)
+    (True, True)
+    >>> matches_format("31.02.2013", "%d.%m.%Y")
+    False
+    """
+    return parse_timestamp(text.strip().encode(), (time_format,)) is not None
+
+
+def parse_timestamp(cell: bytes, time_formats: Sequence[str]) -> Timestamp | None:
+    """Return the timestamp in the first format that fits; None if no format fits or the date does not exist.
+
+    >>> parse_timestamp(b"02/01/1970 00:00:00", (LOCAL_ISO, DAY_FIRST))
+    Timestamp(ns=86400000000000, is_instant=False)
+    >>> parse_timestamp(b"31/02/2013 00:30:00", (DAY_FIRST,)) is None
+    True
+    >>> parse_timestamp(b"1970-01-02T01:00+01:00", (ISO,))
+    Timestamp(ns=86400000000000, is_instant=True)
+    >>> parse_timestamp(b"1970-01-02T01:00+01:00", (LOCAL_ISO,)) is None
+    True
+    """
+    for time_format in time_formats:
+        try:
+            timestamp = _parse_iso(cell, time_format) if is_iso(time_format) else _parse_pattern(cell, time_format)
+        except ValueError:
+            continue
+        if timestamp is not None:
+            return timestamp
+    return None
+
+
+def _parse_iso(cell: bytes, time_format: str) -> Timestamp | None:
+    parts = _ISO_SHAPE.fullmatch(cell)
+    if parts is None or (parts[8] and time_format == LOCAL_ISO):
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in parts.groups()[:6])
+    since = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _EPOCH
+    hours, minutes = int(parts[10] or 0), int(parts[11] or 0)
+    if hours > 23 or minutes > 59:
+        return None
+    since -= timedelta(hours=hours, minutes=minutes) * (-1 if parts[9] == b"-" else 1)
+    fraction = int((parts[7] or b"").ljust(9, b"0"))
+    return Timestamp(since // _SECOND * 10**9 + fraction, parts[8] is not None) if abs(since) < _MAX_OFFSET else None
+
+
+def _parse_pattern(cell: bytes, pattern: str) -> Timestamp | None:
+    if pattern == DAY_FIRST and not re.fullmatch(rb"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d{2}:\d{2}", cell):
+        return None  # strptime alone would accept any blanks, and minutes of one digit
+    text = cell.decode("utf-8").strip()
+    if any(character.isdecimal() and not character.isascii() for character in text):
+        return None
+    parsed = datetime.strptime(text, pattern)
+    since = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH
+    return Timestamp(since // _MICROSECOND * 1000, parsed.tzinfo is not None) if abs(since) < _MAX_OFFSET else None
+
+
+_HALF_HOUR = timedelta(minutes=30)
+_EPOCH_DAY = datetime(1970, 1, 1)
+_QUARTER = timedelta(minutes=15)
+
+
+class ZoneDays:
+    """The days of one zone; slot s is the wall-clock half-hour that starts s x 30 minutes after midnight.
+
+    >>> sydney = ZoneDays("Australia/Sydney")
+    >>> sydney.absent_slots(date(2012, 10, 7)), sydney.repeated_slots(date(2013, 4, 7))
+    ((4, 5), (4, 5))
+    >>> sydney.day_end(date(2012, 7, 1)).isoformat()
+    '2012-07-01T14:00:00+00:00'
+    """
+
+    def __init__(self, zone: str) -> None:
+        self.zone = ZoneInfo(zone)
+        self._changes = lru_cache(maxsize=4096)(self._find_changes)
+
+    def absent_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that do not exist on the day (the clock goes forward)."""
+        return self._changes(day)[0]
+
+    def repeated_slots(self, day: date) -> tuple[int, ...]:
+        """Return the slots that occur twice on the day (the clock goes back)."""
+        return self._changes(day)[1]
+
+    def day_end(self, day: date) -> datetime:
+        """Return the instant (UTC) at which the day ends."""
+        return datetime.combine(day + timedelta(days=1), time(), self.zone).astimezone(UTC)
+
+    def _find_changes(self, day: date) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        start = datetime.combine(day, time(), self.zone).astimezone(UTC)
+        half_hours = int((self.day_end(day) - start) / _HALF_HOUR)
+        if half_hours == 48:
+            return (), ()
+        walls = [(start + i * _HALF_HOUR).astimezone(self.zone) for i in range(half_hours)]
+        slots = [wall.hour * 2 + wall.minute // 30 for wall in walls]
+        absent = tuple(slot for slot in range(48) if slot not in slots)
+        return absent, tuple(slot for slot in range(48) if slots.count(slot) > 1)
+
+
+class ClockPass(IntEnum):
+    """Which pass of a slot: the only one, the first or second of two, or either if the clock shows both alike."""
+
+    ONLY = 0
+    FIRST = 1
+    SECOND = 2
+    EITHER = 3
+
+
+class SlotPosition(NamedTuple):
+    """Position of a half-hour: day since 1970, slot, pass, and its `minutes` past the start of the slot."""
+
+    day: int
+    slot: int
+    clock_pass: ClockPass
+    minutes: int = 0
+
+
+class WallClock:
+    """Half-hours by the wall-clock time of one zone at their start, in days and slots of another zone.
+
+    An hour that the clock skips has no position. For an hour that it shows twice nothing distinguishes the passes. If
+    both belong to one slot of the day (both zones go back together), the pass is `EITHER`; otherwise there is none.
+
+    >>> clock = WallClock("UTC", ZoneDays("Europe/London"))
+    >>> clock.slot_at(datetime(2013, 10, 27, 1, 30))
+    SlotPosition(day=16005, slot=3, clock_pass=<ClockPass.SECOND: 2>, minutes=0)
+    >>> london = WallClock("Europe/London", ZoneDays("Europe/London"))
+    >>> london.slot_at(datetime(2013, 10, 27, 1, 30)).clock_pass.name, london.slot_at(datetime(2013, 3, 31, 1, 30))
+    ('EITHER', None)
+    """
+
+    def __init__(self, zone: str, days: ZoneDays) -> None:
+        self._zone, self._days = ZoneInfo(zone), days
+        self.at_quarter = lru_cache(maxsize=2**17)(self._at_quarter)
+
+    def _at_quarter(self, number: int) -> SlotPosition | None:
+        return self.slot_at(_EPOCH_DAY + number * _QUARTER)
+
+    def slot_at(self, wall_time: datetime) -> SlotPosition | None:
+        """Return the position of the half-hour that starts at a wall-clock time (naive); None if it has none."""
+        first, second = (wall_time.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
+        first_position = self._position(first)
+        if first.utcoffset() == second.utcoffset():
+            return first_position
+        if _seconds(first) < _seconds(second):  # shown twice
+            second_position = self._position(second)
+            return (
+                first_position._replace(clock_pass=ClockPass.EITHER)
+                if first_position[:2] == second_position[:2]
+                else None
+            )
+        return None
+
+    def _position(self, start: datetime) -> SlotPosition:
+        wall = start.astimezone(UTC).astimezone(self._days.zone)
+        slot, minutes = divmod(wall.hour * 60 + wall.minute, 30)
+        clock_pass = ClockPass.ONLY
+        if slot in self._days.repeated_slots(wall.date()):
+            clock_pass = ClockPass.SECOND if wall.fold else ClockPass.FIRST
+        return SlotPosition((wall.date() - _EPOCH_DAY.date()).days, slot, clock_pass, minutes)
+
+
+def _seconds(start: datetime) -> float:
+    return start.astimezone(UTC).timestamp()

@@ -1,0 +1,350 @@
+"""Leakage function L_K(a): the loss about the row value of a kernel that a loss `a` about its column value implies.
+
+    L_K(a) = max over rows q, d and columns S of ln((1 + (e^a - 1) q(S)) / (1 + (e^a - 1) d(S)))
+
+Example: for [[0.9, 0.1], [0.1, 0.9]], L(ln 11) = ln(10 / 2) = 1.61 of 2.40. A mechanism attains the value, so no
+smaller bound exists. All accounting of this project is this function, applied to different kernels.
+
+Decisions:
+
+* One loss costs a few passes over the pairs of rows (`largest_gain`), many losses cost one sort per pair
+  (`KernelLeakage`). Both replace the linear-fractional programmes and Algorithms 1-5 of [T].
+* 0 <= L(a) <= a holds in floats as well.
+
+Leakage at one loss without sorting columns: Dinkelbach's iteration over pairs of rows.
+
+With w = e^-a and u = 1 - w the quantity under the logarithm of L is a ratio of two linear forms,
+
+    (u q(S) + w) / (u d(S) + w).
+
+For a ratio r already attained, the best set is S = {j : q_j > r d_j}; a pair of rows whose best set does not exceed r
+never will. So all pairs share one r, and most are discarded at once: the excess over 1 is at most (u/w) TV(q, d). Three
+or four rounds over the few remaining pairs replace a sort of every pair. Example: [[0.9, 0.1], [0.1, 0.9]] at a = ln 11
+gives ln(10 / 2) = 1.609.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.arrays import Floats, checked_loss, filled_kernel
+from agedp_data.errors import ChainError
+from agedp_data.leakage.pieces import fixed_point, frontier_of, gain, prefixes
+
+Index = NDArray[np.intp]
+
+_ELEMENTS = 2**18  # numbers in one temporary array: fits into a processor's cache
+_SMALL_STACK = 2**14  # below this, calls cost more than arithmetic
+_LARGE = 700.0  # above this, e^-a is near the end of the range of floats
+
+
+def largest_gain(rows: Floats, loss: Floats) -> Floats:
+    r"""Leakage L_K(a) of each kernel of a stack at each of its losses.
+
+    Use it for few losses per kernel; for many losses precompute the pieces (`KernelLeakage`, `BatchedLeakage`).
+
+    .. math:: L_K(a) = \max_{q, d, S} \ln \frac{(1 - e^{-a}) q(S) + e^{-a}}{(1 - e^{-a}) d(S) + e^{-a}}
+
+    Source: [T] eq. 24, solved by Dinkelbach's iteration in place of [T] Algorithm 1.
+
+    Args:
+        rows: kernels without NaN, shape (h, k, n), probabilities [-].
+        loss: a, shape (h, m), >= 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (h, m) [epsilon].
+
+    References:
+        Dinkelbach: On Nonlinear Fractional Programming. Management Science 13(7), 1967.
+        https://doi.org/10.1287/mnsc.13.7.492
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> largest_gain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.log([[11.0]])).round(12).tolist()  # ln(10 / 2)
+    [[1.609437912434]]
+    """
+    h, k, n = rows.shape
+    result = np.zeros(loss.shape)
+    step = max(1, _ELEMENTS // (k * k * n))
+    for start in range(0, h, step):
+        part = slice(start, start + step)
+        distances = _distances(rows[part])
+        for column in range(loss.shape[1]):
+            result[part, column] = _part_gain(rows[part], distances, loss[part, column])
+    return result
+
+
+def _part_gain(rows: Floats, distances: Floats, loss: Floats) -> Floats:
+    ordinary = (loss > 0) & (loss <= _LARGE)
+    if ordinary.all():
+        return _ratio_gain(rows, distances, loss)
+    result = np.zeros(loss.shape)
+    if ordinary.any():
+        result[ordinary] = _ratio_gain(rows[ordinary], distances[ordinary], loss[ordinary])
+    infinite = np.isinf(loss)
+    result[infinite] = _infinite_loss_gain(rows[infinite])
+    large = (loss > _LARGE) & ~infinite
+    for i in np.flatnonzero(large):
+        gains = [gain(over[0], under[0], loss[i]) for _, over, under in prefixes(rows[i : i + 1])]
+        result[i] = np.max(gains)
+    return result
+
+
+def _infinite_loss_gain(rows: Floats) -> Floats:
+    """L_K(inf): the largest ratio within a column, since a ratio of sums is at most the largest ratio."""
+    high, low = rows.max(axis=1), rows.min(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.log1p(np.where(high > low, (high - low) / low, 0.0).max(axis=-1)))
+
+
+def _distances(rows: Floats) -> Floats:
+    """Total variation of each pair of rows: (h, k, n) -> (h, k, k)."""
+    if rows.shape[0] * rows.shape[1] ** 2 * rows.shape[2] <= _SMALL_STACK:
+        return np.asarray(np.abs(rows[:, :, None, :] - rows[:, None, :, :]).sum(axis=-1) / 2)
+    distances = np.zeros((*rows.shape[:2], rows.shape[1]))
+    for x in range(1, rows.shape[1]):
+        distances[:, x, :x] = np.abs(rows[:, x, None, :] - rows[:, :x]).sum(axis=-1) / 2
+    return distances + np.swapaxes(distances, 1, 2)
+
+
+def _ratio_gain(rows: Floats, distances: Floats, loss: Floats) -> Floats:
+    """L at losses (h,) that are neither zero nor extreme, kernel by kernel."""
+    weight, complement = np.exp(-loss), -np.expm1(-loss)
+    h, k, n = rows.shape
+    flat_distances = distances.reshape(h, -1)
+    widest = flat_distances.argmax(axis=1)
+    excess = np.zeros(h)
+    kernels = np.arange(h)
+    # The widest pair first: its ratio discards most of the pairs.
+    _raise_excess(excess, rows, (kernels, widest // k, widest % k), weight, complement)
+    pairs = np.nonzero(flat_distances * complement[:, None] > (excess * weight)[:, None])
+    step = max(1, _ELEMENTS // n)
+    if pairs[0].size > step:
+        order = np.argsort(-flat_distances[pairs], kind="stable")
+        pairs = pairs[0][order], pairs[1][order]
+    for start in range(0, pairs[0].size, step):
+        kernel, pair = (side[start : start + step] for side in pairs)
+        remaining = flat_distances[kernel, pair] * complement[kernel] > excess[kernel] * weight[kernel]
+        kernel, pair = kernel[remaining], pair[remaining]
+        _raise_excess(excess, rows, (kernel, pair // k, pair % k), weight, complement)
+    return np.minimum(np.log1p(excess), loss)
+
+
+def _raise_excess(
+    excess: Floats, rows: Floats, pairs: tuple[Index, Index, Index], weight: Floats, complement: Floats
+) -> None:
+    """Raise the excess (h,) of each kernel's ratio over 1 to the largest of these pairs of rows."""
+    kernel, upper, lower = pairs
+    q, d = rows[kernel, upper], rows[kernel, lower]
+    while kernel.size:
+        selected = q > (1 + excess[kernel])[:, None] * d
+        # The difference is summed, not subtracted from sums: rows may agree to many digits.
+        difference, under = np.einsum("ij,ij->i", q - d, selected), np.einsum("ij,ij->i", d, selected)
+        new_excess = difference * complement[kernel] / (under * complement[kernel] + weight[kernel])
+        better = new_excess > excess[kernel]
+        kernel, q, d = kernel[better], q[better], d[better]
+        np.maximum.at(excess, kernel, new_excess[better])
+
+
+_BUDGET = 2**21
+
+_StackFunction = Callable[[Floats, Floats], Floats]
+
+
+def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
+    r"""Privacy loss about the row value of a kernel, given a privacy loss about its column value.
+
+    Use it with the t-step reversed chain for a release of age t, with the one-step reversed chain for backward leakage,
+    and with the forward chain for forward leakage.
+
+    .. math:: L_K(a) = \max_{q, d \in \text{rows}(K)} \max_S \ln \frac{1 + (e^a - 1) q(S)}{1 + (e^a - 1) d(S)}
+
+    Source: [T] eqs. 18 and 24. Erratum: e^a overflows as printed; an overflow-free form is evaluated.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows of NaN are left out.
+        loss: a, shape (...), >= 0, infinity allowed [epsilon]; leading axes broadcast, also extra ones.
+
+    Returns:
+        Shape (...) [epsilon], between 0 and `loss`; 0 if all rows are equal, `loss` if two rows have disjoint support.
+
+    Raises:
+        ChainError: rows that are not probabilities, a negative loss or NaN, shapes that do not fit.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> leakage([[0.8, 0.2], [0.0, 1.0]], np.inf).item(), leakage([[0.5, 0.5], [0.5, 0.5]], 3).item()
+    (inf, 0.0)
+    >>> bool(np.isclose(leakage([[0.9, 0.1], [0.1, 0.9]], np.log(11)), np.log(10 / 2)))
+    True
+    """
+    return _apply_to_stack(kernel, loss, largest_gain)
+
+
+def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
+    r"""Supremum of x -> e + L_K(x) from 0: the loss that infinitely many releases of loss e accumulate to.
+
+    Use it to decide whether a constant loss per release keeps the leakage bounded.
+
+    .. math:: x^* = \sup_n x_n, \qquad x_0 = 0, \quad x_{n+1} = \varepsilon + L_K(x_n)
+
+    Source: [T] Theorem 11. Erratum: the theorem keeps the pair of rows that is the largest at one loss, which
+    understates; here the maximum is over the fixed points of all pairs and prefixes.
+
+    Args:
+        kernel: shape (..., k, n), probabilities [-]; rows of NaN are left out.
+        loss: e, shape (...), >= 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (...) [epsilon], exactly `inf` if unbounded.
+
+    Raises:
+        ChainError: as `leakage`.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> round(float(supremum([[0.8, 0.2], [0.0, 1.0]], 0.1)), 10), supremum(np.eye(2), 0.1).item()
+    (0.6459066161, inf)
+    """
+    return _apply_to_stack(kernel, loss, _suprema)
+
+
+def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats:
+    r"""Upper bound of L_K(a) that needs the total variation of the kernel only.
+
+    Use it for a declared curve of total variation, or with an upper bound of the total variation.
+
+    .. math:: L_K(a) \le \ln(1 + \Delta (e^a - 1))
+
+    Source: [A] Theorem 1, eq. 14. Erratum: the theorem needs independent households.
+
+    Args:
+        distance: Delta, shape (...), from 0 to 1 [-].
+        loss: a, shape (...), >= 0, infinity allowed [epsilon].
+
+    Returns:
+        Shape (...), broadcast [epsilon].
+
+    Raises:
+        ChainError: a distance outside [0, 1], a negative loss or NaN.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> round(float(leakage_from_total_variation(0.5, np.log(3))), 12)  # ln(1 + 0.5 * 2) = ln 2
+    0.69314718056
+    """
+    distances, losses = np.broadcast_arrays(np.asarray(distance, dtype=np.float64), checked_loss(loss))
+    if not ((distances >= 0) & (distances <= 1)).all():
+        raise ChainError("a total variation is a number from 0 to 1")
+    return gain(distances[..., None], np.zeros_like(distances)[..., None], losses)
+
+
+class KernelLeakage:
+    r"""Leakage function of one kernel with its pieces precomputed: O(log n) per evaluation.
+
+    Use it for many losses through one kernel; `leakage` for few losses or stacks.
+
+    .. math:: L(a) = \text{piece}_i(a) \text{ for } b_{i-1} \le a \le b_i, \qquad
+        \text{piece}_i(a) = \ln \frac{1 + (e^a - 1) Q_i}{1 + (e^a - 1) D_i}
+
+    Source: [T] eq. 25; replaces [T] Algorithms 2-5. Erratum: Algorithm 4 must not start at a = 0, where all pieces tie.
+
+    Args:
+        kernel: shape (k, n), probabilities [-]; rows of NaN are left out.
+
+    Attributes:
+        over: Q of the pieces, shape (v,), in the order of increasing loss [-].
+        under: D of the pieces, shape (v,) [-].
+        breakpoints: shape (v - 1,), ascending: losses at which the next piece becomes the maximum [epsilon].
+
+    Raises:
+        ChainError: as `leakage`; a stack of kernels.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> KernelLeakage([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
+    []
+    >>> KernelLeakage([[0.9, 0.1], [0.1, 0.9]])(np.log(11.0)).round(6).item()  # ln(10 / 2)
+    1.609438
+    """
+
+    __slots__ = ("breakpoints", "over", "under")
+
+    def __init__(self, kernel: ArrayLike) -> None:
+        rows = filled_kernel(kernel)
+        if rows.ndim != 2:
+            raise ChainError(f"one kernel at a time, got a stack of shape {rows.shape}; use `leakage` for stacks")
+        over, under = frontier_of(rows[None])
+        self.over, self.under = over[::-1], under[::-1]
+        self.breakpoints = _crossings(self.over, self.under)
+
+    def __call__(self, loss: ArrayLike) -> Floats:
+        """L_K at each loss.
+
+        Args:
+            loss: any shape, >= 0, infinity allowed [epsilon].
+
+        Returns:
+            Same shape [epsilon].
+
+        Raises:
+            ChainError: a negative loss or NaN.
+        """
+        losses = checked_loss(loss)
+        index = np.searchsorted(self.breakpoints, losses)
+        # Neighbouring pieces as well: rounding may put a breakpoint on the wrong side of the loss.
+        near = np.clip(index[..., None] + np.array([-1, 0, 1]), 0, self.over.size - 1)
+        return gain(self.over[near], self.under[near], losses)
+
+
+def _crossings(over: Floats, under: Floats) -> Floats:
+    """Losses where neighbouring pieces agree: ln(1 + 1/w), where their line meets Q = D = -w."""
+    first, second = slice(None, -1), slice(1, None)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        gap = (over[first] - under[first]) - (over[second] - under[second])
+        weight = (over[second] * under[first] - over[first] * under[second]) / gap
+        losses = np.log1p(1 / np.maximum(weight, 0.0))
+    return np.maximum.accumulate(np.where(gap > 0, losses, 0.0))
+
+
+def _apply_to_stack(kernel: ArrayLike, loss: ArrayLike, function: _StackFunction) -> Floats:
+    """Apply a function of kernels (h, k, n) and losses (h, m) to all kernels of a stack and their losses."""
+    rows, losses = filled_kernel(kernel), checked_loss(loss)
+    try:
+        shape = np.broadcast_shapes(rows.shape[:-2], losses.shape)
+    except ValueError:
+        raise ChainError(f"losses of shape {losses.shape} do not fit kernels of shape {rows.shape}") from None
+    stack_shape = (1,) * (len(shape) - rows.ndim + 2) + rows.shape[:-2]
+    order = [i for i, size in enumerate(stack_shape) if size > 1] + [
+        i for i, size in enumerate(stack_shape) if size == 1
+    ]
+    transposed = np.broadcast_to(losses, shape).transpose(order)
+    stack = rows.reshape((-1, *rows.shape[-2:]))
+    # Without kernels or losses the result is empty, and -1 could not be resolved.
+    if transposed.size == 0:
+        return np.zeros(shape)
+    table = function(stack, transposed.reshape(stack.shape[0], -1))
+    result: Floats = table.reshape(transposed.shape).transpose(np.argsort(order))[()]
+    return result
+
+
+def _suprema(stack: Floats, losses: Floats) -> Floats:
+    """Suprema for kernels (h, k, n) and losses (h, m) as (h, m), part by part."""
+    result = np.zeros(losses.shape)
+    for part, over, under in prefixes(stack):
+        step = max(1, _BUDGET // max(1, over.size))
+        for start in range(0, losses.shape[1], step):
+            index = (part, slice(start, start + step))
+            result[index] = np.maximum(result[index], fixed_point(over[:, None, :], under[:, None, :], losses[index]))
+    return result

@@ -1,0 +1,208 @@
+"""Population bound: from the chains of all households to the leakage bound.
+
+Example: chains with total variation .64 and .5 at one day give the bound of .64; one household whose rows are not
+reliable gives L(a) = a at every age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.arrays import Floats, checked_loss, checked_steps
+from agedp_data.errors import ChainError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
+from agedp_data.leakage.function import leakage_from_total_variation
+from agedp_data.leakage.pieces import gain
+from agedp_data.leakage.upper_hulls import UpperHulls, max_reversibilised_bound, max_spectral_bound, upper_hulls
+
+BOUND_METHODS = ("total_variation", "reversibilised", "spectral")
+
+
+def composition_age_steps(days: Iterable[int], *, steps_per_day: int) -> NDArray[np.int64]:
+    r"""Ages at which releases this many days apart need a leakage bound, for composition and temporal leakage.
+
+    With m steps a day and g days from one release to the next: m g from the end of one day to the end of the other, and
+    1 + m (g - 1) from there to its beginning. Successive days are always included. One step less is taken for the
+    second age where that age is tabulated anyway.
+
+    .. math:: \{m g\} \cup \{1 + m (g - 1)\}
+
+    Source: extension of [T] eqs. 10 and 11 to days of several steps (`daily_release_leakage`).
+
+    Args:
+        days: gaps g between releases, integers >= 1 [days].
+        steps_per_day: steps m of a day.
+
+    Returns:
+        Shape (T,) int64, ascending [steps].
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> composition_age_steps([2, 7], steps_per_day=48).tolist(), composition_age_steps([2], steps_per_day=1).tolist()
+    ([1, 48, 96, 289, 336], [1, 2])
+    """
+    gaps = {1, *days}
+    day_begins = {1 + steps_per_day * (gap - 1) for gap in gaps if gap - 1 not in gaps}
+    return np.array(sorted({steps_per_day * gap for gap in gaps} | day_begins), dtype=np.int64)
+
+
+def leakage_bound(
+    backward: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    reliable: ArrayLike,
+    forward: ArrayLike | None = None,
+    steps_per_day: int = 48,
+    pieces: bool = False,
+) -> LeakageBound:
+    r"""Leakage bound of households from their one-step kernels, under the Markov assumption.
+
+    A household that does not mix reliably (a state with too few visits for its row) has L(a) = a and total variation 1,
+    and then so has the bound. "reversibilised" and (if every chain is reversible) "spectral" bound the total variation.
+
+    .. math:: B(t, a) = \max_h L_{\hat P_h^t}(a), \qquad \Delta(t) = \max_h \Delta_h(t)
+
+    Source: [A] Theorem 1 with the tight L; the maximum over households is that of [A] eq. 12.
+
+    Args:
+        backward: reversed one-step chains, shape (h, k, k), rows sum to 1 or are NaN (left out) [-].
+        ages: shape (T,), ascending [steps].
+        losses: shape (m,), ascending, for example `LOSS_GRID` [epsilon].
+        reliable: whether all rows of a household are reliable, shape (h,) bool.
+        forward: forward one-step chains of the same households, if forward losses are required.
+        steps_per_day: steps of a day.
+        pieces: whether to store the pieces of which L is the maximum, which are exact: for a public kernel.
+
+    Returns:
+        A bound with tables (T, m) [epsilon] and total variations (T,) [-].
+
+    Raises:
+        ChainError: no household, kernels that are not chains, or shapes that do not fit.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> bound = leakage_bound([[[0.9, 0.1], [0.1, 0.9]]], [1], [1.0], reliable=[True])
+    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # ln((.1 + .9 e)/(.9 + .1 e)), rounded up
+    ([[0.776136586]], [0.800000001])
+    """
+    kernels = np.asarray(backward, dtype=np.float64)
+    steps, grid, is_reliable = (
+        checked_steps(ages, quantity="ages"),
+        checked_loss(losses),
+        np.asarray(reliable, dtype=np.bool_),
+    )
+    if kernels.ndim != 3 or not kernels.shape[0] or is_reliable.shape != kernels.shape[:1]:
+        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
+    if forward is not None and np.shape(forward) != kernels.shape:
+        raise ChainError("forward and backward chains must be those of the same households")
+    if not is_reliable.all():
+        return _identity_bound(steps, grid, forward is not None, steps_per_day)
+    hulls_by_direction = {"backward": upper_hulls(kernels, steps)}
+    if forward is not None:
+        hulls_by_direction["forward"] = upper_hulls(np.asarray(forward, dtype=np.float64), steps)
+    tables = {name: _hull_table(upper, grid) for name, upper in hulls_by_direction.items()}
+    bounds = {
+        "total_variation": round_up_with_slack(hulls_by_direction["backward"].distances),
+        **_chain_bounds(kernels, steps),
+    }
+    capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
+    pieces_by_direction = (
+        {
+            name: tuple(PiecewiseLeakage.from_floats(*hull) for hull in upper.hulls)
+            for name, upper in hulls_by_direction.items()
+        }
+        if pieces
+        else {}
+    )
+    return LeakageBound(
+        steps, grid, **tables, bounds=capped, steps_per_day=steps_per_day, assume="markov", hulls=pieces_by_direction
+    )
+
+
+def leakage_bound_from_distances(
+    distances: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    reliable: ArrayLike,
+    forward: ArrayLike | None = None,
+    steps_per_day: int = 48,
+) -> LeakageBound:
+    r"""Leakage bound of households of which only total variations are known, for example from `sampling_bound`.
+
+    .. math:: B(t, a) = \ln(1 + \Delta(t)(e^a - 1)), \qquad \Delta(t) = \max_h \Delta_h(t)
+
+    Source: [A] Theorem 1.
+
+    Args:
+        distances: total variations of the reversed chains, shape (h, T), between 0 and 1 [-].
+        ages: shape (T,), ascending [steps].
+        losses: shape (m,), ascending [epsilon].
+        reliable: whether all rows of a household are reliable, shape (h,) bool.
+        forward: total variations of the forward chains, shape (h, T), if forward losses are required.
+        steps_per_day: steps of a day.
+
+    Returns:
+        A bound with tables (T, m) [epsilon] and total variations (T,) [-].
+
+    Raises:
+        ChainError: no household, distances outside [0, 1], or shapes that do not fit.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> bound = leakage_bound_from_distances([[0.64], [0.5]], [48], [0.5], reliable=[True, True])
+    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # rounded up to whole 1e-9
+    ([[0.347257872]], [0.640000001])
+    """
+    backward_distance, is_reliable = np.asarray(distances, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
+    forward_distance = backward_distance if forward is None else np.asarray(forward, dtype=np.float64)
+    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
+    if (
+        backward_distance.ndim != 2
+        or not backward_distance.shape[0]
+        or not backward_distance.shape == forward_distance.shape == (is_reliable.size, steps.size)
+    ):
+        raise ChainError("an envelope needs at least one household, and for each a distance at every age")
+    if not is_reliable.all():
+        return _identity_bound(steps, grid, forward is not None, steps_per_day)
+    backward_table, forward_table = (
+        _distance_table(distance.max(axis=0), grid) for distance in (backward_distance, forward_distance)
+    )
+    bounds = {"total_variation": np.minimum(round_up_with_slack(backward_distance.max(axis=0)), 1.0)}
+    return LeakageBound(
+        steps, grid, backward_table, None if forward is None else forward_table, bounds, steps_per_day, "markov"
+    )
+
+
+def _distance_table(distances: Floats, grid: Floats) -> Floats:
+    return np.minimum(round_up_with_slack(leakage_from_total_variation(distances[:, None], grid)), grid)
+
+
+def _identity_bound(steps: NDArray[np.int64], grid: Floats, with_forward: bool, steps_per_day: int) -> LeakageBound:
+    """Return the leakage bound that credits no age at all."""
+    table = np.tile(grid, (steps.size, 1))
+    bounds = {name: np.ones(steps.size) for name in BOUND_METHODS}
+    return LeakageBound(steps, grid, table, table if with_forward else None, bounds, steps_per_day, "markov")
+
+
+def _hull_table(hulls: UpperHulls, grid: Floats) -> Floats:
+    """Return the maximum of L over the households, (T, m)."""
+    return np.array([np.minimum(round_up_with_slack(gain(over, under, grid)), grid) for over, under in hulls.hulls])
+
+
+def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats]:
+    # Both are the same for a chain and its reverse, so either may be given.
+    bounds = {"reversibilised": max_reversibilised_bound(kernels, steps)}
+    spectral = max_spectral_bound(kernels, steps)
+    if spectral is not None:
+        bounds["spectral"] = spectral
+    return {name: round_up_with_slack(bound) for name, bound in bounds.items()}

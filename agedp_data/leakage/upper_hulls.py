@@ -1,0 +1,195 @@
+"""Maximum of the leakage function over all households at many ages: bounded first, computed only where it can matter.
+
+A kernel's pieces (D, Q) satisfy Q - D <= Delta and Q <= R D, with R the largest ratio of two entries of a column. So
+they lie under two lines that meet in one point. If that point is under the upper hull of the pieces computed so far,
+the kernel adds nothing at any loss: the hull is concave, begins at the origin and is continued with slope one. Delta
+is first bounded by the mass that all rows share, 1 - sum of the columns' minima. Of thousands of households a handful
+is computed at each age, provided that a slowly mixing one comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.arrays import Floats, Mask, filled_kernel
+from agedp_data.leakage.pieces import frontier_of, is_above_hull
+from agedp_data.markov.mixing import (
+    deflated_kernel,
+    fill_bound,
+    is_reversible,
+    max_total_variation,
+    second_singular_value,
+    spectral_bound,
+    total_variation_forward,
+)
+from agedp_data.markov.transitions import ascending_powers, power, stationary
+
+Steps = NDArray[np.int64]
+UpperHull = tuple[Floats, Floats]
+
+_HOUSEHOLDS_PER_BATCH = 512
+_SLOWEST_PER_AGE = 8
+
+
+class UpperHulls:
+    """Upper hulls of the pieces (D, Q) of many kernels, one hull per age.
+
+    Use it to take the maximum of L over many households without a table per household: L of a hull is `gain`.
+
+    Attributes:
+        hulls: for each age (Q, D), from the largest Q/D to the largest Q - D.
+
+    >>> hulls = UpperHulls(1)
+    >>> hulls.add(0, [[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
+    >>> hulls.distances.round(12).tolist()  # max(.9 - .1, .6 - .4)
+    [0.8]
+    """
+
+    __slots__ = ("hulls",)
+
+    def __init__(self, ages: int) -> None:
+        self.hulls: list[UpperHull] = [(np.zeros(1), np.zeros(1)) for _ in range(ages)]
+
+    def add(self, age: int, kernels: ArrayLike) -> None:
+        """Add kernels (h, k, n) at the age with this index; rows of NaN are left out."""
+        rows = filled_kernel(kernels)
+        low, high = rows.min(axis=1), rows.max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = np.where(high > low, high / low, 1.0).max(axis=1)
+        shared = np.where(ratio > 1, np.clip(1 - low.sum(axis=1), 0, 1), 0.0)
+        may_exceed = self._may_exceed(age, shared, ratio)
+        rows, ratio = rows[may_exceed], ratio[may_exceed]
+        if rows.size:
+            rows = rows[self._may_exceed(age, max_total_variation(rows), ratio)]
+        if rows.size:
+            self.hulls[age] = frontier_of(rows, self.hulls[age])
+
+    @property
+    def distances(self) -> Floats:
+        """Return the largest total variation at each age (T,)."""
+        return np.array([(over - under).max() for over, under in self.hulls])
+
+    def _may_exceed(self, age: int, distance: Floats, ratio: Floats) -> Mask:
+        """Return which kernels may have a piece above the hull: those whose two bounds meet above it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            under = np.where(ratio > 1, distance / (ratio - 1), 0.0)
+        return is_above_hull(under + distance, under, *self.hulls[age])
+
+
+def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
+    r"""Upper hulls of the powers of chains, over all households.
+
+    .. math:: \max_h L_{P_h^t}(a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
+
+    Source: [T] eq. 24; pieces of all households together.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Hulls of T ages.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> hulls = upper_hulls(np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]]), np.array([1, 2]))
+    >>> hulls.distances.round(12).tolist()
+    [0.8, 0.64]
+    """
+    hulls = UpperHulls(len(steps))
+    for batch in _slowest_first(chains, steps):
+        for age, (_, kernels) in enumerate(ascending_powers(batch, steps)):
+            hulls.add(age, kernels)
+    return hulls
+
+
+def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
+    """Maximum of `reversibilised_bound` over the households, computed only where it can matter.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Shape (T,), between 0 and 1 [-].
+
+    Raises:
+        ChainError: a chain with several recurrent classes.
+
+    References:
+        Fill 1991. https://doi.org/10.1214/aoap/1177005981
+
+    >>> max_reversibilised_bound(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1, 2])).round(12).tolist()
+    [0.8, 0.64]
+    """
+    maximum = np.zeros(len(steps))
+    for batch in _slowest_first(chains, steps):
+        distribution = stationary(batch)
+        one_step_value = second_singular_value(power(batch, 1), distribution)
+        for age, (step, kernels) in enumerate(ascending_powers(batch, steps)):
+            # The singular values of a product are at most the products of the factors' own.
+            ceiling = fill_bound(one_step_value**step, distribution)
+            candidates = np.flatnonzero(ceiling > maximum[age])
+            if not candidates.size:
+                continue
+            # The norm of Frobenius is at least the largest singular value, at a fraction of its price.
+            norm = np.sqrt((deflated_kernel(kernels[candidates], distribution[candidates]) ** 2).sum(axis=(-1, -2)))
+            ceiling = np.minimum(ceiling[candidates], fill_bound(norm, distribution[candidates]))
+            for candidate in np.argsort(-ceiling, kind="stable"):
+                if ceiling[candidate] <= maximum[age]:
+                    break
+                household = candidates[candidate]
+                maximum[age] = max(
+                    maximum[age],
+                    float(
+                        fill_bound(
+                            second_singular_value(kernels[household], distribution[household]), distribution[household]
+                        )
+                    ),
+                )
+    return maximum
+
+
+def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
+    """Maximum of `spectral_bound` over the households, or None if one of the chains is not reversible.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Shape (T,), between 0 and 1 [-], or None.
+
+    Raises:
+        ChainError: a chain with several recurrent classes.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> max_spectral_bound(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1, 2])).round(12).tolist()
+    [0.8, 0.64]
+    """
+    batches = list(_batches(chains))
+    if not all(is_reversible(batch).all() for batch in batches):
+        return None
+    return np.asarray(np.max([spectral_bound(batch, steps).max(axis=0) for batch in batches], axis=0))
+
+
+def _slowest_first(chains: Floats, steps: Steps) -> Iterator[Floats]:
+    """Yield the chains in batches, the slowest mixing ones at the first, middle and last step first."""
+    ranking_steps = np.unique(steps[[0, len(steps) // 2, -1]]) if len(steps) else steps
+    is_slowest = np.zeros(len(chains), np.bool_)
+    distances = [total_variation_forward(batch, ranking_steps) for batch in _batches(chains)]
+    for column in np.concatenate(distances).T if distances else ():
+        is_slowest[np.argsort(-column, kind="stable")[:_SLOWEST_PER_AGE]] = True
+    yield chains[is_slowest]
+    yield from _batches(chains[~is_slowest])
+
+
+def _batches(chains: Floats) -> Iterator[Floats]:
+    for start in range(0, len(chains), _HOUSEHOLDS_PER_BATCH):
+        yield chains[start : start + _HOUSEHOLDS_PER_BATCH]

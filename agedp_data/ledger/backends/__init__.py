@@ -1,0 +1,1 @@
+"""Where a ledger is stored: SQLite and PostgreSQL behind one interface."""

@@ -1,0 +1,134 @@
+"""The tables of a ledger, derived from the row classes, and the queries on them, equal for every database.
+
+The triggers that keep them append-only differ by database (`sqlite_parts`, `postgresql_parts`).
+
+Comparison of a database's tables, indices and triggers with those of a new ledger.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, UniqueConstraint, or_, select
+from sqlalchemy import inspect as inspector
+
+from agedp_data.ledger import records
+from agedp_data.messages import escape_text
+
+VERSION = "1"
+"""Schema version of a new ledger's tables and columns."""
+READABLE_VERSIONS: Mapping[str, str] = {"1": "0.1"}
+"""Schema versions that this agedp reads and writes, each with the first version of agedp that does."""
+
+METADATA = MetaData()
+META = Table(
+    "meta",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("content", Text, nullable=False),
+)
+
+
+def _table(name: str, row: type[records.Row]) -> Table:
+    """Return the table of a row class: integers as 64-bit integers, every other field as text."""
+    types = {field.name: field.type for field in fields(row)}
+    number = BigInteger().with_variant(Integer(), "sqlite")
+    names = [key for key in types if key not in ("seq", "at", "hash")]
+    columns = [Column(key, number if types[key] == "int" else Text(), nullable=False) for key in ("at", *names)]
+    unique = [UniqueConstraint("population", "series", "day", "revision")] if name == "release" else []
+    return Table(
+        name,
+        METADATA,
+        Column("seq", number, primary_key=True, autoincrement=False),
+        *columns,
+        Column("text", Text, nullable=False),
+        Column("hash", Text, nullable=False, unique=True),
+        *unique,
+    )
+
+
+TABLES = {name: _table(name, row) for name, row in records.TABLES.items()}
+
+
+def create(connection: Connection) -> None:
+    """Create tables and version in an empty database, inside the caller's transaction."""
+    METADATA.create_all(connection, checkfirst=False)
+    connection.execute(META.insert().values(name="version", content=VERSION))
+    if VERSION != "1":  # agedp 0.1 wrote no more than the version
+        connection.execute(META.insert().values(name="needs", content=READABLE_VERSIONS[VERSION]))
+
+
+def is_empty(connection: Connection) -> bool:
+    """Return whether the database has no table."""
+    return not inspector(connection).get_table_names()
+
+
+def needed_version(connection: Connection) -> str | None:
+    """Return the version of agedp that a ledger needs, None if it does not name one."""
+    return connection.execute(select(META.c.content).where(META.c.name == "needs")).scalar()
+
+
+def schema_version(connection: Connection) -> str | None:
+    """Return the schema version of a database, None if it is no ledger."""
+    tables = inspector(connection)
+    if not {"meta", *TABLES} <= set(tables.get_table_names()):
+        return None
+    if {column["name"] for column in tables.get_columns("meta")} != set(META.c.keys()):
+        return None
+    return connection.execute(select(META.c.content).where(META.c.name == "version")).scalar()
+
+
+StoredRow = tuple[str, Mapping[str, Any]]
+
+
+def rows_since(connection: Connection, since: int) -> list[StoredRow]:
+    """Return (table, columns) of the rows of all tables from number `since` on; rows without a number come last."""
+    return sort_rows(row for name in TABLES for row in table_rows_since(connection, name, since))
+
+
+def table_rows_since(connection: Connection, name: str, since: int) -> list[StoredRow]:
+    """Return (table, columns) of the rows of one table from `since` on, and of those without a valid number."""
+    seq = TABLES[name].c.seq
+    query = select(TABLES[name]).where(or_(seq >= since, seq < 1, seq.is_(None)))
+    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+
+
+def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
+    """Return rows in the order of their numbers; those without a valid number come last."""
+
+    def position(row: StoredRow) -> tuple[float, str]:
+        seq = row[1]["seq"]
+        return (seq if is_row_number(seq) else math.inf), row[0]
+
+    return sorted(rows, key=position)
+
+
+def is_row_number(seq: object) -> bool:
+    """Return whether a value is a valid row number: an integer from 1 on."""
+    return type(seq) is int and seq >= 1
+
+
+Parts = Mapping[tuple[str, str], str]
+"""Definitions of the tables, indices, triggers and views of a database, by kind and name."""
+
+
+def compare_parts(expected: Parts, stored: Parts) -> tuple[tuple[str, str], ...]:
+    """Return (part, difference) for every part that is missing, changed or does not belong to a ledger.
+
+    >>> compare_parts({("table", "a"): "x", ("table", "b"): "y"}, {("table", "a"): "z", ("view", "c"): ""})
+    (('table a', 'was changed'), ('table b', 'is missing'), ('view c', "is none of a ledger's"))
+    """
+    return tuple(
+        (f"{kind} {escape_text(name, 80)}", _difference(expected.get((kind, name)), stored.get((kind, name))))
+        for kind, name in sorted(expected.keys() | stored.keys())
+        if expected.get((kind, name)) != stored.get((kind, name))
+    )
+
+
+def _difference(expected: str | None, stored: str | None) -> str:
+    if stored is None:
+        return "is missing"
+    return "was changed" if expected is not None else "is none of a ledger's"

@@ -1,0 +1,328 @@
+"""A ledger in a schema of a PostgreSQL database: connections, one writer at a time, and error messages.
+
+A ledger is the first schema of its role's search path, so that one database can store several, each in its own schema.
+Writers queue at an advisory lock of the session, taken before the transaction begins: a lock within the transaction
+would come after the snapshot, and only the owner of tables may lock them. The lock ends with the session, so the next
+writer sees whether a COMMIT whose answer was lost was carried out. Write transactions are serialisable as well: if
+somebody bypasses the lock, one of the two transactions fails. Lock and triggers hold for every role.
+
+A commit waits for the disk, and for the standbys that the server's settings name.
+
+Explanations of PostgreSQL's errors for the user. The server's own text is never quoted: it may contain values.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from agedp_data.errors import LedgerError
+from agedp_data.ledger.backends import backend, ledger_tables, postgresql_ddl
+from agedp_data.ledger.backends.backend import BUSY, REPAIR_HINT, ServerUnreachable, TransactionAborted, transaction
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+_LOST_CODES: Final = ("08", "57P01", "57P02", "57P03")
+_CONFLICT_CODES: Final = ("40001", "40P01")
+
+_LOST_TEXT: Final = (
+    "the connection to the server was lost again and again; what was stored is read before anything is drawn, so "
+    "start again when the server is there"
+)
+_DAMAGED: Final = f"its tables are not those of a ledger, or are damaged; {REPAIR_HINT}"
+
+_EXPLANATIONS_BY_CODE: Final = {
+    "55P03": BUSY,
+    **dict.fromkeys(_CONFLICT_CODES, "another transaction came in between again and again; start again"),
+    **dict.fromkeys(_LOST_CODES, _LOST_TEXT),
+    "53100": "the server's disk is full; nothing was stored",
+    "53": "the server has no room or no connections left; nothing was stored",
+    "57014": "the server stopped a statement that took longer than it permits; nothing was stored",
+    "25006": "it cannot be written: the server, the database or the role is read-only",
+    "0A000": "it cannot be written: the server is a standby; name its primary",
+    "42501": "the role lacks a right; docs/postgresql.md names those that it needs",
+    "42": _DAMAGED,
+    "3F": _DAMAGED,
+    "XX": f"the server finds the tables damaged; {REPAIR_HINT}",
+    "58": "the server's disk fails to read or write; nothing was stored",
+    "23": "it refused a row that does not continue it; run `agedp ledger verify`",
+    "22": "it refused a text that it cannot store; nothing was stored",
+}
+
+_STARTING_TEXTS: Final = (
+    *("starting up", "not yet accepting connections", "recovery mode"),
+    *("closed the connection unexpectedly", "Connection reset"),  # it crashed in that very moment
+)
+
+_UNREACHABLE_TEXTS: Final = ("shutting down", "Connection refused", "No such file")
+
+_EXPLANATIONS_BY_TEXT: Final = (
+    ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
+    ("no password supplied", "the server asks for a password; put it into ~/.pgpass (mode 0600)"),
+    ("authentication failed", "the server does not believe who this is; check the role and pg_hba.conf"),
+    ("no pg_hba.conf entry", "the server does not let this role in from here; check pg_hba.conf"),
+    ('role "', "the server knows no such role, or it may not log in; create it (docs/postgresql.md)"),
+    ('database "', "the server has no such database; create it (docs/postgresql.md)"),
+    ("definition of service", "the service is not in ~/.pg_service.conf"),
+    ("connection option", "the address has an option that the driver does not know"),
+    ("permission denied for database", "the role may not connect to the database; grant it CONNECT"),
+    *((part, "the server is starting, or recovers from a crash; start again in a moment") for part in _STARTING_TEXTS),
+    ("shutting down", "the server is shutting down; start again when it is back"),
+    ("too many", "the server has no connections left; start again later"),
+    ("connection slots", "the server has no connections left; start again later"),
+    ("could not translate host name", "there is no server of that name; check the address"),
+    ("failed to resolve host", "there is no server of that name; check the address"),
+    ("Name or service not known", "there is no server of that name; check the address"),  # psycopg 3.2
+    ("timeout expired", "the server does not answer; check the address and the network"),
+    ("SSL", "the server and this side do not agree on encryption; check sslmode"),
+    ("Connection refused", "no server listens there; check host and port, and whether it runs"),
+    ("No such file", "no server listens there; check host and port, and whether it runs"),
+)
+"""Explanations by a part of libpq's message: a connection that fails has no error code."""
+
+
+def explain_sqlstate(error: BaseException | None) -> str:
+    """Return the meaning of a statement's error, by its SQLSTATE."""
+    code = str(getattr(error, "sqlstate", None) or ("08" if _is_lost(error) else "22"))
+    text = next(
+        (_EXPLANATIONS_BY_CODE[code[:length]] for length in (5, 2) if code[:length] in _EXPLANATIONS_BY_CODE), None
+    )
+    return text or f"the server refused ({code}); nothing was stored"
+
+
+def explain_connection_error(error: BaseException) -> str:
+    """Return why a connection failed, by libpq's message."""
+    message = str(error)
+    return next(
+        (text for part, text in _EXPLANATIONS_BY_TEXT if part in message),
+        "there is no connection to the server; try `psql` with the same address",
+    )
+
+
+def is_starting_up(error: BaseException) -> bool:
+    """Return whether the server is starting and will accept connections soon."""
+    return any(part in str(error) for part in _STARTING_TEXTS)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether no server listens at the address, as during a restart."""
+    return any(part in str(error) for part in _UNREACHABLE_TEXTS)
+
+
+def is_retryable(error: BaseException | None) -> bool:
+    """Return whether a retry may succeed: the server aborted the transaction, or the connection was lost."""
+    return _is_lost(error) or getattr(error, "sqlstate", None) in _CONFLICT_CODES
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    code = getattr(error, "sqlstate", None)
+    if code is not None:
+        return str(code).startswith(_LOST_CODES)
+    return type(error).__name__ in ("OperationalError", "InterfaceError", "AdminShutdown", "CrashShutdown")
+
+
+BUSY_SECONDS = 60.0
+CONNECT_SECONDS = 10
+
+_SESSION = (
+    "SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false),"
+    " set_config('synchronous_commit',"
+    " CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false),"
+    " set_config('lock_timeout', %s, false),"
+    # A client that vanished without closing its connection holds the lock until the server notices.
+    " set_config('tcp_keepalives_idle', '20', false), set_config('tcp_keepalives_interval', '5', false),"
+    " set_config('tcp_keepalives_count', '4', false),"
+    " current_schema(), current_setting('server_encoding'), current_setting('fsync')"
+)
+_LOCK = "SELECT pg_advisory_lock(hashtextextended('agedp ledger ' || current_schema(), 0))"
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITE = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+_WRITABLE = (
+    "SELECT current_setting('transaction_read_only') = 'off' AND bool_and(has_table_privilege(oid, 'INSERT'))"
+    " FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace AND relname = ANY (%s)"
+)
+
+
+class PostgreSQLDatabase:
+    """A schema on a server, as a `LedgerDatabase`."""
+
+    subject: ClassVar[str] = "the ledger"
+    """What is stored in the schema, for error messages."""
+
+    def __init__(self, name: str, host: str, options: dict[str, Any]) -> None:
+        self._private = f"{self.subject} {name!r} on {host!r}" if host else f"{self.subject} {name!r}"
+        self._options = options
+
+    @classmethod
+    def of(cls, parts: URL) -> Self:
+        """Return the database of an address; raise LedgerError if the address names no database."""
+        if not parts.database:
+            raise LedgerError(f"{cls.subject} address names no database; write postgresql+psycopg://user@host/database")
+        options = dict(parts.query)
+        if any(not isinstance(value, str) for value in options.values()):
+            raise LedgerError(
+                f"{cls.subject} address says a thing twice; write postgresql+psycopg://user@host/database"
+            )
+        parsed = parts.translate_connect_args(username="user", database="dbname")
+        return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The engine that connects to the server.
+
+        Raises:
+            LedgerError: the driver is not installed.
+        """
+        try:
+            import psycopg  # noqa: F401, PLC0415 - an extra, which only these ledgers need
+        except ImportError:
+            raise LedgerError(
+                "a ledger on PostgreSQL needs the driver psycopg; install agedp with its extra postgresql"
+            ) from None
+        engine = create_engine(
+            "postgresql+psycopg://", creator=self.connect, poolclass=NullPool, use_native_hstore=False
+        )
+        event.listen(engine, "begin", _begin)
+        event.listen(engine, "commit", _require_usable_transaction)
+        return engine
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """Return a connection in autocommit mode: each statement is one transaction unless BEGIN is executed."""
+        options: dict[str, Any] = {"application_name": "agedp", "client_encoding": "utf8", "prepare_threshold": None}
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            options["connect_timeout"] = CONNECT_SECONDS
+        connection = self._connect_with_retries(options | self._options)
+        try:
+            settings = connection.execute(_SESSION, (str(int(BUSY_SECONDS * 1000)),)).fetchone()
+            self._require_suitable_server(*(settings or ())[-3:])
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_with_retries(self, options: dict[str, Any]) -> psycopg.Connection[Any]:
+        """Return a connection; retry while the server is starting, as after a crash, or is being restarted.
+
+        If no server listens, the address may be wrong as well, so that wait is a few seconds shorter.
+        """
+        import psycopg  # noqa: PLC0415
+
+        pauses = list(backend.PAUSES)
+        while True:
+            try:
+                return psycopg.connect(autocommit=True, **options)
+            except psycopg.Error as error:
+                is_transient = is_starting_up(error) or (is_unreachable(error) and len(pauses) > 1)
+                if not (is_transient and pauses):
+                    raise self._error(ServerUnreachable, explain_connection_error(error)) from None
+            time.sleep(pauses.pop(0))
+
+    def _require_suitable_server(self, schema_name: str | None, encoding: str, fsync: str) -> None:
+        if schema_name is None:
+            raise self.error_about("has no schema that this role may use; make one and grant USAGE on it")
+        if encoding != "UTF8":
+            raise self.error_about(f"lies in a database of encoding {encoding}; make one with ENCODING 'UTF8'")
+        if fsync != "on":
+            raise self.error_about(
+                "lies on a server with fsync = off: a power cut could undo draws that are published already; "
+                "switch it on"
+            )
+
+    @property
+    def folder(self) -> None:
+        """None: the server's disk is not ours."""
+        return
+
+    def exists(self) -> bool:
+        """Return True: only the server knows whether the database exists."""
+        return True
+
+    def ensure_storage(self, *, create: bool) -> None:
+        """Raise LedgerError if the schema is empty, unless a ledger is to be created."""
+        if create:
+            return
+        with transaction(self, write=False) as connection:
+            empty = self.is_empty(connection)
+        if empty:
+            raise self.error_about("is not there: the schema is empty; the first `agedp run` makes it")
+
+    @contextmanager
+    def removed_on_error(self) -> Iterator[None]:
+        """Drop the tables that were created in this context if it fails; a database or schema is never created."""
+        with transaction(self, write=False) as connection:
+            missing = self.is_empty(connection)
+        try:
+            yield
+        except BaseException:
+            if missing:
+                self._remove_new_ledger()
+            raise
+
+    def _remove_new_ledger(self) -> None:
+        with suppress(LedgerError), transaction(self, write=True, creating=True) as connection:
+            if not self.is_empty(connection) and not ledger_tables.rows_since(connection, 0):
+                postgresql_ddl.remove(connection)
+
+    def is_empty(self, connection: Connection) -> bool:
+        """Return whether the schema has no table."""
+        return ledger_tables.is_empty(connection)
+
+    def create(self, connection: Connection) -> None:
+        """Create the tables and triggers of a ledger."""
+        postgresql_ddl.create(connection)
+
+    def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
+        """Return (part, difference) for every part that differs from a new ledger's."""
+        return postgresql_ddl.changed_parts(connection)
+
+    def is_intact(self, connection: Connection) -> bool:  # noqa: ARG002
+        """Return True: the server checks its pages, and every row is read anyway."""
+        return True
+
+    def require_writable(self, connection: Connection) -> None:
+        """Raise LedgerError if the role may not insert rows, or the server is read-only."""
+        if not connection.exec_driver_sql(_WRITABLE, ([*ledger_tables.TABLES],)).scalar():
+            raise self.error_about(
+                "cannot be written: its server is read-only, or this role lacks INSERT on its tables"
+            )
+
+    def error_about(self, text: str) -> LedgerError:
+        """Return an error about this ledger; only its private text names database and host."""
+        return LedgerError(f"{self.subject} on PostgreSQL {text}", private=f"{self._private} {text}")
+
+    def explain(self, error: DBAPIError) -> str:
+        """Return the meaning of the server's error code."""
+        return explain_sqlstate(error.orig)
+
+    def ledger_error(self, error: DBAPIError) -> LedgerError:
+        """Return TransactionAborted for an error that a retry may solve, LedgerError for every other one."""
+        return self._error(TransactionAborted if is_retryable(error.orig) else LedgerError, self.explain(error))
+
+    def _error(self, kind: type[LedgerError], text: str) -> LedgerError:
+        return kind(f"{self.subject} on PostgreSQL: {text}", private=f"{self._private}: {text}")
+
+
+def _begin(connection: Connection) -> None:
+    if connection.get_execution_options().get("agedp_write", False):
+        connection.exec_driver_sql(
+            _LOCK
+        )  # before the transaction, so that its snapshot contains the previous writer's rows
+        connection.exec_driver_sql(_WRITE)
+    else:
+        connection.exec_driver_sql(_READ)
+
+
+def _require_usable_transaction(connection: Connection) -> None:
+    """Raise instead of a COMMIT after a failed statement, which the server would turn into a silent ROLLBACK."""
+    status = connection.connection.driver_connection.info.transaction_status  # type: ignore[union-attr]
+    if status.name == "INERROR":
+        raise RuntimeError("a statement of this transaction failed, so that nothing of it can be stored")

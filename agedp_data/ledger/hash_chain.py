@@ -1,0 +1,293 @@
+"""The hash chain of a ledger: every row is checked when it is added, in the order of `seq`.
+
+The same class verifies a stored ledger (`verify`), checks a row before it is written, and is the index of an open
+ledger, so that a release reads only the rows that were added since the last one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from agedp_data import clock, epsilon
+from agedp_data.format_versions import NEEDS, format_unknown_version
+from agedp_data.ledger import record_schemas, records
+from agedp_data.ledger.backends import ledger_tables
+from agedp_data.ledger.lifecycle import (
+    LEDGER_POPULATION,
+    ClosedLedger,
+    EarlierLedger,
+    LedgerUpgrade,
+    RecoveryRecord,
+    Takeover,
+    read_lifecycle_record,
+)
+from agedp_data.messages import escape_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from agedp_data.series.series import Distribution
+
+_MAX_SHOWN = 80
+STATES = ("released", "skipped")
+INT32, INT64 = range(2**31), range(-(2**63), 2**63)
+HOUSEHOLDS = range(1, 10**9 + 1)
+MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `noise` draws
+
+
+class HashChain:
+    """The rows so far: `length`, `head`, and an index of what later rows refer to.
+
+    `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
+    `earlier_heads` are hashes of rows in the ledgers that this one was recovered from, with their row numbers here.
+    `closing_text` is the reason why no row can be added, "" for an open ledger.
+    """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.head = records.NO_HASH
+        self.content_head = records.NO_HASH
+        self.heads: dict[str, int] = {}
+        self.earlier_heads: dict[str, int] = {}
+        self.closing_text = ""
+        self.form = 1
+        self.contracts: dict[str, list[records.ContractRecord]] = defaultdict(list)
+        self.series: dict[str, frozenset[str]] = {}
+        self.distributions: dict[str, dict[str, Distribution]] = {}
+        self.models: dict[str, records.ModelRecord] = {}
+        self.releases: dict[str, list[records.ReleaseRecord]] = defaultdict(list)
+        self.statements: dict[str, list[records.StatementRecord]] = defaultdict(list)
+        self.by_key: dict[tuple[str, str, str, int], records.ReleaseRecord] = {}
+        self.published_on = ""
+
+    def next_hash(self, row: records.Row) -> str:
+        """Return the SHA-256 of `head` and the row's canonical text: the hash of the row if it is added next."""
+        return records.sha256(self.head + records.text_of(row))
+
+    def add(self, table: str, columns: Mapping[str, Any]) -> tuple[records.Fault, ...]:
+        """Add the next row, given as the columns of the database; return every fault of it."""
+        seq = columns["seq"]
+        if not ledger_tables.is_row_number(seq):
+            return (records.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
+        texts = list(self._check_number(seq))
+        row: records.Row | None = None
+        try:
+            row = records.row_from_columns(table, columns)
+        except ValueError as error:
+            texts.append(str(error))
+        if row is not None:
+            texts += self._check_hash(row, columns)
+            texts += self.broken_rules(row)
+            self._index(row)
+        self.length, self.head = seq, str(columns["hash"])
+        self.heads[self.head] = seq
+        return tuple(records.Fault(seq, table, text) for text in texts)
+
+    def broken_rules(self, row: records.Row) -> tuple[str, ...]:
+        """Return one text for each rule that a row breaks as the next row of this chain; () if it may be added."""
+        match row:
+            case records.ContractRecord():
+                texts = self._check_contract(row)
+            case records.ModelRecord():
+                texts = self._check_model(row)
+            case records.StatementRecord():
+                texts = self._check_statement(row)
+            case records.ReleaseRecord():
+                texts = self._check_release(row)
+        closing = (self.closing_text,) if self.closing_text else ()
+        return (*closing, *(() if record_schemas.is_date(row.at) else ("at is not an ISO date",)), *texts)
+
+    def row_number(self, head: str) -> int | None:
+        """Return the number of the row with this hash, in this ledger or in the one that it was recovered from."""
+        number = self.heads.get(head, self.earlier_heads.get(head))
+        return number if number is not None and number <= self.length else None
+
+    def promise_to(self, population: str) -> str | None:
+        """Return the text of the contract in force with a population, None before the first contract."""
+        contracts = self.contracts.get(population)
+        return contracts[-1].promise if contracts else None
+
+    def _check_number(self, seq: int) -> Iterator[str]:
+        if seq <= self.length:
+            yield f"a second row numbered {seq}"
+        elif seq > self.length + 1:
+            yield f"row {self.length + 1} to {seq - 1} missing before it"
+
+    def _check_hash(self, row: records.Row, columns: Mapping[str, Any]) -> Iterator[str]:
+        expected = records.columns_of(row)
+        for name in sorted(expected.keys() - {"hash", "text"}):
+            if columns[name] != expected[name]:
+                yield f"{name} is not written canonically"
+        if columns["text"] != expected["text"]:
+            yield "the columns are not those of the text that was hashed"
+        if columns["hash"] != records.sha256(f"{self.head}{expected['text']}"):
+            yield "the hash does not follow from the row and the one before it"
+
+    def _index(self, row: records.Row) -> None:
+        if not isinstance(row, records.StatementRecord):
+            self.content_head = row.hash
+        match row:
+            case records.ContractRecord():
+                self.contracts[row.population].append(row)
+                with suppress(ValueError):
+                    self.series[row.hash] = frozenset(record_schemas.parse_promise(row.promise).series)
+                    self.distributions[row.hash] = record_schemas.parse_distributions(row.promise)
+            case records.ModelRecord():
+                self.models[row.model] = row
+            case records.StatementRecord():
+                self.statements[row.population].append(row)
+                self._index_lifecycle(row)
+            case records.ReleaseRecord():
+                self.releases[row.population].append(row)
+                self.by_key[release_key(row)] = row
+                if record_schemas.is_date(row.published_on):
+                    self.published_on = max(self.published_on, row.published_on)
+
+    def _index_lifecycle(self, row: records.StatementRecord) -> None:
+        match read_lifecycle_record(row):
+            case ClosedLedger(_, number):
+                self.closing_text = (
+                    f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and goes "
+                    f"on elsewhere;"
+                    " name the one it was moved to"
+                )
+            case LedgerUpgrade(form, _):
+                self.form = form
+            case RecoveryRecord() as recovery:
+                ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*recovery.earlier_ledgers, recovery)
+                for earlier in ledgers:
+                    self.earlier_heads |= {
+                        digest: row.seq + number for number, digest in enumerate(earlier.hashes, 1) if digest
+                    }
+                    self.earlier_heads.setdefault(earlier.head, row.seq + len(earlier.hashes))
+
+    def _check_statement(self, row: records.StatementRecord) -> Iterator[str]:
+        for name, digest in row.files:
+            if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+                yield f"file {escape_text(name, _MAX_SHOWN)!r} has no SHA-256"
+        if row.population != LEDGER_POPULATION:
+            yield from self._check_claim(row)
+            return
+        record = read_lifecycle_record(row)
+        if record is None:
+            yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
+        if isinstance(record, LedgerUpgrade) and record.form not in NEEDS:
+            yield format_unknown_version("the ledger from here on", record.form, record.needs)
+        if isinstance(record, LedgerUpgrade) and record.form <= self.form:
+            yield "it upgrades to no later form"
+        if isinstance(record, ClosedLedger | Takeover) and (record.head, record.rows) != (self.head, self.length):
+            yield "it closes or takes over another ledger"
+        if isinstance(record, RecoveryRecord) and self.length:
+            yield "a seam that is not the first row"
+
+    def _check_claim(self, row: records.StatementRecord) -> Iterator[str]:
+        try:
+            claim = record_schemas.parse_claim(row.claim)
+        except ValueError as error:
+            yield str(error)
+            return
+        if claim.population != row.population:
+            yield "the claim is to other people than its row"
+        if self.row_number(claim.ledger.head) is None:
+            yield "the head that the claim names is not on the chain before it"
+
+    def _check_contract(self, row: records.ContractRecord) -> Iterator[str]:
+        try:
+            promise = record_schemas.parse_promise(row.promise)
+        except ValueError as error:
+            yield str(error)
+            return
+        if promise.population.name != row.population:
+            yield "the promise is to other people than its row"
+        if promise.model is not None and promise.model.hash is not None and promise.model.hash not in self.models:
+            yield "the model it names is not in the ledger"
+
+    def _check_model(self, row: records.ModelRecord) -> Iterator[str]:
+        if row.model != records.sha256(row.envelope):
+            yield "the model's id is not the hash of its public part"
+        if row.model in self.models:
+            yield "a model stored twice"
+        try:
+            record_schemas.require_leakage_bound(row.envelope)
+        except ValueError as error:
+            yield str(error)
+
+    def _check_release(self, row: records.ReleaseRecord) -> Iterator[str]:
+        if release_key(row) in self.by_key:
+            yield (
+                f"{escape_text(row.day, _MAX_SHOWN)} of series {escape_text(row.series, _MAX_SHOWN)!r} "
+                f"is released already"
+            )
+        contracts = self.contracts[row.population]
+        if not contracts or contracts[-1].hash != row.contract:
+            yield "the contract it names is not the one in force"
+        if row.series not in self.series.get(row.contract, {row.series}):
+            yield f"its contract has no series {escape_text(row.series, _MAX_SHOWN)!r}"
+        counts = self.distributions.get(row.contract, {}).get(row.series)
+        if counts is not None and not counts.holds(row.cells):
+            yield "its cells are not those of its contract's bins"
+        if row.model and row.model not in self.models:
+            yield "the model it names is not in the ledger"
+        if row.published_on < self.published_on:
+            yield (
+                f"published on {escape_text(row.published_on, _MAX_SHOWN)}, "
+                f"before {self.published_on} of an earlier row"
+            )
+        yield from _check_dates(row)
+        yield from _check_draw(row)
+
+
+def release_key(row: records.ReleaseRecord) -> tuple[str, str, str, int]:
+    """Return the unique key of a release within a ledger: population, series, day and revision."""
+    return row.population, row.series, row.day, row.revision
+
+
+def _check_dates(row: records.ReleaseRecord) -> Iterator[str]:
+    for name in ("day", "published_on"):
+        if not record_schemas.is_date(getattr(row, name)):
+            yield f"{name} is not an ISO date"
+    if not _is_utc(row.input_ended_at):
+        yield "input_ended_at is not a UTC instant"
+
+
+def _check_draw(row: records.ReleaseRecord) -> Iterator[str]:
+    """Yield the faults of state, cells and loss; a skipped day has no values and no loss."""
+    if row.state not in STATES:
+        yield f"state is neither {' nor '.join(STATES)}"
+    if len(set(row.cells)) < len(row.cells):
+        yield "a cell is named twice"
+    if not all(value in INT64 for value in row.values):
+        yield "a value is beyond 64 bits"
+    if row.revision not in INT32:
+        yield "the revision is negative, or beyond 32 bits"
+    if not all(count in HOUSEHOLDS for count in row.households):
+        yield f"a number of households is not from 1 to {HOUSEHOLDS[-1]}"
+    if row.sensitivity not in range(1, MAX_SENSITIVITY + 1):
+        yield "sensitivity is not positive, or beyond 2^62"
+        return
+    if row.state == "skipped":
+        if row.cells or row.values or row.households or row.loss:
+            yield "a skipped day with cells, values or a loss"
+        return
+    if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
+        yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
+    if not 0 < row.scale <= MAX_SCALE:
+        yield "scale is not positive, or beyond 2^55"
+    elif not epsilon.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
+        yield (
+            f"loss {epsilon.format_epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
+            " or beyond 64 bits"
+        )
+
+
+def _is_utc(text: str) -> bool:
+    """Return whether a text is an instant as `clock.format_instant` writes it."""
+    try:
+        instant = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return clock.format_instant(instant) == text and record_schemas.is_date(instant.date().isoformat())

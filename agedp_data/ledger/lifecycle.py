@@ -1,0 +1,148 @@
+"""Lifecycle records of a ledger: closed, recovered from a release folder, taken over, upgraded.
+
+Each is a statement row without population, so that it is part of the hash chain, such as
+
+    {"closed":{"head":"9f3c...","rows":120}}
+
+* Closed ledger: no row can be added after this record. The ledger continues elsewhere; if both continued, the same
+  days would be drawn twice.
+* Recovery record: the first row of a ledger that was recovered. It names the lost ledger, its head, and the hashes
+  that the recovered rows had there, so that folders published from the lost ledger are still found on the chain. If
+  the lost ledger had been recovered itself, its own record is contained in the new one.
+* Takeover: follows the rows of an export whose ledger was never closed, and states that this ledger is lost.
+* Upgrade: names the row from which on rows may have a later form, and the version of agedp that reads it. Earlier rows
+  are not rewritten.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from agedp_data.ledger.records import StatementRecord, canonical
+
+LEDGER_POPULATION: Final = ""
+"""The population of a lifecycle record: none, because the record is about the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedLedger:
+    """The ledger ended after `rows` rows, the last with hash `head`, and continues elsewhere."""
+
+    head: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierLedger:
+    """A ledger before the lost one: the recovered rows had `hashes` in it ("" for rows that it did not contain).
+
+    `files` (name, SHA-256) are those of the folder that the next ledger was recovered from.
+    """
+
+    ledger: str
+    head: str
+    hashes: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryRecord:
+    """The rows after this record had `hashes` in the lost ledger, whose last published row had hash `head`."""
+
+    ledger: str
+    head: str
+    hashes: tuple[str, ...]
+    earlier_ledgers: tuple[EarlierLedger, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """The first `rows` rows, the last with hash `head`, come from a ledger that was not closed and is lost."""
+
+    head: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerUpgrade:
+    """The rows after this record may have `form`, which agedp reads from version `needs` on."""
+
+    form: int
+    needs: str
+
+
+LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
+
+
+def lifecycle_claim(record: LifecycleRecord) -> str:
+    """Return a lifecycle record as the claim of its statement row.
+
+    >>> lifecycle_claim(ClosedLedger("ab", 3))
+    '{"closed":{"head":"ab","rows":3}}'
+    """
+    if isinstance(record, ClosedLedger):
+        return canonical({"closed": {"head": record.head, "rows": record.rows}})
+    if isinstance(record, Takeover):
+        return canonical({"taken over": {"head": record.head, "rows": record.rows}})
+    if isinstance(record, LedgerUpgrade):
+        return canonical({"upgraded": {"form": record.form, "needs": record.needs}})
+    content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
+    if record.earlier_ledgers:
+        content["former"] = [_earlier_ledger_json(ledger) for ledger in record.earlier_ledgers]
+    return canonical({"recovered": content})
+
+
+def _earlier_ledger_json(earlier_ledgers: EarlierLedger) -> dict[str, object]:
+    hashes, files = list(earlier_ledgers.hashes), dict(earlier_ledgers.files)
+    return {"ledger": earlier_ledgers.ledger, "head": earlier_ledgers.head, "hashes": hashes, "files": files}
+
+
+def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:
+    """Return the lifecycle record of a statement row; None for a privacy statement or an unknown record."""
+    if row.population != LEDGER_POPULATION:
+        return None
+    try:
+        return _parse_record(json.loads(row.claim))
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _parse_record(claim: dict[str, dict[str, object]]) -> LifecycleRecord | None:
+    [(kind, content)] = claim.items() if isinstance(claim, dict) and len(claim) == 1 else [("", {})]
+    match kind, content:
+        case "closed", {"head": str(head), "rows": int(rows)}:
+            return ClosedLedger(head, rows)
+        case "taken over", {"head": str(head), "rows": int(rows)}:
+            return Takeover(head, rows)
+        case "upgraded", {"form": int(form), "needs": str(needs)}:
+            return LedgerUpgrade(form, needs)
+        case "recovered", {"ledger": str(ledger), "head": str(head), "hashes": [*hashes]}:
+            earlier_ledgers = content.get("former", [])
+            return RecoveryRecord(
+                ledger,
+                head,
+                _texts(hashes),
+                tuple(_parse_earlier_ledger(ledger) for ledger in _require_list(earlier_ledgers)),
+            )
+    return None
+
+
+def _parse_earlier_ledger(content: object) -> EarlierLedger:
+    match content:
+        case {"ledger": str(ledger), "head": str(head), "hashes": [*hashes], "files": {**files}}:
+            return EarlierLedger(
+                ledger, head, _texts(hashes), tuple(sorted((str(key), str(files[key])) for key in files))
+            )
+    raise ValueError("no former ledger")
+
+
+def _require_list(value: object) -> list[object]:
+    if isinstance(value, list):
+        return value
+    raise ValueError("no list")
+
+
+def _texts(hashes: list[object]) -> tuple[str, ...]:
+    return tuple(str(digest) for digest in hashes)

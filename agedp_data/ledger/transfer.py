@@ -1,0 +1,217 @@
+"""Ledger transfer: rows exported as lines of JSON, parsed again, and numbered and hashed in a new chain.
+
+A file of rows begins with a header: `schema`, the ledger's schema `version`, its `ledger` id and `head`, the number of
+`rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
+further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
+from which a lost ledger can be recovered. That file has no statements, because they would repeat every claim, except
+for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.errors import LedgerError
+from agedp_data.format_versions import format_reader_version
+from agedp_data.ledger.backends.ledger_tables import READABLE_VERSIONS, VERSION
+from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.ledger.ledger import Ledger
+from agedp_data.ledger.lifecycle import (
+    LEDGER_POPULATION,
+    EarlierLedger,
+    RecoveryRecord,
+    Takeover,
+    lifecycle_claim,
+    read_lifecycle_record,
+)
+from agedp_data.ledger.records import (
+    NO_HASH,
+    ContractRecord,
+    ModelRecord,
+    ReleaseRecord,
+    Row,
+    StatementRecord,
+    canonical,
+    columns_of,
+    row_from_text,
+    sha256,
+    table_of,
+    text_of,
+)
+
+SCHEMA: Final = "agedp-ledger-rows-1"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerExport:
+    """Rows of a ledger, oldest first, with that ledger's id and head; `is_complete` if no row is omitted.
+
+    `is_closed`: a complete ledger that was closed after these rows; the closing record itself is not exported.
+    """
+
+    ledger: str
+    head: str
+    is_complete: bool
+    rows: tuple[Row, ...]
+    is_closed: bool = False
+
+
+def format_export(export: LedgerExport) -> str:
+    """Return exported rows as the text of a file: a header and one line of JSON for each row."""
+    header = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        **({"needs": READABLE_VERSIONS[VERSION]} if VERSION != "1" else {}),
+        "ledger": export.ledger,
+        "head": export.head,
+        "rows": len(export.rows),
+        "whole": int(export.is_complete),
+        **({"closed": int(export.is_closed)} if export.is_complete else {}),
+    }
+    records = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in export.rows)
+    return "".join(f"{canonical(record)}\n" for record in (header, *records))
+
+
+def parse_export(text: str) -> LedgerExport:
+    """Return the rows of an exported file; their hashes are not checked here.
+
+    Raises:
+        LedgerError: another kind of file, a newer version, a truncated file, or a line that is no row.
+    """
+    header, *objects = [_parse_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
+    if header.get("schema") != SCHEMA:
+        raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
+    if header.get("version") not in READABLE_VERSIONS:
+        version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
+        raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
+    if header.get("rows") != len(objects) or not text.endswith("\n"):
+        raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
+    rows = tuple(_parse_row(number, record) for number, record in enumerate(objects, 2))
+    is_complete, is_closed = (header.get(key) == 1 for key in ("whole", "closed"))
+    return LedgerExport(str(header.get("ledger")), str(header.get("head")), is_complete, rows, is_closed)
+
+
+def _parse_object(number: int, line: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise LedgerError(f"line {number} is no row of a ledger; take a good copy of the file")
+    return record
+
+
+def _parse_row(number: int, record: Mapping[str, Any]) -> Row:
+    try:
+        if set(record) == {"table", "text", "hash"} and all(isinstance(value, str) for value in record.values()):
+            return row_from_text(record["table"], record["text"], record["hash"])
+        problem = "it holds no row of a ledger"
+    except ValueError as error:
+        problem = str(error)
+    raise LedgerError(f"line {number} is no row of a ledger: {problem}; take a good copy of the file")
+
+
+def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerExport:
+    """Return the export of all rows of a ledger; `is_closed` if no row can be added to that ledger any more."""
+    first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
+    return LedgerExport(first, last, is_complete=True, rows=tuple(rows), is_closed=is_closed)
+
+
+def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
+    """Return the export of one population for its release folder: contracts, models and releases up to `head`.
+
+    The recovery record of a recovered ledger is included.
+
+    Raises:
+        LedgerError: no row of the ledger has the hash `head`.
+    """
+    newest = ledger.row_number(head)
+    if newest is None:
+        raise LedgerError("the head that was asked for lies on no row of the ledger")
+    earlier = [row for row in ledger.all_rows() if row.seq <= newest]
+    population_rows = [
+        row for row in earlier if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population
+    ]
+    model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
+    model_ids |= {_model_id(row) for row in population_rows if isinstance(row, ContractRecord)}
+    models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
+    rows: list[Row] = [*_recovery_rows(earlier), *population_rows, *models]
+    return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
+
+
+def _model_id(row: ContractRecord) -> str:
+    model = meaning_of(row.promise).get("model", {})
+    return str(model.get("hash", "")) if isinstance(model, dict) else ""
+
+
+def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
+    return [
+        row
+        for row in rows
+        if isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord)
+    ]
+
+
+def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
+    """Return the rows of a recovered ledger: recovery record, the rows of a folder with new hashes, its statement.
+
+    The recovery record names the lost ledger, the hashes that its rows had there, and the files that they were read
+    from; the same for each ledger before it, if the lost ledger had been recovered itself.
+
+    Raises:
+        LedgerError: the rows are no valid chain.
+    """
+    restored = [row for row in export.rows if not isinstance(row, StatementRecord)]
+    earlier = [ledger for row in _recovery_rows(export.rows) for ledger in _earlier_ledgers(row, restored)]
+    record = RecoveryRecord(export.ledger, export.head, tuple(row.hash for row in restored), tuple(earlier))
+    recovery = StatementRecord(LEDGER_POPULATION, lifecycle_claim(record), statement.files, statement.software, at=at)
+    return _rebuild_chain([recovery, *restored, statement])
+
+
+def _earlier_ledgers(recovery: StatementRecord, restored: Sequence[Row]) -> list[EarlierLedger]:
+    """Return the ledgers that a recovery record names, their hashes in the order of the restored rows."""
+    record = read_lifecycle_record(recovery)
+    if not isinstance(record, RecoveryRecord):
+        return []
+    latest = EarlierLedger(record.ledger, record.head, record.hashes, recovery.files)
+    return [
+        replace(ledger, hashes=_hashes_in_order(recovery.seq, ledger.hashes, restored))
+        for ledger in (*record.earlier_ledgers, latest)
+    ]
+
+
+def _hashes_in_order(recovery_number: int, hashes: Sequence[str], restored: Sequence[Row]) -> tuple[str, ...]:
+    hash_by_number = dict(enumerate(hashes, recovery_number + 1))
+    last = max((number for number, row in enumerate(restored, 1) if hash_by_number.get(row.seq)), default=0)
+    return tuple(hash_by_number.get(row.seq, "") for row in restored[:last])
+
+
+def takeover_rows(export: LedgerExport, *, at: str) -> tuple[Row, ...]:
+    """Return exported rows and a takeover record: the ledger that they come from was never closed and is lost."""
+    length = len(export.rows)
+    takeover = StatementRecord(
+        LEDGER_POPULATION, lifecycle_claim(Takeover(export.head, length)), (), "", seq=length + 1, at=at
+    )
+    return *export.rows, replace(takeover, hash=sha256(export.head + text_of(takeover)))
+
+
+def _rebuild_chain(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return rows numbered and hashed as one chain; releases refer to the contracts by their new hashes."""
+    chain, sealed, contracts = HashChain(), list[Row](), dict[str, str]()
+    for row in rows:
+        new_row = row
+        if isinstance(new_row, ReleaseRecord):
+            new_row = replace(new_row, contract=contracts.get(new_row.contract, ""))
+        new_row = replace(new_row, seq=chain.length + 1)
+        new_row = replace(new_row, hash=chain.next_hash(new_row))
+        faults = chain.add(table_of(new_row), columns_of(new_row))
+        if faults:
+            raise LedgerError(f"the rows make no ledger: {faults[0].table}: {faults[0].problem}; take a good copy")
+        if isinstance(row, ContractRecord):
+            contracts[row.hash] = new_row.hash
+        sealed.append(new_row)
+    return tuple(sealed)

@@ -1,0 +1,325 @@
+"""Transition matrices from counts: stationary distribution, reversed chain and powers, for stacks of households.
+
+Example: the counts [[3, 1], [1, 3]] give P = [[.75, .25], [.25, .75]], with stationary distribution (.5, .5).
+
+Decisions:
+
+* A state without visits has a row of NaN, because there are no data for it. Every function leaves such states out,
+  and the transitions into them too, as if the next reading were missing. The remaining row is scaled to sum 1.
+* A state that leads only to states without rows is left out as well.
+* In results, rows of states that are left out are NaN and their columns are 0.
+* No smoothing wherever a risk is computed: it moves the rows together and lowers the risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.arrays import Floats, Mask, checked_kernel, checked_steps
+from agedp_data.errors import ChainError
+
+Counts = NDArray[np.int64]
+
+
+def count_transitions(states: ArrayLike, contiguous: ArrayLike, n_states: int, *, every: int = 1) -> Counts:
+    r"""Count how often each state follows each other state, between readings exactly one step apart.
+
+    The first step of every estimate. A missing state and a gap interrupt the sequence; they are never bridged.
+
+    .. math:: N(x, y) = \#\{i : x_i = x,\ x_{i+1} = y,\ \text{$i$ and $i+1$ one step apart}\}
+
+    Source: counts of the maximum-likelihood estimate, of which [T] section 3 learns its matrices.
+
+    Args:
+        states: states 0..k-1 in order of time, shape (m,), negative if missing.
+        contiguous: shape (m-1,), bool; contiguous[i] says that reading i + 1 is one step after reading i.
+        n_states: number of states k.
+        every: with 6, the transitions of the subsampled series (every sixth step), which starts anew after each gap
+            [steps].
+
+    Returns:
+        Shape (k, k) int64, row: from, column: to [transitions].
+
+    Raises:
+        ChainError: lengths that do not fit, a state that is not below `n_states`, or `every` below 1.
+
+    References:
+        Anderson, Goodman: Statistical Inference about Markov Chains. Ann. Math. Statist. 28(1), 1957.
+        https://doi.org/10.1214/aoms/1177707039
+
+    >>> count_transitions([0, 1, 1, -1, 0, 1], [True, True, True, True, False], 2).tolist()
+    [[0, 1], [0, 1]]
+    """
+    state, follows = np.asarray(states, dtype=np.int64), np.asarray(contiguous, dtype=np.bool_)
+    if state.ndim != 1 or follows.shape != (max(state.size - 1, 0),):
+        raise ChainError(f"{state.size} readings have {max(state.size - 1, 0)} steps between them, got {follows.shape}")
+    if (state >= n_states).any():
+        raise ChainError(f"there are {n_states} states, got a higher one")
+    if every < 1:
+        raise ChainError(f"a series is read every step or less often, got every {every}")
+    before, after = state[:-every], state[every:]
+    used = (before >= 0) & (after >= 0) & (follows if every == 1 else _subsampled_links(follows, every))
+    flat = np.bincount(before[used] * n_states + after[used], minlength=n_states**2)
+    return flat.reshape(n_states, n_states).astype(np.int64)
+
+
+def _subsampled_links(follows: Mask, every: int) -> Mask:
+    """Return at which readings of the subsampled series the next one is reached without a gap."""
+    index = np.arange(follows.size + 1)
+    is_start = np.concatenate(([True], ~follows))
+    position = index - np.maximum.accumulate(np.where(is_start, index, 0))
+    return np.asarray((position[every:] >= every) & (position[every:] % every == 0))
+
+
+def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
+    r"""Maximum-likelihood transition matrix of counts.
+
+    .. math:: P(x, y) = \frac{N(x, y)}{\sum_z N(x, z)}, \qquad P_s(x, y) = \frac{P(x, y) + s}{1 + k s}
+
+    Source: [T] eq. 28 for the smoothed form. It is for the paper's experiment only: under smoothing the total variation
+    shrinks by (1 + k s)^-t, so no risk may be computed from it.
+
+    Args:
+        counts: transitions, shape (..., k, k), >= 0 [transitions].
+        smoothing: s >= 0, applied to probabilities [-]; 0 wherever a risk is computed.
+
+    Returns:
+        Shape (..., k, k), rows sum to 1 [-]; NaN in rows without visits.
+
+    Raises:
+        ChainError: counts that are not a stack of square matrices or are negative, or a negative smoothing.
+
+    References:
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> transition_matrix([[3, 1], [0, 0]], smoothing=0).tolist()
+    [[0.75, 0.25], [nan, nan]]
+    """
+    number: Floats = np.asarray(counts, dtype=np.float64)
+    _check_square(number)
+    n_states = number.shape[-1]
+    if not (number >= 0).all() or not smoothing >= 0:
+        raise ChainError("neither transition counts nor smoothing may be negative")
+    visits = number.sum(axis=-1, keepdims=True)
+    chain: Floats = np.full_like(number, np.nan)
+    np.divide(number, visits, out=chain, where=visits > 0)
+    return chain if smoothing == 0 else (chain + smoothing) / (1 + n_states * smoothing)
+
+
+def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
+    """Chains restricted to the states that can be followed for ever, and which states these are.
+
+    Use it before powers or eigenvalues: a row of NaN would spread. States without a row, and states that lead only
+    to such states, are removed; the other rows are scaled to sum 1.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        The matrices with zeros at the states left out, shape (..., k, k) [-]; which states remain, shape (..., k) bool.
+
+    Raises:
+        ChainError: a matrix that is not a kernel, or no state remains in a chain.
+
+    >>> matrix, has_row = recurrent_part([[0.5, 0.25, 0.25], [0.25, 0.75, 0.0], [np.nan, np.nan, np.nan]])
+    >>> matrix[0].round(6).tolist(), has_row.tolist()  # row 0 without the column of state 2: (.5, .25) / .75
+    ([0.666667, 0.333333, 0.0], [True, True, False])
+    """
+    _check_square(np.asarray(transition))
+    matrix, has_row = checked_kernel(transition)
+    for _ in range(matrix.shape[-1]):  # each round but the last leaves at least one more state out
+        matrix = matrix * has_row[..., None, :] * has_row[..., :, None]
+        total = matrix.sum(axis=-1)
+        if ((total > 0) == has_row).all():
+            break
+        has_row = total > 0
+    if not has_row.any(axis=-1).all():
+        raise ChainError("a chain has no state that it can be followed from; it bounds nothing")
+    return matrix / np.where(has_row, total, 1.0)[..., None], has_row
+
+
+def stationary(transition: ArrayLike) -> Floats:
+    r"""Stationary distribution; 0 for transient states and for states without a row.
+
+    .. math:: \pi P = \pi, \qquad \sum_x \pi(x) = 1
+
+    Source: [A] section III-A. Elimination of Grassmann, Taksar and Heyman: without subtraction, so every entry is
+    accurate to rounding even if the chain nearly falls apart into several classes.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        Shape (..., k), sums to 1 [-].
+
+    Raises:
+        ChainError: several recurrent classes (the distribution then depends on the first state), or no state at all.
+
+    References:
+        Grassmann, Taksar, Heyman: Regenerative Analysis and Steady State Distributions for Markov Chains. Operations
+        Research 33(5), 1985. https://doi.org/10.1287/opre.33.5.1107
+
+    >>> stationary([[0.9, 0.1], [0.3, 0.7]]).round(12).tolist()  # .75 * .1 = .25 * .3
+    [0.75, 0.25]
+    """
+    matrix, has_row = recurrent_part(transition)
+    member = _recurrent(matrix, has_row)
+    # Members first: then each elimination but the first state's has somewhere to go.
+    order = np.argsort(~member, axis=-1, kind="stable")
+    flow = matrix * member[..., None, :] * member[..., :, None]
+    flow = np.take_along_axis(np.take_along_axis(flow, order[..., None], axis=-2), order[..., None, :], axis=-1)
+    sorted_distribution = _eliminate(flow)
+    distribution = np.zeros_like(sorted_distribution)
+    np.put_along_axis(distribution, order, sorted_distribution, axis=-1)
+    return distribution
+
+
+def _eliminate(flow: Floats) -> Floats:
+    """Return the stationary distributions of irreducible chains by state reduction, last state first."""
+    k = flow.shape[-1]
+    for n in range(k - 1, 0, -1):
+        outflow = flow[..., n, :n].sum(axis=-1)
+        flow[..., :n, n] /= np.where(outflow > 0, outflow, 1.0)[..., None]
+        flow[..., :n, :n] += flow[..., :n, n, None] * flow[..., n, None, :n]
+    distribution = np.zeros(flow.shape[:-1])
+    distribution[..., 0] = 1.0
+    for n in range(1, k):
+        distribution[..., n] = (distribution[..., :n] * flow[..., :n, n]).sum(axis=-1)
+    scaled: Floats = distribution / distribution.sum(axis=-1, keepdims=True)
+    return scaled
+
+
+def _recurrent(matrix: Floats, has_row: Mask) -> Mask:
+    """Return the members of the one recurrent class of each chain; ChainError if there are several."""
+    reaches = (matrix > 0) | np.eye(matrix.shape[-1], dtype=np.bool_)
+    for _ in range(max(1, matrix.shape[-1].bit_length())):
+        reaches = reaches @ reaches
+    reached_by = np.swapaxes(reaches, -1, -2)
+    member: Mask = (~reaches | reached_by).all(axis=-1) & has_row
+    both_recurrent = member[..., :, None] & member[..., None, :]
+    if (both_recurrent & ~reaches).any():
+        raise ChainError("a chain has several recurrent classes, so its long-run law is not determined")
+    return member
+
+
+def reverse(transition: ArrayLike) -> Floats:
+    r"""Transition matrix of the reversed chain; NaN rows for states that the stationary distribution does not visit.
+
+    Ageing and backward leakage use the reversed chain: it leads from the present state back to the reading.
+
+    .. math:: \hat P(x, y) = \frac{\pi(y) P(y, x)}{\pi(x)}
+
+    Source: [A] eq. 1. Erratum A3: the forward kernel in its place understates the risk of non-reversible chains.
+
+    Args:
+        transition: forward transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        Shape (..., k, k), rows sum to 1 or are NaN [-].
+
+    Raises:
+        ChainError: several recurrent classes, or no state at all.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> reverse([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    distribution = stationary(transition)
+    matrix, _ = recurrent_part(transition)
+    flow = np.swapaxes(distribution[..., :, None] * matrix, -1, -2)
+    total = flow.sum(axis=-1, keepdims=True)
+    return np.where(distribution[..., None] > 0, flow / np.where(total > 0, total, 1.0), np.nan)
+
+
+def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
+    r"""Matrix powers P^t by repeated squaring: the kernel over t steps.
+
+    For many ascending ages of the same chain `ascending_powers` is faster. Rows are scaled to sum 1 after each product:
+     rounding would otherwise grow in proportion to t.
+
+    .. math:: P^t(x, y) = \Pr(X_{i+t} = y \mid X_i = x)
+
+    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum A4: powers assume a time-homogeneous first-order chain.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+        steps: t >= 0, shape (...), integers [steps]; leading axes broadcast with those of `transition`.
+
+    Returns:
+        Shape (..., k, k) [-]; t = 0 is the identity; NaN rows for states left out.
+
+    Raises:
+        ChainError: steps that are not integers >= 0, or no state that can be followed.
+
+    >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()  # .18 = .9 * .1 + .1 * .9
+    [0.0, 0.1, 0.18]
+    """
+    matrix, has_row = recurrent_part(transition)
+    step = checked_steps(steps)
+    shape = np.broadcast_shapes(has_row.shape[:-1], step.shape)
+    step_of_chain = np.broadcast_to(step, shape)
+    result = np.empty((*shape, *matrix.shape[-2:]))
+    absent = ~has_row[..., None]
+    for t in np.unique(step).tolist():
+        result_at_step = np.broadcast_to(np.where(absent, np.nan, _power(matrix, has_row, t)), result.shape)
+        result[step_of_chain == t] = result_at_step[step_of_chain == t]
+    return result
+
+
+def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[int, Floats]]:
+    """Yield (t, P^t) for each distinct step, ascending; each power from the previous one.
+
+    Use it for curves over age: 480 successive half-hours cost one product each.
+
+    Args:
+        transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), integers >= 0, in any order, with or without repetitions [steps].
+
+    Yields:
+        t [steps] and the kernels over t steps, shape (..., k, k) [-]; rows as in `power`.
+
+    Raises:
+        ChainError: steps that are not integers >= 0, or no state that can be followed.
+
+    >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
+    [(1, 0.1), (2, 0.18)]
+    """
+    matrix, has_row = recurrent_part(transition)
+    absent = ~has_row[..., None]
+    previous_step, gap, gap_power = 0, -1, matrix
+    current = np.eye(matrix.shape[-1]) * has_row[..., None]
+    for t in np.unique(checked_steps(steps)).tolist():
+        if t - previous_step != gap:
+            gap, gap_power = t - previous_step, _power(matrix, has_row, t - previous_step)
+        current = gap_power if previous_step == 0 else _normalise_rows(current @ gap_power)
+        previous_step = t
+        yield t, np.where(absent, np.nan, current) if absent.any() else current
+
+
+def _power(matrix: Floats, has_row: Mask, t: int) -> Floats:
+    result = np.eye(matrix.shape[-1]) * has_row[..., None]
+    square, remaining = matrix, t
+    while remaining:
+        if remaining & 1:
+            result = _normalise_rows(result @ square)
+        remaining >>= 1
+        if remaining:
+            square = _normalise_rows(square @ square)
+    return result
+
+
+def _normalise_rows(matrix: Floats) -> Floats:
+    total = matrix.sum(axis=-1, keepdims=True)
+    return matrix / np.where(total > 0, total, 1.0)
+
+
+def _check_square(matrix: NDArray[np.generic]) -> None:
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ChainError(f"a chain is a square matrix or a stack of them, got shape {matrix.shape}")

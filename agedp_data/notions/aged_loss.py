@@ -1,0 +1,189 @@
+"""Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A], MATHS.md, section 3).
+
+All arithmetic is on integers, rounded up at each use of the leakage bound, so that the planned, the admitted and the
+stated numbers are the same.
+
+Decisions. A gap between inputs is a gap between days of the data: a day counts as one day of the chain also when the
+clock changes. Days that are released out of order are composed by the time of their input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
+from operator import attrgetter
+from typing import ClassVar, Final, Literal, SupportsFloat
+
+from agedp_data.accounting.composed_loss import ComposedLoss
+from agedp_data.epsilon import NANO, to_float
+from agedp_data.leakage.exact import to_integers
+from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, day_losses
+from agedp_data.parameters import Method
+
+Secret = Literal["day", "half-hour"]
+DAY: Final = "day"
+HALF_HOUR: Final = "half-hour"
+
+ABOUT: dict[Secret, str] = {
+    DAY: "the total of one household's current day",
+    HALF_HOUR: "one household's current half-hour",
+}
+ASSUMED = {
+    "markov": "each household forgets at least as fast as the model says, by a Markov chain, and on its own",
+    "curve": "each household forgets at least as fast as the model says, and on its own",
+}
+NO_MODEL = "there is no model"
+RISK: Final = "risk"
+
+# From 1000 epsilon on floats are coarser than the slack that covers them, and no promise is about such losses.
+_NOTHING_CREDITED: Final = 1000 * NANO
+
+
+def float_to_nano(loss: SupportsFloat) -> int | None:
+    """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
+
+    The float nearest to a whole number of nano-epsilon counts as that number (`losses.ceil_nano` would take its binary
+    value and go one further).
+
+    >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))
+    (100000000, 100000001, None)
+    """
+    nano = to_integers([float(loss)])[0]
+    return nano if isinstance(nano, int) else None
+
+
+class AgedLeakage:
+    """The leakage function L at an age in steps, in nano-epsilon; each value is computed once."""
+
+    def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
+        self.envelope = envelope
+        self.method = method
+        self._cache: dict[tuple[int, int], int] = {}
+        self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
+
+    def __call__(self, age_steps: int, loss: int) -> int:
+        r"""Leakage L_{\hat P^t}(a) of a loss at an age t [nano-epsilon], rounded up and never above `loss`.
+
+        Args:
+            age_steps: age [steps of the chain].
+            loss: privacy loss about the input [nano-epsilon].
+        """
+        if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
+            return loss
+        key = (age_steps, loss)
+        if key not in self._cache:
+            remaining = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
+            rounded = float_to_nano(remaining)
+            self._cache[key] = loss if rounded is None else min(rounded, loss)
+        return self._cache[key]
+
+    def peak(self, loss: int, age_steps: int) -> int | None:
+        r"""Largest risk of a daily series without end, each day with `loss`, released at `age_steps` [nano-epsilon].
+
+        .. math:: L_{\hat P^A}(z^*), \qquad z^* = \sup_z \; e + L_{\hat P^{1\,day}}(z)
+
+        Source: [A] Theorem 3 and eq. 30, with the tight L. None if the risk is infinite.
+        """
+        composed = self.envelope.supremum(
+            self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
+        )
+        at_age = float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
+        return at_age if age_steps > 0 else float_to_nano(composed)
+
+    def of(self, losses: Mapping[str, int]) -> ComposedLoss:
+        """Return the composed loss of days with these losses; the caller must not change it.
+
+        A series asks for the same days and one more, or for a larger loss of the last one: then only that is added.
+        """
+        previous, composed = self._last
+        days = list(losses.items())
+        common = len(previous) - 1
+        same_last = 0 <= common < len(days) and days[common][0] == previous[common][0]
+        added = days[common][1] - previous[common][1] if same_last else -1
+        if added < 0 or days[:common] != previous[:common]:
+            composed = ComposedLoss(self, losses)
+        else:
+            for day, loss in [(days[common][0], added), *days[common + 1 :]]:
+                composed.add(day, loss)
+        self._last = (days, composed)
+        return composed
+
+
+@dataclass(frozen=True, slots=True)
+class AgedLoss:
+    """Accountant of the age-dependent loss: the largest risk at any instant, about the current day or half-hour.
+
+    `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
+    one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
+    without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
+    reported for its method alone is then left out.
+    """
+
+    age_days: int
+    method: Method
+    secret: Secret
+    figure: str = RISK
+    name: ClassVar[str] = "age-dependent"
+
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the largest risk at `at` and at every later publication; without a model None, and why."""
+        if envelope is None:
+            return [LossBound(self.figure, None, "conditional", ABOUT[self.secret], NO_MODEL)]
+        if self.figure != RISK and self.method not in envelope.methods:
+            return []
+        method: Method = self.method if self.method in envelope.methods else "total_variation"
+        assumption = f"{ASSUMED[envelope.assume]} (method {method})"
+        value = self._largest(history, AgedLeakage(envelope, method=method), at)
+        return [LossBound(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
+
+    def by(self, method: Method) -> AgedLoss:
+        """Return the same of another method, under a name of its own."""
+        return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
+
+    def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
+        # Between publications the risk only falls, so `at` and the publications behind it are all there is.
+        rows = sorted((row for row in history if row.state == "released"), key=_published)
+        composed, newest, largest = ComposedLoss(aged, {}), "", 0
+        dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
+        of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
+        for on in sorted(dates):
+            for row in of_date.get(on, ()):
+                composed.add(row.day, row.loss)
+                newest = max(newest, f"{row.day} {row.input_ended_at}")
+            if newest and (at is None or on >= at):
+                age = self.age_steps(newest.partition(" ")[2], on, aged.envelope.steps_per_day)
+                largest = max(largest, composed.risk(age))
+        return largest
+
+    def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
+        """Return the risk of `rows`, all of them released and public on the date `on`."""
+        if not rows:
+            return 0
+        newest = max(rows, key=attrgetter("day"))
+        age = self.age_steps(newest.input_ended_at, on, aged.envelope.steps_per_day)
+        return aged.of(day_losses(rows)).risk(age)
+
+    def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
+        """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.
+
+        >>> AgedLoss(2, "tight", "half-hour").age_steps("2013-10-05T14:00:00Z", "2013-10-09", 48)
+        164
+        """
+        elapsed = utc_midnight(on) - datetime.fromisoformat(input_ended_at)
+        steps = elapsed * steps_per_day // timedelta(days=1)
+        if self.secret == DAY:
+            steps -= steps % steps_per_day
+        return max(self.age_days * steps_per_day, steps)
+
+
+def utc_midnight(day: str) -> datetime:
+    """Return the first instant of a UTC date."""
+    return datetime.combine(date.fromisoformat(day), time(), UTC)
+
+
+def _published(row: HistoryRow) -> str:
+    return row.published_on

@@ -1,0 +1,89 @@
+"""How a notion could keep a bound for a run file: what `agedp plan --notions` compares.
+
+A notion sees a run file through a `Comparison` alone, so that notions know nothing of the run file's form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal
+from typing import Protocol
+
+from agedp_data.notions.publication import Publication
+from agedp_data.parameters import SMALLEST_EPSILON, Method, Unlimited
+
+Keys = Mapping[str, object]
+
+
+class CommonKeys(Protocol):
+    """The keys of [promise] that every notion has."""
+
+    @property
+    def age_days(self) -> int | None:
+        """Age of a day at its release [days]."""
+
+    @property
+    def max_day_epsilon(self) -> Decimal:
+        """Cap of a day [epsilon]."""
+
+    @property
+    def epsilon_total(self) -> Decimal | Unlimited:
+        """Cap of the sum over all days [epsilon]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The settings of a run file from which a notion makes its alternatives and accountants.
+
+    `promise` is the promise of the run file, `days` the length of its period (None without a last day), `methods` those
+    that its model allows, the sharpest first (none without a model), `publication` what is published. The rest is
+    [compare]: a window [days], two discount rates, and sizes of change [kWh].
+    """
+
+    promise: CommonKeys
+    days: int | None = None
+    methods: tuple[Method, ...] = ()
+    publication: Publication = field(default_factory=Publication, hash=False)
+    window_days: int | None = None
+    exponential: Decimal | None = None
+    hyperbolic: Decimal | None = None
+    delta_kwh: tuple[Decimal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One rule of a notion; `method` is its name in few words.
+
+    `keys` returns the keys of [promise], beside the notion, for a bound of so much epsilon; caps and age come from the
+    run file unless they are among the keys. `figure` is the name of the bound that is kept, "" for the first one that
+    the promise limits besides the day and the total. `reason` tells why no such promise exists for this run file.
+    """
+
+    method: str
+    keys: Callable[[Decimal], Keys]
+    figure: str = ""
+    reason: str = ""
+
+
+def unavailable(reason: str) -> Alternative:
+    """Return the alternative of a notion without parameters for this run file, with the reason."""
+    return Alternative("", amount_in(""), reason=reason)
+
+
+def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
+    """Return the keys of a promise that takes its amount in one of them.
+
+    >>> amount_in("epsilon_per_window", window_days=7)(Decimal(2))
+    {'window_days': 7, 'epsilon_per_window': Decimal('2')}
+    """
+    return lambda amount: {**keys, key: amount}
+
+
+def part(amount: Decimal, days: int) -> Decimal:
+    """Return the share of one day of an amount [epsilon], rounded down to nano-epsilon.
+
+    >>> part(Decimal(1), 3)
+    Decimal('0.333333333')
+    """
+    return (amount / days).quantize(SMALLEST_EPSILON, ROUND_FLOOR)

@@ -1,0 +1,98 @@
+"""Loss of released rows about a bounded change of a household's use of a day (MATHS.md, section 6); assumption-free."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LeakageBoundLike, LossBound
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.w_event import largest_window
+from agedp_data.parameters import exact_text, watt_hours
+
+
+class BoundedChangeLosses:
+    """Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
+
+    The parts of a day's rows add up exactly, and the day is rounded up.
+    """
+
+    def __init__(self, publication: Publication, size_wh: int) -> None:
+        self._publication, self._size_wh = publication, size_wh
+        self._rows: tuple[HistoryRow, ...] = ()
+        self._exact: dict[str, Fraction] = {}
+        self._losses: dict[str, int] = {}
+        self._parts: dict[tuple[str, str], Fraction] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        return isinstance(other, BoundedChangeLosses) and self._key == other._key
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _key(self) -> tuple[Publication, int]:
+        return self._publication, self._size_wh
+
+    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
+        """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
+        if tuple(history[: len(self._rows)]) != self._rows:
+            self._rows, self._exact, self._losses = (), {}, {}
+        for row in history[len(self._rows) :]:
+            if row.state == "released":
+                self._exact[row.day] = self._exact.get(row.day, Fraction(0)) + row.loss * self._part(row)
+                self._losses[row.day] = ceil(self._exact[row.day])
+        self._rows = tuple(history)
+        return dict(self._losses)
+
+    def with_next(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
+        """Return the losses of each day if `new_row`, a released row, came to the history."""
+        losses = self.of(history)
+        losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
+        return losses
+
+    def _part(self, row: HistoryRow) -> Fraction:
+        key = row.contract, row.series
+        if key not in self._parts:
+            self._parts[key] = self._publication.part(row, self._size_wh)
+        return self._parts[key]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedChangeLoss:
+    """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days."""
+
+    size_kwh: Decimal
+    publication: Publication = field(hash=False)
+    window_days: int | None = None
+    name: ClassVar[str] = "neighbourhood"
+
+    @property
+    def day_figure(self) -> str:
+        """Return the name of the day's figure."""
+        return f"change of {exact_text(self.size_kwh)} kWh"
+
+    @property
+    def window_figure(self) -> str:
+        """Return the name of the window's figure."""
+        return f"{self.day_figure}, window of {self.window_days} days"
+
+    def figures(
+        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the largest loss of a day and, if asked for, of a window."""
+        del envelope, at
+        losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        bounds = [
+            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day")
+        ]
+        if self.window_days is not None:
+            value = largest_window(losses, days=self.window_days)
+            about = f"{change} a day, on any {self.window_days} consecutive days"
+            bounds.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
+        return bounds

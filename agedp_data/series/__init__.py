@@ -1,0 +1,1 @@
+"""What is published of a day: the statistic, its sensitivity, its histogram."""

@@ -1,0 +1,250 @@
+"""[series.NAME]: what is published. One block per statistic; every bound in it is public.
+
+A statistic is an exact vector of whole numbers over the days of one group's households, its cells, and the sensitivity
+of the vector of all groups: a household is in one group, so it is that of one. Decisions. A cell of counts is named by
+the range of use that it counts, "0-2" or "Std 0-2" for a group. Cumulative counts are of the ranges from 0 on; the last
+one, everybody, is known and not drawn. One bin alone would say nothing else and is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, Self
+
+import numpy as np
+from pydantic import Discriminator, Field, PlainValidator, ValidationError, model_validator
+
+from agedp_data.errors import LedgerError
+from agedp_data.parameters import (
+    Kwh,
+    PositiveKwh,
+    Section,
+    Share,
+    Text,
+    ascending,
+    exact,
+    exact_text,
+    kwh,
+    watt_hours,
+    wrong,
+)
+from agedp_data.roster import ALL
+from agedp_data.series.histograms import cumulative, histogram
+from agedp_data.series.sensitivity import Change, Move, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+
+_AMOUNTS: Final = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
+_NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+Wh = np.ndarray[Any, np.dtype[np.int64]]
+
+# The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
+Missing = Annotated[int, Field(ge=0, le=45)]
+
+
+def _bins(values: object) -> tuple[Decimal, ...]:
+    edges = ascending(values, kwh)
+    if len(edges) < 3 or edges[0] != 0:
+        raise wrong("must begin with 0 and have three edges or more: one bin would hold everybody")
+    return edges
+
+
+class Series(Section):
+    """What the statistics have in common; a missing household-day counts as `missing_kwh`."""
+
+    statistic: str
+    """What is published of a day."""
+    share: Share | None = None
+    """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
+    series; the shares add up to 1.
+    """
+    clamp_kwh: PositiveKwh
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data."""
+    by: Text | None = None
+    """Group column of the roster; the series then has one value per group and day."""
+    max_missing: Missing = 2
+    """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
+    interval_minutes = 60.
+    """
+    missing_kwh: Kwh = exact(0)
+    """Value of a missing household-day."""
+    values: Literal["readings", "states"] = "readings"
+    """Readings as they are, or the representative values of their states under public `[model]` edges."""
+
+    @property
+    def clamp_wh(self) -> int:
+        """Return the public bound on a household's day, in whole watt-hours."""
+        return watt_hours(self.clamp_kwh)
+
+    @property
+    def missing_wh(self) -> int:
+        """Return what a missing household-day counts as, in whole watt-hours."""
+        return watt_hours(self.missing_kwh)
+
+    def counted_change(self, change: Change) -> Change:
+        """Return what a change of use is for what is counted: of states, any at all, however small it is.
+
+        Half-hours that add up to the same day, or nearly, may lie in any states (MATHS 7).
+        """
+        return "replacement" if self.values == "states" and isinstance(change, Move) else change
+
+    def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
+        """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""
+        return np.where(usable, np.minimum(energy_wh, self.clamp_wh), self.missing_wh)
+
+    @model_validator(mode="after")
+    def _within_the_bound(self) -> Self:
+        if self.missing_kwh > self.clamp_kwh:
+            raise wrong("must not exceed clamp_kwh", "missing_kwh")
+        if self.by in ("household_id", "from", "to"):
+            raise wrong("must be a group column of the roster, such as tariff", "by")
+        return self
+
+
+class Mean(Series):
+    """The mean of the households' days."""
+
+    statistic: Literal["mean"]
+
+    def sensitivity(self, change: Change) -> int:
+        """Return how far one household moves the sum, Wh: by the clamp at most."""
+        return sum_sensitivity(self.counted_change(change), clamp=self.clamp_wh)
+
+    def cells(self, group: str) -> tuple[str, ...]:
+        """Return the names of a group's cells: its own."""
+        return (group,)
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Tell whether a release with these cells was counted as this series counts: any group has one."""
+        del cells
+        return True
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the households of a release by group."""
+        return dict(zip(cells, households, strict=True))
+
+    def exact(self, days_wh: Wh) -> tuple[int, ...]:
+        """Return the sum of the households' days, Wh."""
+        return (int(days_wh.sum()),)
+
+    def possible(self, exact: Wh, households: int) -> bool:
+        """Tell whether so many households can have this vector."""
+        return bool((exact >= 0).all() and (exact <= households * self.clamp_wh).all())
+
+
+class Distribution(Series):
+    """Counts of households by daily use, bins half-open and the last one closed by the clamp."""
+
+    statistic: Literal["distribution"]
+    form: Literal["histogram", "cumulative"] = "histogram"
+    """Number of households in each bin, or below each edge."""
+    bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins)]
+    """Edges of the bins, from 0 to `clamp_kwh`; public."""
+
+    @property
+    def bins_wh(self) -> tuple[int, ...]:
+        """Return the edges of the bins in whole watt-hours."""
+        return tuple(watt_hours(edge) for edge in self.bins_kwh)
+
+    @property
+    def ranges_kwh(self) -> tuple[tuple[Decimal, Decimal], ...]:
+        """Return which range of use each cell of a group counts."""
+        if self.form == "cumulative":
+            return tuple((self.bins_kwh[0], edge) for edge in self.bins_kwh[1:-1])
+        return tuple(pairwise(self.bins_kwh))
+
+    def sensitivity(self, change: Change) -> int:
+        """Return how far one household moves the counts of all cells together."""
+        if self.form == "cumulative":
+            return cumulative_sensitivity(self.counted_change(change), edges=self.bins_wh)
+        return histogram_sensitivity(self.counted_change(change), edges=self.bins_wh)
+
+    def cells(self, group: str) -> tuple[str, ...]:
+        """Return the names of a group's cells, by their ranges."""
+        of = "" if self.by is None else f"{group} "
+        return tuple(f"{of}{name}" for name in _named(self.ranges_kwh))
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Tell whether a release with these cells was counted as this series counts, every range of each group."""
+        groups = dict.fromkeys(cell.rpartition(" ")[0] for cell in cells)
+        return list(cells) == [cell for group in groups for cell in self.cells(group)]
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the households of a release by group, each of whose cells has them."""
+        return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+
+    def place(self, cell: str) -> tuple[str, Decimal, Decimal]:
+        """Return group and range, kWh, of a cell by its name.
+
+        Raises:
+            ValueError: no cell of this series has it.
+        """
+        group, separator, of = cell.rpartition(" ")
+        ranges = _named(self.ranges_kwh)
+        if of not in ranges or bool(separator) != (self.by is not None):
+            raise ValueError("the cell is no range of this series")
+        return group if separator else ALL, *ranges[of]
+
+    def exact(self, days_wh: Wh) -> tuple[int, ...]:
+        """Return how many of the households' days lie in each range."""
+        if self.form == "cumulative":
+            return tuple(cumulative(days_wh, edges=self.bins_wh)[:-1].tolist())
+        return tuple(histogram(days_wh, edges=self.bins_wh).tolist())
+
+    def possible(self, exact: Wh, households: int) -> bool:
+        """Tell whether so many households can have these counts."""
+        steps = np.diff(exact, prepend=0, append=households) if self.form == "cumulative" else exact
+        return bool((steps >= 0).all() and steps.sum() == households)
+
+    @model_validator(mode="after")
+    def _end_at_the_clamp(self) -> Self:
+        if self.bins_kwh[-1] != self.clamp_kwh:
+            raise wrong(f"must end with clamp_kwh = {self.clamp_kwh:f}: every day lies in a bin", "bins_kwh")
+        return self
+
+
+@lru_cache(maxsize=64)
+def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decimal, Decimal]]:
+    """Return ranges of use by the names that they have in cells."""
+    return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in ranges}
+
+
+AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
+
+
+def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
+    """Return the series that a contract promises, by name; keys that this version does not know are left alone.
+
+    Raises:
+        LedgerError: a contract that does not say what agedp writes of a series.
+    """
+    try:
+        return {name: series_in(table) for name, table in terms["series"].items()}
+    except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
+        raise LedgerError(
+            "a contract in the ledger holds a series that this agedp does not know; update agedp"
+        ) from None
+
+
+def series_in(terms: Mapping[str, Any]) -> AnySeries:
+    """Return one series as a contract tells of it.
+
+    >>> series_in({"statistic": "mean", "clamp_kwh": "50", "share": "1"}).clamp_wh
+    50000
+
+    Raises:
+        ValueError: it is none.
+    """
+    kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
+    fields = {key: value for key, value in terms.items() if key in kind.model_fields}
+    return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})
+
+
+def _amounts(value: object) -> object:
+    return tuple(map(_amount, value)) if isinstance(value, list) else _amount(value)
+
+
+def _amount(value: object) -> object:
+    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value

@@ -1,0 +1,202 @@
+"""datapackage.json: the contents of a release folder, for catalogues and tools (Frictionless Data Package 2.0).
+
+Every file except the checksums and this one is a resource with its SHA-256. A Parquet table has a schema with type,
+unit and meaning of every column, read from the file itself (`tables` declares them). Source, licence and contact are
+the run file's: the attribution that a licence requires is the text of `sources`.
+
+Decisions. `unit` is an additional property of the project, in SI symbols, "1" for a dimensionless column. The licence
+is its identifier if it can be one, such as CC-BY-4.0, else a title under the name "other". There is no date of
+creation: it would be finer than the dates that may be known, or invented. Recipients check a package with
+`Package("datapackage.json").validate()`: it compares the Parquet tables with their columns, but does not count their
+bytes and reports a given size as an error; so tables have no size, and files that are not tables have the type "file".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data.statement.markdown import title_of
+
+_PROFILES: Final = "https://datapackage.org/profiles/2.0/"
+_KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
+_UNITS: Final = {
+    "_kwh": "kWh",
+    "_wh": "Wh",
+    "households": "household",
+    "_noisy": "household",
+    "noise_sd": "household",
+    "epsilon": "1",
+}
+_IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
+_MINIMA: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
+_KINDS: Final = {
+    ".parquet": ("parquet", "application/vnd.apache.parquet"),
+    ".json": ("json", "application/json"),
+    ".jsonl": ("jsonl", "application/x-ndjson"),
+    ".md": ("md", "text/markdown"),
+    ".html": ("html", "text/html"),
+}
+_ABOUT: Final = {
+    "statement.json": "what is claimed about the release, figure by figure; its keys: JSON schema statement-2.json",
+    "STATEMENT.md": "the same in plain words",
+    "ledger_rows.jsonl": "the rows of the ledger that the figures were published from, one JSON object a line",
+    "report.html": "the series, its noise, its losses and the statement on one page",
+}
+_STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
+_CREDITS: Final = ("licenses", "sources", "contributors")
+_NOISE_TEXT: Final = (
+    "with noise that keeps the statement's promise; what travels with it is in the metadata of the Parquet schema, "
+    'key "agedp"'
+)
+_AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
+_COUNTS: Final = f"how many households used how much, by day and range of use, {_NOISE_TEXT}"
+
+
+def datapackage(statement: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
+    title = title_of(statement)
+    return {
+        "$schema": f"{_PROFILES}datapackage.json",
+        "name": _slug(statement["population"]),
+        "title": f"REHEARSAL: {title}" if statement["rehearsal"] else title,
+        "description": _description(statement),
+        **_credits(statement),
+        "resources": list(_resources(files)),
+    }
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
+
+
+def _description(statement: Mapping[str, Any]) -> str:
+    days = statement["days"]
+    rehearsal = "Simulated dates, no publication. " if statement["rehearsal"] else ""
+    span = f" from {days['first']} to {days['last']}" if days["released"] else ""
+    return (
+        f"{rehearsal}Electricity use of {statement['population']} by day{span}: {_statistics_text(statement)} with "
+        "noise. What they may say about one household, and what they do not protect, is in STATEMENT.md."
+    )
+
+
+def _statistics_text(statement: Mapping[str, Any]) -> str:
+    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
+    return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
+
+
+def _credits(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """Return source, licence and contact, as far as the statement has them."""
+    credits: dict[str, Any] = {}
+    if "licence" in statement:
+        text = statement["licence"]
+        credits["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
+    if "source" in statement:
+        credits["sources"] = [{"title": statement["source"]}]
+    if "contact" in statement:
+        credits["contributors"] = [{"title": statement["contact"], "roles": ["contact"]}]
+    return credits
+
+
+def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    names_taken: set[str] = set()
+    for path, content in files.items():
+        stem = name = _slug(path.removesuffix(".parquet"))
+        while name in names_taken:  # series that differ in case only
+            name = f"{stem}-{len(names_taken)}"
+        names_taken.add(name)
+        ending = path[path.rindex(".") :]
+        kind, media = _KINDS[ending]
+        is_table = ending == ".parquet"
+        description = (
+            (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if is_table else _ABOUT.get(path)
+        )
+        yield {
+            "name": name,
+            "type": "table" if is_table else "file",
+            "path": path,
+            "format": kind,
+            "mediatype": media,
+            **({"description": description} if description else {}),
+            **({} if is_table else {"bytes": len(content)}),
+            "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
+            **({"schema": _schema(_read_schema(content))} if is_table else {}),
+        }
+
+
+def _schema(table: pa.Schema) -> dict[str, Any]:
+    """Return the dictionary of a table's columns."""
+    return {
+        "$schema": f"{_PROFILES}tableschema.json",
+        "fields": [_field(field) for field in table],
+        "primaryKey": [name for name in _KEY if name in table.names],
+    }
+
+
+def _field(field: pa.Field) -> dict[str, Any]:
+    unit = _unit(field)
+    minimum = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
+    return {
+        "name": field.name,
+        "type": _type(field.type),
+        "description": (field.metadata or {}).get(b"description", b"").decode(),
+        **({"unit": unit} if unit else {}),
+        "constraints": {"required": not field.nullable, **minimum},
+    }
+
+
+def _type(kind: pa.DataType) -> str:
+    """Return Frictionless's name of an Arrow type.
+
+    >>> _type(pa.date32()), _type(pa.int64()), _type(pa.float64()), _type(pa.string())
+    ('date', 'integer', 'number', 'string')
+    """
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "number" if pa.types.is_floating(kind) else "string"
+
+
+def _unit(field: pa.Field) -> str:
+    for ending, unit in _UNITS.items():
+        if field.name.endswith(ending):
+            return unit
+    return "" if _type(field.type) in ("date", "string") else "1"
+
+
+def package_faults(
+    descriptor: Mapping[str, Any], statement: Mapping[str, Any], files: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Yield the differences of a descriptor from a statement and its files, for verification.
+
+    Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.
+    """
+    resources = {resource["path"]: resource for resource in descriptor["resources"]}
+    if len(resources) != len(descriptor["resources"]) or set(resources) != set(files):
+        yield "lists other files than the release has"
+        return
+    for path, content in files.items():
+        resource = resources[path]
+        if (resource.get("bytes", len(content)), resource["hash"]) != (
+            len(content),
+            f"sha256:{hashlib.sha256(content).hexdigest()}",
+        ):
+            yield f"gives another size or checksum of {path}"
+        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(_schema(_read_schema(content))):
+            yield f"gives other columns of {path}"
+    if {key: descriptor[key] for key in _CREDITS if key in descriptor} != _credits(statement):
+        yield "names another source, licence or contact than the statement"
+
+
+def _read_schema(content: bytes) -> pa.Schema:
+    return pq.read_schema(pa.BufferReader(content))
+
+
+def _columns(schema: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(field["name"], field["type"], field.get("unit", "")) for field in schema["fields"]]

@@ -1,0 +1,290 @@
+"""Statement -> Markdown: STATEMENT.md, the artifact of a run, a part of the report.
+
+Statements of earlier versions lack some keys; the text then leaves out the corresponding sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from agedp_data.config.model_section import contract_states
+from agedp_data.notions import NOTIONS, Promise
+from agedp_data.parameters import exact_text
+
+Statement = Mapping[str, Any]
+
+_MEAN = "the mean of the households' days"
+_RANGES = (
+    "Ranges are of kWh, {bins}, from each number to below the next, the last one with its end. To each count noise is "
+    "added (discrete Laplace, scale = "
+)
+_DRAWN = "; counts are left as drawn, whole numbers that may be negative and need not "
+_COUNTS = {
+    "histogram": f"{_RANGES}2 / epsilon: a household that uses otherwise leaves one range for another){_DRAWN}add up",
+    "cumulative": (
+        "Every count is of the households below an end, and the last one, everybody, is known and not drawn. "
+        f"{_RANGES}number of counts / epsilon: a household that uses otherwise may change each by one){_DRAWN}rise"
+    ),
+}
+
+_ASSUMPTION_FREE = "assumption-free"
+_COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
+_HOW_TO_READ = (
+    "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
+    "as another may, after all releases that a figure is about, hold it to be at most k times *factor* as likely; "
+    "*factor* is e^epsilon, rounded up. A sum of discounted losses has none: it says how losses are weighed, and "
+    "bounds no conclusion by itself; what all published days allow is the factor of *total*. *limit* is what "
+    "further releases can make of the figure under the promise; "
+    "where it is empty, the promise does not bound the figure. A figure *always* holds, or *if* its assumption does."
+)
+_SOURCES = {
+    "declared": (
+        "It was declared in the run file; nothing that was computed from the protected readings went into it. That "
+        "these households forget at least as fast is an assumption."
+    ),
+    "estimated": (
+        "It was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as known. "
+        "That these households forget at least as fast is an assumption."
+    ),
+}
+_ENDS = {
+    "promise": "{last_day} is the last day that the promise permits, if every day is released when it is due.",
+    "period": "The period ends with {last_day}, and the promise lasts until then.",
+    "broken": "By a newer model what is released exceeds the promise already: nothing more will be released.",
+    "promise, over": "It ended with {last_day}: what is left permits no further release.",
+    "period, over": "The period ended with {last_day}, and the promise lasted until then.",
+    "": "No end within a year of the newest day, if every day is released when it is due.",
+}
+_CHECKING = (
+    "`agedp verify FOLDER` checks that every file is as it was published, that the figures agree with each other and "
+    "with this statement; with `--ledger URL` also that ledger and folder say the same. The columns of the tables are "
+    "described in `datapackage.json`, the keys of `statement.json` in the JSON schema `statement-2.json` that agedp "
+    "carries (`agedp_data/schemas`)."
+)
+
+
+def title_of(statement: Statement) -> str:
+    """Return the title of a release: that of the run file, or its statistic and population."""
+    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
+    content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
+    return str(statement.get("title") or f"{content} of {statement['population']}")
+
+
+def markdown(statement: Statement) -> str:
+    """Return a statement as Markdown text."""
+    parts = (
+        _head(statement),
+        _section("What the releases say at most", _bounds_table(statement)),
+        _section("What is protected", [statement["protects"], statement.get("from_whom", "")]),
+        _section("What is not", [_list(statement["not_protected"])]),
+        _section("Read this before you rely on it", [_list(statement["warnings"])]),
+        _section("The model, and where it comes from", _model_texts(statement["model"])),
+        _section("How long the promise goes on", _ending_texts(statement)),
+        _section("What a second population would add", _second_population(statement)),
+        _section("How each series was made", _series(statement["contract"])),
+        _section("What was promised", _contract_text(statement)),
+        _section("How to check it", _checking(statement)),
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title: str, paragraphs: Sequence[str]) -> str:
+    non_empty = [paragraph for paragraph in paragraphs if paragraph]
+    return "\n\n".join([f"## {title}", *non_empty]) if non_empty else ""
+
+
+def _list(texts: Sequence[str]) -> str:
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def _head(statement: Statement) -> str:
+    title = title_of(statement)
+    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in statement["notes"]), _summary(statement)])
+
+
+def _summary(statement: Statement) -> str:
+    days, published, epsilons = statement["days"], statement["published"], _unconditional_epsilons(statement)
+    if not days["released"]:
+        return f"No day of {statement['population']} is published; {_skipped(days)}."
+    skipped = f"; {_skipped(days)}" if days["skipped"] else ""
+    text = (
+        f"{_days(days['released'])} of {statement['population']} ({_span(days)}), published "
+        f"{'on' if published['first'] == published['last'] else 'from'} {_span(published)}{skipped}."
+    )
+    if {"day", "total"} <= epsilons.keys():
+        text += (
+            f" Of one household they say at most epsilon {epsilons['day']} about any one day, and at most epsilon "
+            f"{epsilons['total']} about all its days together."
+        )
+    estimated = next((bound["conditional_days"] for bound in statement["figures"] if "conditional_days" in bound), "")
+    if estimated:
+        text += f" They leave out the published model, which was estimated from the days {estimated}, without noise."
+    if statement["model"]:
+        text += " Figures that hold only *if* something is so rest on a model of how households forget: an assumption."
+    return text
+
+
+def _unconditional_epsilons(statement: Statement) -> dict[str, str]:
+    return {bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == _ASSUMPTION_FREE}
+
+
+def _days(number: int) -> str:
+    return f"{number} day{'s' * (number != 1)}"
+
+
+def _skipped(days: Mapping[str, Any]) -> str:
+    return f"{_days(len(days['skipped']))} skipped without a release"
+
+
+def _span(dates: Mapping[str, Any]) -> str:
+    return dates["first"] if dates["first"] == dates["last"] else f"{dates['first']} to {dates['last']}"
+
+
+def _bounds_table(statement: Statement) -> list[str]:
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement["figures"])]
+    return ["\n".join(lines), _HOW_TO_READ]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cells(bound: Mapping[str, str]) -> list[str]:
+    columns = [bound[key] for key in ("name", "epsilon", "about")]
+    return [*columns, holds_when(bound), bound.get("factor", ""), bound.get("limit", "")]
+
+
+def holds_when(bound: Mapping[str, str]) -> str:
+    """Return when a bound holds: always, or under its assumption, and the days that are excepted.
+
+    >>> holds_when({"kind": "assumption-free", "assumption": ""})
+    'always'
+    """
+    holds = "always" if bound["kind"] == _ASSUMPTION_FREE else f"if {bound['assumption']}"
+    days = bound.get("conditional_days")
+    return f"{holds}, except for the days {days}, from which the published model was estimated" if days else holds
+
+
+def _model_texts(model: Mapping[str, Any]) -> list[str]:
+    if not model:
+        return []
+    period = model.get("period")
+    period_text = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
+    source = _SOURCES.get(str(model.get("source")), "").format(period=period_text)
+    basis = f"Its source: {model['basis']}" if "basis" in model else ""
+    return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
+
+
+def _ending_texts(statement: Statement) -> list[str]:
+    ending, terms = statement.get("ending"), statement["contract"]["promise"]
+    if ending is None:
+        return []
+    capped = ending["left"] != "unlimited"
+    total = f"nothing is released that takes all days together beyond epsilon_total = {terms['epsilon_total']}"
+    caps = (
+        f"Whatever a model, an age or a discount says, no day still to come spends more than max_day_epsilon = "
+        f"{terms['max_day_epsilon']}; {total if capped else 'on all days together there is no cap'}."
+    )
+    spent = f"All days together have spent {ending['spent']}" + (f"; {ending['left']} is left." if capped else ".")
+    over = ", over" if is_over(statement) and ending["because"] != "broken" else ""
+    return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
+
+
+def is_over(statement: Statement) -> bool:
+    """Tell whether the last day that can be released is already released or skipped."""
+    last, days = statement.get("ending", {}).get("last_day"), statement["days"]
+    return bool(last) and last <= max([days["last"], *days["skipped"]])
+
+
+def _second_population(statement: Statement) -> list[str]:
+    second = statement.get("second_population")
+    if second is None:
+        return []
+    adds = "Under the same promise: {day} to the day's figure, {total} to the total.".format_map(second["adds"])
+    number = second["in_ledger"]
+    count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
+    return [second["text"], f"{adds} This ledger holds {count_text}."]
+
+
+def _series(contract: Mapping[str, Any]) -> list[str]:
+    min_households = contract["population"].get("min_households")
+    small = (
+        f"A day, or a group, with fewer than {min_households} households on the roster is never released."
+        if min_households
+        else ""
+    )
+    promise = contract["promise"]
+    shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
+    states = (
+        _states_text(contract)
+        if any(series.get("values") == "states" for series in contract["series"].values())
+        else ""
+    )
+    hours = contract.get("input", {}).get("interval_minutes") == 60
+    readings = "hours" if hours else "half-hours"
+    texts = [_series_text(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
+    return [_list(texts), small]
+
+
+def _states_text(contract: Mapping[str, Any]) -> str:
+    """Return the sentences on public states and their representative values, "" without such states."""
+    states = contract_states(contract)
+    if states is None:
+        return ""
+    edges, values_kwh = (
+        ", ".join(exact_text(Decimal(wh) / 1000) for wh in values_wh)
+        for values_wh in (states.edges_wh, states.representative_values_wh)
+    )
+    quantity = "each half-hour" if states.step == "half-hour" else "the day's use"
+    return (
+        f". Not what was read is counted: {quantity} counts as the middle of the range that it lies in. Ranges begin "
+        f"at 0, {edges} kWh, each up to the next and the last without end, and count as {values_kwh} kWh"
+    )
+
+
+def _series_text(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
+    clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
+    is_distribution = terms.get("statistic") == "distribution"
+    text = f"{name}: {'how many households used how much, by day' if is_distribution else _MEAN}"
+    text += f", by {terms['by']} of the roster" if "by" in terms else ""
+    text += f"; a household's day counts at most {clamp} kWh"
+    if missing is not None:
+        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its {readings} lack a reading"
+    if terms.get("values") == "states":
+        text += states
+    if terms.get("statistic") == "mean":
+        text += (
+            ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "
+            "divided by the number of households on the roster; values below 0 are left as drawn"
+        )
+    if is_distribution:
+        text += (
+            f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
+        )
+    share = f" The series takes {terms['share']} of {shared}." if terms.get("share", "1") != "1" else ""
+    return f"{text}.{share}"
+
+
+def _contract_text(statement: Statement) -> list[str]:
+    lines = [f"{key} = {value}" for key, value in _leaves(statement["contract"])]
+    return [_list(lines), *_changes(statement.get("versions", ()))]
+
+
+def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for number, version in enumerate(versions, 1):
+        if version["changes"]:
+            yield f"Version {number}, of {version['registered']}, changed:\n\n" + _list(version["changes"])
+
+
+def _checking(statement: Statement) -> list[str]:
+    ledger = f"Ledger {statement['ledger']['id'][:16]}, head `{statement['ledger']['head']}`."
+    credits = " · ".join(statement[key] for key in ("source", "licence", "contact") if key in statement)
+    return [_CHECKING, ledger, credits]
+
+
+def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)
+    if isinstance(value, Mapping):
+        return [leaf for name in value for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
+    return [(key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)]

@@ -1,0 +1,212 @@
+"""Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
+
+`READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
+`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from agedp_data.datasets.layout import SLOTS
+
+_TEXT = pa.string()
+_IDS = pa.dictionary(pa.int32(), pa.string())
+
+
+def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
+    fields = (pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns)
+    return pa.schema(fields)
+
+
+READINGS = _schema(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout (GMT for London, Sydney civil for Ausgrid)"),
+    ("slot", pa.uint8(), "half-hour of the day, 0 to 47"),
+    ("energy_wh", pa.int32(), "energy of the half-hour, Wh"),
+    ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
+)
+READINGS_CHANNELS = READINGS.append(
+    _schema(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
+)
+READINGS_WIDE = _schema(
+    ("household_id", _IDS, "household"),
+    ("channel", pa.uint8(), "series of the household that add up to its use"),
+    ("day", pa.date32(), "day of the layout"),
+    ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
+    *((f"energy_wh_{slot}", pa.int32(), "energy of the half-hour, Wh; -1: missing") for slot in range(SLOTS)),
+)
+DAYS = _schema(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
+    ("readings", pa.uint8(), "how many of the day's readings are there"),
+)
+STATE_DAYS = _schema(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("counted_wh", pa.int64(), "sum of what stands for the states of the half-hours that are there, Wh"),
+)
+PART_DAYS = _schema(
+    ("household_id", _IDS, "household"),
+    ("day", pa.date32(), "day of the layout"),
+    ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; 0 without one"),
+    ("readings", pa.uint8(), "how many of the day's readings are there"),
+    ("aside_row", pa.list_(pa.int64()), "rows of this household-day that its part alone sets aside"),
+    ("aside_reason", pa.list_(pa.uint8()), "and why, one for each"),
+)
+SETTLED = _schema(
+    ("file", pa.int32(), "input file, by its place in the delivery"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("reason", pa.uint8(), "why settling the month set it aside"),
+)
+QUALITY = _schema(
+    ("input", _TEXT, "name of the input file"),
+    ("content", _TEXT, "content id: SHA-256 of the file and of the rules it was read under"),
+    ("note", _TEXT, "header recognised, or why the file was passed over"),
+    ("what", _TEXT, "rows read, kept, or set aside for this reason"),
+    ("rows", pa.int64(), "number of input rows"),
+)
+QUARANTINE = _schema(
+    ("content", _TEXT, "content id of the input file"),
+    ("row", pa.int64(), "data row of the input file, from 0"),
+    ("reason", _TEXT, "why the row was set aside"),
+    ("text", _TEXT, "the row as it stood there; empty for duplicates and disagreements"),
+)
+SUMS = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group; of a distribution with its range of use, kWh"),
+    ("households", pa.int64(), "households on the roster, of the group"),
+    ("usable", pa.int64(), "of these with a usable day"),
+    ("clamped", pa.int64(), "of these above the clamp"),
+    ("value", pa.int64(), "what noise is added to: the sum of the clamped days, Wh, or the households in the range"),
+)
+RELEASED_ROSTERS = _schema(
+    ("population", _TEXT, "the people"),
+    ("ledger", _TEXT, "id of the ledger that draws"),
+    ("day", pa.date32(), "day of the data"),
+    ("rehearsal", pa.bool_(), "whether the ledger is a rehearsal's"),
+    ("members", _TEXT, "SHA-256 of who is counted; confidential"),
+    ("groups", _TEXT, "by group column in use, SHA-256 of who is in which group, JSON; confidential"),
+    ("released", pa.bool_(), "whether the ledger was seen to hold the day"),
+)
+TRUE_MEANS = _schema(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
+    ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
+)
+TRUE_COUNTS = _schema(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "range of use, kWh, behind its group if there are groups"),
+    ("households", pa.int64(), "households on the roster, of the group"),
+    ("true_households", pa.int64(), "of these in the range, before noise"),
+    ("released_households", pa.int64(), "of these in the range, as released"),
+)
+COVERAGE = _schema(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("usable", pa.int64(), "of these with a usable day"),
+    ("clamped", pa.int64(), "of these above the clamp"),
+)
+COUNTED_STATES = _schema(
+    ("population", _TEXT, "the people"),
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("cell", _TEXT, "all, or the group"),
+    ("households", pa.int64(), "households on the roster"),
+    ("readings_kwh", pa.float64(), "mean of the households' days by their readings, before noise, kWh"),
+    ("states_kwh", pa.float64(), "mean of the same days by their states, before noise, kWh"),
+)
+FORGETTING = _schema(
+    ("household_id", _IDS, "household"),
+    ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
+    ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
+    ("powers", pa.float64(), "largest total variation by powers of the chain [-]; NaN: none, or no chain"),
+    ("direct", pa.float64(), "largest total variation, counted directly [-]; NaN: nothing to compare"),
+    ("low", pa.float64(), "lower end of its interval (whole weeks drawn again) [-]; NaN: not computed"),
+    ("high", pa.float64(), "upper end of its interval [-]; NaN: not computed"),
+    ("floor", pa.float64(), "what such a count shows where nothing is remembered [-]; NaN: not computed"),
+    ("loss_left", pa.float64(), "largest loss that is left of max_day_epsilon through direct kernels [-]; NaN: none"),
+    ("checked", pa.bool_(), "whether powers and direct count were compared"),
+    ("rejected", pa.bool_(), "whether the count exceeds the powers by more than the chain explains"),
+)
+DAILY_AVERAGES = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("households", pa.int64(), "households on the roster that day"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / households / 1000, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+DAILY_DISTRIBUTION = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("bin_low_kwh", pa.float64(), "a household's use that day was at least this, kWh"),
+    ("bin_high_kwh", pa.float64(), "and less than this, or just this where it is the clamp, kWh"),
+    ("households_noisy", pa.int64(), "what was drawn: how many households, plus noise"),
+    ("noise_sd", pa.float64(), "standard deviation of the noise of households_noisy, households"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release, all its cells together, about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+
+
+def readings_schema(*, width: int, channels: int) -> pa.Schema:
+    """Return the schema of the readings of a layout.
+
+    Args:
+        width: readings per row; above 1 a row is a day.
+        channels: number of channels of a household.
+    """
+    if width > 1:
+        return READINGS_WIDE
+    return READINGS if channels == 1 else READINGS_CHANNELS
+
+
+def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
+    """Return a table of this schema from one array or sequence per column.
+
+    Raises:
+        ValueError: a column is missing or unknown.
+    """
+    if set(values) != set(schema.names):
+        raise ValueError(f"columns {sorted(set(values) ^ set(schema.names))} missing or unknown")
+    arrays = [_to_arrow_array(values[field.name], field.type) for field in schema]
+    return pa.table(arrays, schema=schema)
+
+
+def table_from_rows(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return a table of this schema from its rows, each with every column.
+
+    Raises:
+        KeyError: a row has no value for a column.
+    """
+    return table_from_columns(schema, **{name: [line[name] for line in lines] for name in schema.names})
+
+
+def _to_arrow_array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        return value.cast(kind)
+    if pa.types.is_date32(kind) and getattr(value, "dtype", None) is not None:
+        return pa.array(value.astype("int32"), pa.int32()).cast(kind)
+    return pa.array(value, kind)

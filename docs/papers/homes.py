@@ -1,0 +1,113 @@
+"""The readings that some figures rest on: named open files if the user has them, otherwise made-up homes.
+
+Either way they come through the readers that releases come through. Made-up homes are drawn with a fixed seed, so that
+a second run gives the same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agedp.stages.ingest import read_readings
+from agedp_data.datasets.layout import SLOTS
+from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
+from agedp_data.datasets.synthetic.london import write_london
+from agedp_data.errors import InputError
+
+FEWEST_HOMES, FEWEST_DAYS = 20, 90
+_SEED = 7
+_LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaperHouseholds:
+    """Readings of homes; `name` says whose.
+
+    Attributes:
+        name: which data, how many homes, which days.
+        energy_wh: (homes, days, 48) whole watt-hours, -1 where missing.
+        open_data: whether they are measured readings and not made up.
+    """
+
+    name: str
+    energy_wh: NDArray[np.int64]
+    open_data: bool
+
+    @property
+    def judge(self) -> bool:
+        """Return whether a paper may be judged by them: measured, and neither few nor short."""
+        homes, days, _ = self.energy_wh.shape
+        return self.open_data and homes >= FEWEST_HOMES and days >= FEWEST_DAYS
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Return the readings one after the other, (homes, days * 48)."""
+        return self.energy_wh.reshape(len(self.energy_wh), -1)
+
+    @property
+    def daily_wh(self) -> NDArray[np.int64]:
+        """Return the energy of each household-day, a missing half-hour counting nothing; -1 where all are missing."""
+        is_present = self.energy_wh >= 0
+        return np.where(is_present.any(axis=2), np.where(is_present, self.energy_wh, 0).sum(axis=2), -1)
+
+
+@dataclass(frozen=True)
+class PaperReadings:
+    """Where readings come from.
+
+    Attributes:
+        london: files of Low Carbon London, () for made-up ones.
+        ausgrid: files of Ausgrid's solar homes, () for made-up ones.
+        small: a few made-up homes and days, and few repetitions: for trying the command, not for judging a paper.
+    """
+
+    london: Sequence[str] = ()
+    ausgrid: Sequence[str] = ()
+    small: bool = False
+
+    @cached_property
+    def london_homes(self) -> PaperHouseholds:
+        """Return homes of London, half-hour by half-hour."""
+        if self.london:
+            return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)", open_data=True)
+        homes, days = (6, 56) if self.small else (40, 365)
+        with TemporaryDirectory(prefix="agedp-") as folder:
+            write_london(Path(folder), households=homes, first_day=_LONDON_FROM, days=days, seed=_SEED)
+            return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format", open_data=False)
+
+    @cached_property
+    def ausgrid_homes(self) -> PaperHouseholds:
+        """Return the homes of an Ausgrid year: general consumption and controlled load."""
+        if self.ausgrid:
+            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)", open_data=True)
+        homes, days = (20, 60) if self.small else (300, 365)
+        with TemporaryDirectory(prefix="agedp-") as folder:
+            write_ausgrid(Path(folder), households=homes, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
+            return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format", open_data=False)
+
+
+def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> PaperHouseholds:
+    frame = read_readings(list(files), dataset=dataset)
+    if not len(frame):
+        raise InputError(f"no reading in the files of {dataset}; name files with readings")
+    household, household_index = np.unique(
+        frame["household_id"].to_numpy(dtype=object).astype(str), return_inverse=True
+    )
+    day = frame["day"].to_numpy().astype("datetime64[D]")
+    first = day.min()
+    energy = np.full((household.size, int((day.max() - first).astype(int)) + 1, SLOTS), -1, dtype=np.int64)
+    energy[household_index, (day - first).astype(int), frame["slot"].to_numpy()] = frame["energy_wh"].to_numpy()
+    # Files begin and end with a stamp of midnight, which is a day of one reading.
+    complete_days = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
+    energy = energy[:, complete_days[0] : complete_days[-1] + 1]
+    return PaperHouseholds(
+        f"{name}: {household.size} homes, {first + complete_days[0]} to {first + complete_days[-1]}", energy, open_data
+    )

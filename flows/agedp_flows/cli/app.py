@@ -1,0 +1,102 @@
+"""The `agedp` command: its groups of commands, errors and exit status.
+
+An error that the user can correct, such as a path that cannot be opened, is one line on standard error; only a bug
+prints a traceback. The commands are in `agedp_flows.cli`. They import their modules when they run, so that
+`agedp --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import re
+import resource
+import sys
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from agedp_data.errors import AgedpError
+from agedp_data.messages import escape_text
+from agedp_flows.cli import ledger_commands, release_commands, run_commands, sanitise_commands, setup_commands, terminal
+from agedp_flows.cli.options import STATUSES, print_text
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
+_SECRET = re.compile(":/{1,2}[^/@]*@")  # user and password of an address, also of one that was parsed as a path
+_STOPPED_STATUS = 130  # as a shell has it for Ctrl-C
+
+app = typer.Typer(
+    help="Daily averages from half-hourly smart meters, published with privacy guarantees that take time into account.",
+    epilog=STATUSES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for group in (sanitise_commands, setup_commands, run_commands, release_commands, ledger_commands):
+    app.add_typer(group.app)
+
+
+def _version(is_requested: bool) -> None:
+    if is_requested:
+        from importlib.metadata import version
+
+        print_text(f"agedp {version('agedp')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Accept the options before the name of a command."""
+
+
+def main() -> None:
+    """Run the command; print one line for an error that the user can correct, a traceback for bugs only."""
+    _disable_core_dumps()
+    with terminal.guarded_streams():
+        _main()
+
+
+def _main() -> None:
+    try:
+        status = typer.main.get_command(app).main(standalone_mode=False, prog_name="agedp")
+        sys.stdout.flush()
+    except AgedpError as error:
+        typer.echo(_error_line(error.private), err=True)
+        sys.exit(error.exit_status)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        typer.echo(_error_line(f"{error.filename}: {error.strerror}"), err=True)
+        sys.exit(AgedpError.exit_status)
+    except _UsageError as error:
+        if message := error.format_message():  # else the help was requested and printed
+            typer.echo(_usage_line(message, error.ctx), err=True)
+        sys.exit(AgedpError.exit_status)
+    except (typer.Abort, KeyboardInterrupt):
+        status = _STOPPED_STATUS
+    if status == _STOPPED_STATUS:
+        typer.echo("agedp: stopped; what was committed before stays, and the next run goes on from there", err=True)
+    sys.exit(status or 0)
+
+
+def _usage_line(message: str, context: Any) -> str:  # noqa: ANN401  (a context of click, whichever copy)
+    """Return one line about a wrong command line, with the command whose help explains it."""
+    command_path = "agedp" if context is None else context.command_path
+    return f"{_error_line(message[:1].lower() + message[1:].rstrip('.'))} (see `{command_path} --help`)"
+
+
+def _error_line(message: str) -> str:
+    """Return a message as one line; the password of an address is replaced."""
+    return "agedp: " + escape_text(_SECRET.sub(":...@", message))
+
+
+def _disable_core_dumps() -> None:
+    """Disable core dumps, which would contain readings."""
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+if __name__ == "__main__":
+    main()

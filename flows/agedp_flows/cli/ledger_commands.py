@@ -1,0 +1,172 @@
+"""`agedp ledger ...`: show, verify, amend and transfer the ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agedp_flows.cli.options import (
+    STATUSES,
+    TO_HAND_OVER,
+    FolderArgument,
+    JsonOption,
+    LedgerArgument,
+    QuietOption,
+    RunFileArgument,
+    ToOption,
+    print_answer,
+    print_text,
+)
+
+app = typer.Typer()
+ledger = typer.Typer(help="The promise itself: what was drawn, charged and claimed.", epilog=STATUSES)
+app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_help=True)
+
+
+@ledger.command()
+def show(
+    address: LedgerArgument,
+    only_statements: Annotated[
+        bool, typer.Option("--statements", help="only what was claimed, not what was drawn")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what was released to the run file's population, or all of a ledger by its URL, then what was claimed of it.
+
+    With --json it is the releases or, with --statements, the statements.
+
+    Example: agedp ledger show london.toml
+    """
+    from agedp_flows.text.ledger_text import release_lines, release_rows_json, statement_lines, statement_rows_json
+
+    if as_json:
+        print_text(
+            json.dumps(statement_rows_json(address) if only_statements else release_rows_json(address), indent=1)
+        )
+        return
+    release_text = [] if only_statements else [*release_lines(release_rows_json(address)), ""]
+    print_text("\n".join([*release_text, *statement_lines(statement_rows_json(address))]))
+
+
+@ledger.command()
+def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Recompute every row and hash of the ledger.
+
+    Example: agedp ledger verify london.toml
+    """
+    from agedp_flows.text.ledger_text import verify_ledger
+
+    facts, text = verify_ledger(address)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def amend(
+    run_file: RunFileArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="record it without asking")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run file changes in the contract and in every figure, and record it; with --json only if --yes.
+
+    Example: agedp ledger amend london.toml
+    """
+    from agedp.run_context import load_work
+    from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
+    from agedp_flows.text.amendment_text import amendment_json, amendment_lines
+
+    work = load_work(run_file)
+    amendment = preview_amendment(work)
+    check_amendment_allowed(amendment)
+    if not as_json:
+        print_text("\n".join(amendment_lines(amendment)))
+    is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
+    if is_accepted:
+        record_amendment(work, amendment)
+    if as_json:
+        print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
+    elif amendment.changes:
+        print_text("recorded" if is_accepted else "not recorded; nothing has changed")
+
+
+def _confirm(question: str) -> bool:
+    """Ask the user; without an answer, as in cron, return False."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        print_text()
+        return False
+
+
+@ledger.command()
+def export(
+    run_file: RunFileArgument,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows", show_default=False)],
+    close: Annotated[bool, typer.Option("--close", help="end this ledger: it goes on where the file goes")] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write every row of the ledger to a file, one JSON object a line.
+
+    Example: agedp ledger export london.toml ledger.jsonl --close
+    """
+    from agedp_flows.text.ledger_text import export_rows
+
+    facts, text = export_rows(run_file, file, close=close)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
+
+
+@ledger.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="what `agedp ledger export` wrote", show_default=False, readable=False),
+    ],
+    to: ToOption,
+    lost: Annotated[
+        bool, typer.Option("--lost", help="the exported ledger was not closed and no longer exists; this is noted")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Fill an empty new ledger from an exported file; every hash is recomputed.
+
+    Example: agedp ledger import ledger.jsonl --to sqlite:///new/ledger.sqlite
+    """
+    from agedp.ledger_transfer import import_ledger
+    from agedp_data import clock
+
+    rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
+    text = f"{rows} rows, every hash as it was written; name this ledger in [output] ledger"
+    print_answer({"rows": rows}, text, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Restore a lost ledger from a release folder into an empty new one, and mark the seam.
+
+    Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
+    """
+    from agedp.ledger_transfer import recover as restore
+    from agedp_data import clock
+
+    rows = restore(folder, to, at=clock.today())
+    text = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
+    print_answer({"releases": rows}, text, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Note in the ledger that its rows may have the newest form from here on; rewrites nothing.
+
+    A series that runs needs no upgrade. Give it once every machine that uses the ledger has the newer agedp: older ones
+    refuse the ledger from then on.
+
+    Example: agedp ledger upgrade london.toml
+    """
+    from agedp_flows.text.ledger_text import upgrade_ledger
+
+    facts, text = upgrade_ledger(address)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)

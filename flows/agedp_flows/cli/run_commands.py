@@ -1,0 +1,130 @@
+"""`agedp plan`, `run` and `serve`: show what is due, release it, or release it on a schedule."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
+from agedp_flows.cli.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, print_text
+from agedp_flows.cli.run_results import ResultView, end_run
+
+if TYPE_CHECKING:
+    from agedp.compute.engine import ProgressReporter
+    from agedp.run_context import Work
+
+app = typer.Typer()
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def plan(
+    run_file: RunFileArgument,
+    as_of: AsOfOption = None,
+    frontier: Annotated[
+        bool, typer.Option("--frontier", help="risk against error over age, interval and loss instead")
+    ] = False,
+    notions: Annotated[
+        bool, typer.Option("--notions", help="which promise keeps the run file's figure, and what each costs, instead")
+    ] = False,
+    risk: Annotated[
+        str | None, typer.Option("--risk", metavar="EPSILON", help="the same for another figure", show_default=False)
+    ] = None,
+    error_kwh: Annotated[
+        str | None,
+        typer.Option("--error-kwh", metavar="KWH", help="the same for a noise, kWh a home", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
+
+    Before the first release it reads the input files as well and prints what a first run would find in them (the
+    preflight, for your terminal alone), and which promise of every notion keeps the same figure, at what noise.
+
+    Example: agedp plan london.toml --risk 0.5
+    """
+    from agedp.run_context import load_work
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
+    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
+    from agedp_flows.text.plan_text import plan_json, plan_lines
+
+    target = parse_target(risk, error_kwh)
+    if frontier and (notions or target.is_requested):
+        raise RunFileError("--frontier stands alone; it has a target of its own")
+    with progress_bars(enabled=not as_json) as progress:
+        work = load_work(run_file, as_of=as_of, progress=progress)
+        if notions or target.is_requested:
+            result = promises_json(work, target) if as_json else promises_lines(work, target)
+        elif frontier:
+            result = frontier_json(work) if as_json else frontier_lines(work)
+        else:
+            result = plan_json(work) if as_json else plan_lines(work)
+    print_text(json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join(result))
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def run(
+    run_file: RunFileArgument,
+    through_prefect: Annotated[bool, typer.Option("--flow", help="run the Prefect flow")] = False,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Release everything that is due.
+
+    Without Prefect, a line in cron is all it takes, with the place of the command, for cron has a path of its own:
+    30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
+
+    Example: agedp run london.toml
+    """
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.run_text import result_json, result_lines
+
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        work, error = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
+    view = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
+    end_run(view, work, error, lambda: (result_json(work), result_lines(work)))
+
+
+def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
+    from agedp.pipeline import run_stages
+    from agedp.run_context import load_work
+
+    work = load_work(run_file, as_of=as_of, progress=progress)
+    try:
+        run_stages(lambda _, stage: stage(work))
+    except (Refused, PreflightFailed) as error:
+        return work, error
+    return work, None
+
+
+def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
+    from agedp_flows.prefect_server import server_for_run_file
+
+    with server_for_run_file(run_file):
+        from agedp_flows.release_flow import run_release
+
+        return run_release(str(run_file), as_of, progress)
+
+
+@app.command(rich_help_panel=NIGHTLY)
+def serve(
+    run_files: Annotated[
+        list[Path], typer.Argument(metavar="RUN.toml...", help="the run files", show_default=False, readable=False)
+    ],
+    quiet: QuietOption = False,
+) -> None:
+    """Run the Prefect flow of each run file on its cron line, in its zone, until stopped.
+
+    With PREFECT_API_URL it is served to that server; else a server of its own runs as long as it does.
+
+    Example: agedp serve london.toml ausgrid.toml
+    """
+    from agedp_flows.scheduled_runs import scheduled_runs, serve_runs, serving_lines
+
+    runs = scheduled_runs(run_files)
+    serve_runs(runs, ready=lambda server: None if quiet else print_text("\n".join(serving_lines(runs, server))))

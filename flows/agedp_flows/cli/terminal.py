@@ -1,0 +1,138 @@
+"""The three standard streams of the command, which always exist, and what happens if they cannot be written.
+
+If a result cannot be written to standard output, the command ends with an error on standard error. Output on standard
+error that cannot be written, such as a progress bar on a closed terminal, is dropped.
+
+Progress bars, one per stage, on standard error if that is a terminal.
+
+A bar shows the stage's name and how many of its tasks are done; the address of a cluster's dashboard is printed once.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from agedp.compute.engine import SILENT, ProgressReporter
+from agedp_data.errors import AgedpError
+
+_NAMES = ("stdin", "stdout", "stderr")
+
+
+class _DroppingWriter(io.FileIO):
+    """A stream that drops bytes which cannot be written."""
+
+    def write(self, data: object, /) -> int:
+        """Write some bytes; wait if the stream is non-blocking and full."""
+        try:
+            while (written_bytes := super().write(data)) is None:  # type: ignore[arg-type]
+                select.select((), (self,), ())
+            return written_bytes
+        except OSError as error:
+            return self._handle_failed_write(memoryview(data).nbytes, error)  # type: ignore[arg-type]
+
+    def _handle_failed_write(self, length: int, error: OSError) -> int:  # noqa: ARG002  (the subclass reports it)
+        return length
+
+
+class _ReportingWriter(_DroppingWriter):
+    """A stream that raises AgedpError, once, if bytes cannot be written."""
+
+    _is_reported = False
+
+    def _handle_failed_write(self, length: int, error: OSError) -> int:
+        if self._is_reported:  # Python retries to flush its buffer at exit
+            return length
+        self._is_reported = True
+        raise AgedpError(f"standard output cannot be written ({error.strerror}); what was done stays done")
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """Replace the three standard streams within the context; streams that are not files stay unchanged."""
+    original_streams = {name: getattr(sys, name) for name in _NAMES}
+    for descriptor, name in enumerate(_NAMES):
+        setattr(sys, name, _open(descriptor) if original_streams[name] is None else _guarded(original_streams[name]))
+    try:
+        yield
+    finally:
+        with suppress(AgedpError):  # each write was flushed at once
+            sys.stdout.flush()
+        for name, stream in original_streams.items():
+            setattr(sys, name, stream)
+
+
+def _open(descriptor: int) -> TextIO:
+    """Open /dev/null for a closed stream; else the next opened file would get its descriptor."""
+    null_descriptor = os.open(os.devnull, os.O_RDWR)
+    if null_descriptor != descriptor:
+        os.dup2(null_descriptor, descriptor)
+        os.close(null_descriptor)
+    return os.fdopen(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8", closefd=False)
+
+
+def _guarded(stream: TextIO) -> TextIO:
+    kind = {1: _ReportingWriter, 2: _DroppingWriter}.get(_descriptor(stream))
+    if kind is None:
+        return stream
+    raw = kind(stream.fileno(), "wb", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=kind is _DroppingWriter
+    )
+
+
+def _descriptor(stream: TextIO) -> int:
+    try:
+        return stream.fileno()
+    except OSError:
+        return -1
+
+
+_STAGE_LABELS = {
+    "hash": "naming files",
+    "open": "opening files",
+    "read": "reading",
+    "days": "summing days",
+    "states": "counting states",
+    "edges": "quantizing",
+    "counts": "counting transitions",
+    "memory": "holding the period",
+    "forgetting": "measuring forgetting",
+    "audit": "auditing",
+}
+
+
+@contextmanager
+def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
+    """Yield a progress callback for the stages; a silent one unless `enabled` and standard error is a terminal."""
+    if not (enabled and sys.stderr.isatty()):
+        yield SILENT
+        return
+    columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as display:
+        yield _reporter(display)
+
+
+def _reporter(display: Progress) -> ProgressReporter:
+    tasks: dict[str, TaskID] = {}
+    shown_links: set[str] = set()
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = display.add_task(_STAGE_LABELS.get(stage, stage))
+        display.update(tasks[stage], completed=done, total=total)
+
+    def dashboard(link: str) -> None:
+        if link not in shown_links:
+            shown_links.add(link)
+            display.console.print(f"dashboard of the cluster: {link}", markup=False, highlight=False)
+
+    return ProgressReporter(progress, dashboard)

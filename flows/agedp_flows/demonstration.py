@@ -1,0 +1,88 @@
+"""`agedp demo`: draw the synthetic households, calibrate once per dataset, run three releases each, write the page.
+
+Every calibration and release is a run of a Prefect flow, all on one server. A second run draws nothing again: models
+that exist stay, and the release flow finds no due day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.demo.demo_folder import PAGE, SERVER, locked_folder, write_dataset
+from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.mixing_table import Mixing, read_mixing
+from agedp.demo.overview import overview_page
+from agedp.demo.release_table import ReleaseSummary, summarise_release
+from agedp.demo.synthetic_datasets import DATASETS, DemonstrationDataset, Size, draw_dataset
+from agedp.local_files import atomic_files
+from agedp_data.model import PUBLIC_FILE
+from agedp_flows.prefect_server import running_server
+
+_READABLE = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStarted:
+    """The folder is usable; the server starts next."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPage:
+    """The page with all pictures is written."""
+
+    path: Path
+
+
+Step = DemoStarted | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage
+
+
+def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = SILENT) -> Iterator[Step]:
+    """Yield each result as soon as it exists: per dataset its households, chains and releases; last the page.
+
+    Raises:
+        Busy: another demonstration works in the folder.
+        InputError: the folder contains something else under a name that the demonstration writes.
+        ServerError: no Prefect server answers or starts.
+    """
+    with locked_folder(folder, size):
+        yield DemoStarted()
+        yield from _results(folder, size, progress)
+
+
+def _results(folder: Path, size: Size, progress: ProgressReporter) -> Iterator[Step]:
+    mixings: list[Mixing] = []
+    releases: list[ReleaseSummary] = []
+    with running_server(folder / SERVER):
+        for dataset in DATASETS:
+            dataset_folder = folder / dataset.name
+            write_dataset(folder, dataset, size)
+            yield draw_dataset(dataset, size)
+            if not (dataset_folder / "model" / PUBLIC_FILE).exists():
+                _calibrate(dataset_folder / f"{NOTIONS[0]}.toml", progress)
+            mixings.append(read_mixing(dataset_folder))
+            yield mixings[-1]
+            for notion in NOTIONS:
+                _release(dataset_folder / f"{notion}.toml", progress)
+                releases.append(summarise_release(dataset_folder, notion))
+                yield releases[-1]
+    atomic_files.write(folder / PAGE, overview_page(mixings, releases).encode(), mode=_READABLE)
+    yield DemoPage(folder / PAGE)
+
+
+def _calibrate(run_file: Path, progress: ProgressReporter) -> None:
+    """Run the calibrate flow of a run file; Prefect reads its settings on import, so inside `running_server` only."""
+    from agedp_flows.calibrate_flow import run_calibration  # noqa: PLC0415
+
+    run_calibration(str(run_file), progress)
+
+
+def _release(run_file: Path, progress: ProgressReporter) -> None:
+    """Run the release flow of a run file, inside `running_server` as well."""
+    from agedp_flows.release_flow import run_release  # noqa: PLC0415
+
+    _, refusal = run_release(str(run_file), None, progress)
+    if refusal is not None:
+        raise refusal

@@ -1,0 +1,80 @@
+"""Output of `agedp audit`: promised losses, lower bounds measured on synthetic households, and detectable losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agedp.privacy_audit import CONFIDENCE, AuditResult
+from agedp_data.errors import AgedpError
+
+
+class PromiseBroken(AgedpError):
+    """A measured lower bound of the loss exceeds the promise, or the audit found a fault."""
+
+    exit_status = 3
+
+
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    """Return the result of an audit as JSON."""
+    return {
+        "confidence": str(CONFIDENCE),
+        "households": result.datasets.total_households,
+        "streets": result.datasets.groups,
+        "kept": result.is_within_promise,
+        "faults": list(result.faults),
+        "measured": [
+            {
+                "about": measurement.scope,
+                "promised": measurement.promised,
+                "proven": measurement.lower_bound,
+                "noticed": _finite_or_none(measurement.detectable),
+            }
+            for measurement in result.measured
+        ],
+        "cannot_show": list(result.undetectable),
+    }
+
+
+def audit_lines(result: AuditResult) -> list[str]:
+    """Return the result of an audit as lines for the terminal."""
+    width = max(len(measurement.scope) for measurement in result.measured)
+    lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
+    lines += [
+        f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:15.4g}  "
+        f"{_loss_text(measurement.detectable):>21}"
+        for measurement in result.measured
+    ]
+    verdict = "kept: nothing was proven beyond the promise" if result.is_within_promise else "BROKEN"
+    streets = result.datasets
+    lines.append(
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} made-up streets of "
+        f"{streets.households_per_group:,}, the real way)"
+    )
+    lines += [f"found: {fault}" for fault in result.faults]
+    if result.undetectable:
+        lines.append(
+            f"too few draws to show at losses so small, or so large, and so not ruled out: "
+            f"{', '.join(result.undetectable)}"
+        )
+    return lines
+
+
+def require_no_violation(result: AuditResult) -> None:
+    """Raise PromiseBroken, with the first violation or fault, if the audit found one."""
+    violations = (
+        f"{measurement.scope} prove a loss of {measurement.lower_bound:.4g}, {measurement.promised:.4g} is promised"
+        for measurement in result.measured
+        if not measurement.is_within_promise
+    )
+    for violation in (*violations, *result.faults):
+        raise PromiseBroken(
+            f"the promise is broken: {violation}; release nothing with this installation, and report it (SECURITY.md)"
+        )
+
+
+def _loss_text(loss: float) -> str:
+    return "nothing" if _finite_or_none(loss) is None else f"{loss:.4g}"
+
+
+def _finite_or_none(loss: float) -> float | None:
+    return loss if loss < float("inf") else None

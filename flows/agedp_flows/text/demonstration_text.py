@@ -1,0 +1,198 @@
+"""Output of `agedp demo`: one part per dataset, printed as results arrive, then one table of all releases.
+
+All of it may be shown because no household exists; for real households chains and row counts are confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from agedp.demo.demo_folder import CHAINS
+from agedp.demo.demo_run_files import AGES_DAYS
+from agedp.demo.exact_bounds import exact_bound
+from agedp.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
+from agedp.demo.mixing_table import Mixing
+from agedp.demo.release_rows import COLUMNS_ARE, credit_text, day_epsilon_text, release_row
+from agedp.demo.release_table import ReleaseSummary
+from agedp.demo.synthetic_datasets import DemonstrationDataset
+from agedp_data.datasets.synthetic.households import Floats
+from agedp_flows.demonstration import DemoPage, DemoStarted, Step
+from agedp_flows.text.run_text import format_path
+
+_INTRODUCTION = (
+    "Synthetic households, drawn from known Markov chains, so the Markov assumption holds. Real households are "
+    "usually not such chains; their chains, gaps, matrices and row counts are confidential."
+)
+_HEADS = (
+    ("", "", "noise,", "", "", "", ""),
+    ("", "", "kWh per", "noise /", "epsilon", "epsilon of", "bound of the notion:"),
+    ("dataset, notion", "days", "household", "change", "of a day", "the period", "reached of promised"),
+)
+_COLUMNS = 100
+_NUMBERS = range(1, len(_HEADS[0]) - 1)
+
+
+def step_lines(step: Step, folder: Path) -> list[str]:
+    """Return one result as lines for the terminal."""
+    return [line for text in _step_texts(step, folder) for line in _wrapped(text)]
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a sentence on lines of at most 100 columns; a table's line is not wrapped."""
+    return [text] if "  " in text else wrap(text, _COLUMNS, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _step_texts(step: Step, folder: Path) -> list[str]:
+    match step:
+        case DemoStarted():
+            return [_INTRODUCTION]
+        case DemonstrationDataset():
+            return _draw_lines(step, folder)
+        case Mixing():
+            return _mixing_lines(step)
+        case ReleaseSummary():
+            return [_release_line(step)]
+        case DemoPage():
+            return [f"The same in pictures: {format_path(str(step.path))}"]
+
+
+def _draw_lines(draw: DemonstrationDataset, folder: Path) -> list[str]:
+    dataset_folder = folder / draw.dataset.name
+    days = (draw.released.last - draw.calibration.first).days + 1
+    return [
+        "",
+        f"=== {draw.dataset.title} format: {draw.households} synthetic households, {days} days "
+        f"({draw.calibration.first} to {draw.released.last}) ===",
+        f"Drawn from three reversible 12-state Markov chains ({format_path(str(dataset_folder / CHAINS))}) into "
+        f"{format_path(str(dataset_folder / 'input'))}",
+    ]
+
+
+def _mixing_lines(mixing: Mixing) -> list[str]:
+    columns = "".join(f"{column:5d}" for column in range(1, len(mixing.example) + 1))
+    return [
+        row_text(mixing.rows),
+        state_text(mixing),
+        "",
+        f"Estimated transition matrix of household {mixing.example_id}",
+        "(row: state now; column: state after half an hour)",
+        f"    {columns}",
+        *(f"{row:4d}" + "".join(map(_cell, values)) for row, values in enumerate(mixing.example.tolist(), start=1)),
+        "",
+        gap_text(mixing),
+        "",
+        f"{'By age':52s}" + "".join(f"{f'{age} day' + 's' * (age > 1):>9}" for age in AGES_DAYS),
+        *_age_lines(mixing),
+        not_applicable(mixing),
+        sampling_text(mixing),
+        "",
+    ]
+
+
+def _cell(share: float) -> str:
+    """Return a probability in five columns.
+
+    >>> _cell(0.714), _cell(0.0)
+    ('  .71', '    .')
+    """
+    return f"{'.' if share == 0 else f'{share:.2f}'.removeprefix('0'):>5}"
+
+
+def _age_lines(mixing: Mixing) -> list[str]:
+    lines: list[str] = []
+    measure = ""
+    for name, chains, *values in mixing_rows(mixing):
+        if name != measure:
+            lines.append(name)
+            measure = name
+        lines.append(f"    {chains:48s}" + "".join(f"{value:>9}" for value in values))
+    return lines
+
+
+def _release_line(release: ReleaseSummary) -> str:
+    return (
+        f"{release.notion.capitalize()} privacy: {len(release.days)} days released, noise "
+        f"{release.noise.deviation:.3f} kWh per household, epsilon of a day {day_epsilon_text(release)}: "
+        f"{format_path(str(release.folder))}"
+    )
+
+
+def table_lines(steps: Sequence[Step]) -> list[str]:
+    """Return the table of all releases, the meaning of its columns, and the effect of the credit for age."""
+    releases = [step for step in steps if isinstance(step, ReleaseSummary)]
+    rows = [*_HEADS, *(release_row(release) for release in releases)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS[0]))]
+    texts = [*COLUMNS_ARE, *(credit_text(releases, step) for step in steps if isinstance(step, Mixing))]
+    return ["", *(_aligned(row, widths) for row in rows), "", *(line for text in texts for line in _wrapped(text)), ""]
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in _numbered(row, widths))
+    return "  ".join(cells).rstrip()
+
+
+def _numbered(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str, int]]:
+    return enumerate(zip(row, widths, strict=True))
+
+
+def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
+    """Return all results as JSON: public facts and, because the households are synthetic, those of the chains."""
+    kernels = next(step.kernels for step in steps if isinstance(step, Mixing))
+    return {
+        "page": next(str(step.path) for step in steps if isinstance(step, DemoPage)),
+        "chains": [_mixing_json(step) for step in steps if isinstance(step, Mixing)],
+        "releases": [_release_json(step, kernels) for step in steps if isinstance(step, ReleaseSummary)],
+    }
+
+
+def _mixing_json(mixing: Mixing) -> dict[str, Any]:
+    estimated = ("total_variation", "reversibilised")
+    return {
+        "dataset": mixing.dataset,
+        "synthetic": True,
+        "rows_read": mixing.rows.rows_read,
+        "rows_kept": mixing.rows.rows_kept,
+        "rows_rejected": dict(mixing.rows.rows_rejected),
+        "households": mixing.households,
+        "states": mixing.states,
+        "transitions": mixing.transitions,
+        "not_reversible": mixing.not_reversible,
+        "spectral_gap": {"median": float(np.median(mixing.gaps)), "smallest": float(mixing.gaps.min())},
+        "ages_days": list(AGES_DAYS),
+        "estimated": {
+            name: {
+                "median": np.median(mixing.estimated[name], axis=0).tolist(),
+                "largest": mixing.estimated[name].max(axis=0).tolist(),
+            }
+            for name in estimated
+        },
+        "exact": {
+            chain.name: {
+                "spectral_gap": chain.gap,
+                **{name: curve.tolist() for name, curve in chain.curves.items()},
+            }
+            for chain in mixing.exact
+        },
+    }
+
+
+def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
+    return {
+        "dataset": release.dataset,
+        "notion": release.notion,
+        "folder": format_path(str(release.folder)),
+        "days": len(release.days),
+        "noise_sd_kwh": release.noise.deviation,
+        "change_kwh": release.noise.estimated_change,
+        "true_change_kwh": release.noise.true_change,
+        "noise_to_change": release.noise.ratio,
+        "day_epsilon": release.day_epsilon,
+        "total_epsilon": release.total_epsilon,
+        "bound": {"name": release.bound.name, "epsilon": release.bound.epsilon, "limit": release.bound.limit},
+        "bound_under_exact_chains": exact_bound(release, kernels),
+    }

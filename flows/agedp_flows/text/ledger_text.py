@@ -1,0 +1,149 @@
+"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and the check of a folder against a ledger."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agedp.ledger_transfer import export_ledger, verify_against
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp_data import clock
+from agedp_data.config import load
+from agedp_data.epsilon import format_epsilon
+from agedp_data.errors import LedgerError
+from agedp_data.format_versions import FORM, NEEDS
+from agedp_data.ledger import Fault, Ledger, StatementRecord
+from agedp_data.ledger.backends.backend import REPAIR_HINT
+
+_MAX_FAULTS = 5
+"""Number of faults that an error message lists."""
+
+
+def _address(address: str) -> tuple[str, str | None]:
+    """Return URL and population of a run file's ledger; for the URL of a ledger, all populations (None)."""
+    if "://" in address:
+        return address, None
+    run_file = load(Path(address))
+    return run_file.output.ledger, run_file.population.name
+
+
+def release_rows_json(address: str) -> list[dict[str, Any]]:
+    """Return the releases of a run file's population, or of all populations of a ledger URL, oldest first."""
+    url, population = _address(address)
+    with Ledger.open(url) as ledger:
+        rows = ledger.rows(population)
+    return [
+        {
+            "seq": row.seq,
+            "population": row.population,
+            "day": row.day,
+            "series": row.series,
+            "state": row.state,
+            "epsilon": format_epsilon(row.loss),
+            "published_on": row.published_on,
+            "households": list(row.households),
+            "values": list(row.values),
+            "hash": row.hash,
+        }
+        for row in rows
+    ]
+
+
+def statement_rows_json(address: str) -> list[dict[str, Any]]:
+    """Return the statements of a run file's population, or of all populations of a ledger URL, oldest first."""
+    url, population = _address(address)
+    with Ledger.open(url) as ledger:
+        rows = [row for row in ledger.statements(population) if row.population]
+    return [{"seq": row.seq, "population": row.population, "at": row.at, **_statement_json(row)} for row in rows]
+
+
+def _statement_json(row: StatementRecord) -> dict[str, Any]:
+    claim = json.loads(row.claim)
+    days = {key: claim["days"][key] for key in ("released", "first", "last")}
+    return {"version": claim["version"], **days, "hash": row.hash}
+
+
+def release_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the releases as a table for the terminal."""
+    return ["seq    day         series          state     epsilon       published   hash", *map(_release_line, rows)]
+
+
+def statement_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the statements as a table for the terminal."""
+    return ["seq    statement of  version  days  first       last        hash", *map(_statement_line, rows)]
+
+
+def _statement_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['seq']:<5d}  {row['at']}    {row['version']:<7d}  {row['released']:<4d}  {row['first']:10s}  "
+        f"{row['last']:10s}  {row['hash'][:16]}"
+    )
+
+
+def _release_line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['seq']:<5d}  {row['day']}  {row['series']:14s}  {row['state']:8s}  {row['epsilon']:12s}  "
+        f"{row['published_on']}  {row['hash'][:16]}"
+    )
+
+
+def verify_ledger(address: str) -> tuple[dict[str, Any], str]:
+    """Verify a ledger and return the result as JSON and as text.
+
+    Raises:
+        LedgerError: the ledger has faults; the message lists the first and counts the rest.
+    """
+    with Ledger.open(_address(address)[0]) as ledger:
+        _require_sound(ledger)
+        head, length = ledger.head(), ledger.length()
+    return {"rows": length, "head": head}, f"{length} rows, every hash as it was written; head {head}"
+
+
+def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
+    """Upgrade a ledger to the newest form and return the result as JSON and as text.
+
+    Raises:
+        LedgerError: the ledger is closed or damaged.
+    """
+    with Ledger.open(_address(address)[0]) as ledger:
+        _require_sound(ledger)
+        mark = ledger.upgrade(at=clock.today())
+    facts = {"form": FORM, "row": mark.seq if mark else 0}
+    if mark is None:
+        return facts, f"the ledger has form {FORM} already, the newest that this agedp knows"
+    return (
+        facts,
+        f"from row {mark.seq} on the ledger has form {FORM}; it needs agedp {NEEDS[FORM]} or newer from now on",
+    )
+
+
+def _require_sound(ledger: Ledger) -> None:
+    faults = ledger.verify()
+    if faults:
+        text = "; ".join(_fault_text(fault) for fault in faults[:_MAX_FAULTS])
+        further = f"; and {len(faults) - _MAX_FAULTS} more" if len(faults) > _MAX_FAULTS else ""
+        raise LedgerError(f"the ledger is not as it was written: {text}{further}; {REPAIR_HINT}")
+
+
+def _fault_text(fault: Fault) -> str:
+    position = f"row {fault.seq} ({fault.table}):" if fault.seq else fault.table
+    return f"{position} {fault.problem}"
+
+
+def verify_folder_against(folder: ReleaseFolder, url: str) -> None:
+    """Check a verified release folder against a ledger, which is checked first.
+
+    Raises:
+        LedgerError: the ledger is damaged, or differs from the folder.
+    """
+    with Ledger.open(url) as ledger:
+        _require_sound(ledger)
+        verify_against(folder, ledger)
+
+
+def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:
+    """Export a ledger to a file, closing it with `close`, and return the result as JSON and as text."""
+    rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
+    ending = "; this ledger is closed and goes on where `agedp ledger import` puts it" if close else ""
+    return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"

@@ -1,0 +1,276 @@
+"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, the contract."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from typing import Any
+
+from agedp.budget import DAYS_NEAR
+from agedp.pipeline import RunOutlook, check_corrections_declared, forecast_run
+from agedp.planning.forecast import Skip
+from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.run_context import Work
+from agedp.stages.plan import PlannedRelease, format_end_reason
+from agedp_data.epsilon import format_epsilon
+from agedp_data.errors import RunFileError
+from agedp_data.notions import Promise
+from agedp_data.statement.document import bound_entry
+from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.preflight_text import planned_preflight_lines
+from agedp_flows.text.run_text import (
+    count_text,
+    noise_deviation,
+    promised_bound_lines,
+    skips_json,
+    skips_text,
+    typical_noise_line,
+    waiting_lines,
+)
+
+_MAX_SHOWN_LINES = 5
+_YEAR = 365
+_HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
+
+
+def plan_json(work: Work) -> dict[str, Any]:
+    """Return the plan as JSON."""
+    plan = forecast_run(work)
+    reason = _ended_reason(work, plan)
+    return {
+        "population": work.run.population.name,
+        "due": [_planned_json(work, planned_release) for planned_release in plan.now.planned],
+        "skipped_ahead": skips_json(_skipped_ahead(plan)),
+        "waiting": [day.isoformat() for day in plan.waiting],
+        "refused": "" if plan.now.refused is None else str(plan.now.refused),
+        "spent": format_epsilon(plan.spent),
+        "last_possible_day": _last_released_day(work) if reason else _last_day(plan),
+        "ended": reason,
+        **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(work, plan)) else {}),
+        **({} if work.rows() else {"notions": _notions_json(work)}),
+        "contract": work.promise,
+    }
+
+
+def _last_day(plan: RunOutlook) -> str:
+    forecast = plan.outlook
+    return forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
+
+
+def _notions_json(work: Work) -> dict[str, Any]:
+    try:
+        return promises_json(work, ComparisonTarget())
+    except RunFileError as error:
+        return {"lacking": str(error)}
+
+
+def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
+    row = planned.row
+    series = work.run.series[row.series]
+    line: dict[str, Any] = {
+        "day": row.day,
+        "series": row.series,
+        "state": row.state,
+        "publish_on": row.published_on,
+        "households": series.by_group(row.cells, row.households),
+        "epsilon": format_epsilon(row.loss),
+    }
+    if row.state != "released":
+        return line | {"why": planned.skip_reason}
+    sd, unit = noise_deviation(row, series)
+    return line | {f"noise_sd_{unit}": sd}
+
+
+def plan_table(work: Work) -> str:
+    """Return the due days of a planned run as a public Markdown table."""
+    days = work.due_days.due
+    if not days:
+        return "Nothing is due that is not released already."
+    head = ["| day | publish on | households |", "|---|---|---|"]
+    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in days)])
+
+
+def plan_lines(work: Work) -> list[str]:
+    """Return the plan as lines for the terminal."""
+    plan = forecast_run(work)
+    return [
+        *_due_lines(work, plan.now.planned),
+        *waiting_lines(plan.waiting),
+        *_delivery_lines(work),
+        *planned_preflight_lines(work),
+        *_spent_lines(work, plan),
+        *_horizon_lines(work),
+        *filter(None, [work.run.notion.remark]),
+        *_alternatives_lines(work, plan),
+        *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
+        *([] if plan.outlook.next_day is None else _notions_lines(work)),
+        "contract, as it will be registered:",
+        *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
+    ]
+
+
+def _notions_lines(work: Work) -> list[str]:
+    """Return the comparison of all notions before the first release; later, the option that prints it."""
+    try:
+        if not work.rows():
+            return ["", *promises_lines(work, ComparisonTarget()), ""]
+    except RunFileError as error:
+        return [str(error)]
+    return ["which promise of every notion keeps the same figure, and at what noise: `agedp plan --notions`"]
+
+
+def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
+    if not planned:
+        return ["nothing is due that is not released already"]
+    rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
+    skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
+    lines = [f"{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
+    shown_releases = (
+        list(planned)
+        if len(planned) <= 2 * _MAX_SHOWN_LINES
+        else [*planned[:_MAX_SHOWN_LINES], None, *planned[-_MAX_SHOWN_LINES:]]
+    )
+    lines += [
+        "..." if planned_release is None else _due_line(work, planned_release) for planned_release in shown_releases
+    ]
+    lines += _skipped_lines(planned)
+    noises = [noise_deviation(row, work.run.series[row.series]) for row in rows]
+    if means := [sd for sd, unit in noises if unit == "kwh"]:
+        lines.append(typical_noise_line(max(means)))
+    return lines
+
+
+def _due_line(work: Work, planned: PlannedRelease) -> str:
+    row, series = planned.row, work.run.series[planned.row.series]
+    households = sum(series.by_group(row.cells, row.households).values())
+    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:5d}   "
+    if row.state != "released":
+        return f"{prefix}skipped: {planned.skip_reason}"
+    sd, unit = noise_deviation(row, series)
+    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
+
+
+def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
+    """Return the days that will be skipped, by reason, including those whose lines are not shown."""
+    reasons: dict[str, list[Skip]] = {}
+    for planned_release in planned:
+        if planned_release.skip_reason:
+            reasons.setdefault(planned_release.skip_reason, []).append(
+                (date.fromisoformat(planned_release.row.day), planned_release.row.series)
+            )
+    return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
+
+
+def _delivery_lines(work: Work) -> list[str]:
+    """Return what a live run file lacks: keys that a first run requires, and the marker of a delivery."""
+    schedule, missing = work.run.schedule, []
+    try:
+        check_corrections_declared(work)
+    except RunFileError as error:
+        missing = [str(error)]
+    if schedule.mode != "live" or schedule.wait_for is not None:
+        return missing
+    return [
+        *missing,
+        "no [schedule] wait_for: a day is released at its age, delivered or not, and what is missing then stays so",
+    ]
+
+
+def _spent_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the spent and planned loss, its total cap, and the end of the promise."""
+    planned = sum(row.loss for row in plan.now.releases)
+    total = work.run.promise.epsilon_total
+    of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total:f}"
+    lines = [
+        f"about one household, all days together: epsilon {format_epsilon(plan.spent)} is spent, these releases add "
+        f"{format_epsilon(planned)}; {of_total}",
+        *_promised_bound_lines(work, plan),
+    ]
+    lines += _end_lines(work, plan)
+    if skipped_later := _skipped_ahead(plan):
+        lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(skipped_later)}")
+    return lines
+
+
+def _end_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the last possible day of the promise, or when the series ended and why."""
+    forecast = plan.outlook
+    if reason := _ended_reason(work, plan):
+        return [f"the series has ended: last released day {_last_released_day(work)}; {reason}"]
+    if plan.now.refused is not None:
+        last = plan.now.releases[-1].day if plan.now.releases else "none"
+        return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
+    if forecast.next_day is None:
+        return []
+    explanation = "the promise ends there" if forecast.ended_by_promise else "as far as the period, or ten years, go"
+    return [f"last possible day, if each is released when it is due: {forecast.last_day or 'none'} ({explanation})"]
+
+
+def _ended_reason(work: Work, plan: RunOutlook) -> str:
+    """Return why the series has ended, "" if it continues or has not begun."""
+    forecast, rows = plan.outlook, work.rows()
+    if not rows or plan.now.releases:
+        return ""
+    if plan.now.refused is not None:
+        return str(plan.now.refused)
+    if forecast.next_day is None:
+        return f"its period ended with {work.run.schedule.last_day}"
+    if forecast.last_day is None and forecast.ended_by_promise:
+        return forecast.stopped or forecast.refusal or format_end_reason(work.terms, rows)
+    return ""
+
+
+def _last_released_day(work: Work) -> str:
+    return max((row.day for row in work.rows() if row.state == "released"), default="none")
+
+
+def _promised_bound_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return the bound that the promise limits, after these releases."""
+    notion, rows = work.run.notion, [*work.rows(), *plan.now.releases]
+    if not plan.now.releases:
+        return []
+    figures = notion.figures(rows, work.terms.leakage_bounds[0], None)
+    lines = promised_bound_lines(notion, {figure.name: bound_entry(figure, notion.limits) for figure in figures})
+    return [f"with these releases: {line}" for line in lines]
+
+
+def _horizon(work: Work) -> int | None:
+    """Return the number of releases after which the series ends, None if the promise has no horizon."""
+    horizon: object = getattr(work.run.promise, "horizon_days", None)
+    return horizon if isinstance(horizon, int) else None
+
+
+def _horizon_lines(work: Work) -> list[str]:
+    """Return one line if the horizon of the promise differs from the number of days of the schedule."""
+    horizon, days = _horizon(work), work.run.schedule.days
+    if horizon is None or days is None or horizon == days:
+        return []
+    text = f"horizon_days = {horizon}, but [schedule] has {days} days: "
+    if horizon < days:
+        return [f"{text}the series is over after {horizon} of them"]
+    return [f"{text}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
+
+
+def _mean_noise_by_schedule(work: Work, plan: RunOutlook) -> dict[str, float]:
+    """Return the mean noise scale by schedule."""
+    notion = work.run.notion  # over the published days, as the promise is enforced
+    return notion.alternatives(_compared_days(work, plan)) if isinstance(notion, Promise) else {}
+
+
+def _compared_days(work: Work, plan: RunOutlook) -> int:
+    """Return the number of days over which schedules are compared: the horizon, the days due now, or a year."""
+    return _horizon(work) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
+
+
+def _alternatives_lines(work: Work, plan: RunOutlook) -> list[str]:
+    """Return one line that compares the promised schedule with alternatives, if there are any."""
+    means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(work, plan).items()]
+    period = f"over {_compared_days(work, plan)} days, one published each day"
+    text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
+    return [text] if means else []
+
+
+def _skipped_ahead(plan: RunOutlook) -> list[Skip]:
+    """Return the days that will be skipped once they are due, if every day is released then."""
+    due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
+    return [(day, series) for day, series in plan.outlook.skipped if day.isoformat() > due and not series]

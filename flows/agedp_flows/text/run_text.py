@@ -1,0 +1,291 @@
+"""Output of `agedp run`, and texts that several commands share: public facts in a few lines.
+
+Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
+the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
+
+`agedp publish`: write the release folder again, and its output.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from agedp.pipeline import end_within_30_days
+from agedp.planning.day_to_day_change import DayToDayChange
+from agedp.planning.forecast import Skip
+from agedp.release_folder.release_folder import DISTRIBUTION, ReleaseFolder
+from agedp.run_context import Work, load_work
+from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
+from agedp.stages.report import format_reports_status
+from agedp_data import mechanisms
+from agedp_data.datasets.filesystem import format_location, is_url
+from agedp_data.epsilon import format_epsilon
+from agedp_data.errors import InputError
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
+from agedp_data.series.series import AnySeries
+from agedp_data.statement.document import markdown
+from agedp_flows.text.preflight_text import preflight_lines
+
+_MAX_COUNTS = 12
+_FIGURES_OF_EVERY_NOTION = (DAY_FIGURE, TOTAL_FIGURE)
+_TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
+
+
+def four_digits(number: float) -> str:
+    """Return a number to four digits, without an exponent.
+
+    >>> four_digits(0.000000001), four_digits(0.123456), four_digits(12345678.0)
+    ('0.000000001', '0.1235', '12350000')
+    """
+    return f"{Decimal(f'{number:.4g}'):f}"
+
+
+def statement_markdown(work: Work) -> str:
+    """Return the statement of the release folder as Markdown."""
+    folder = ReleaseFolder(work.release)
+    return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
+
+
+def result_json(work: Work) -> dict[str, Any]:
+    """Return the result of a run as JSON: public facts only."""
+    rows = [row for row in work.released if row.state == "released"]
+    return {
+        "population": work.run.population.name,
+        "mode": work.run.schedule.mode,
+        "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in rows],
+        "waiting": [day.isoformat() for day in work.due_days.waiting],
+        "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
+        "folder": format_path(work.run.output.release),
+        "reports": format_reports_status(work),
+    }
+
+
+def result_lines(work: Work) -> list[str]:
+    """Return the result of a run as lines for the terminal."""
+    lines = [_quality_line(work), *preflight_lines(work)] if work.delivery else []
+    rows = [row for row in work.released if row.state == "released"]
+    days = len({row.day for row in rows})
+    skipped, min_households = len(work.released) - len(rows), work.run.population.min_households
+    reasons = f"skip_days, no delivery, below {min_households} homes, or nothing left for the day"
+    lines.append(
+        f"{count_text(days, 'day')} released now"
+        + (f", {skipped} skipped ({reasons})" if skipped else "")
+        + ("" if work.released else ": nothing was due that is not released already")
+    )
+    lines += waiting_lines(work.due_days.waiting)
+    if (last_day := end_within_30_days(work)) is not None:
+        lines.append(f"the promise ends soon: {last_day} is the last day it permits")
+    folder = ReleaseFolder(work.release)
+    if (folder.path / "statement.json").exists():
+        lines += _newest_lines(folder)
+        figures = folder.statement["figures"]
+        lines += [_figure_line(figure) for figure in figures[:2]]
+        lines += promised_bound_lines(work.run.notion, {figure["name"]: figure for figure in figures})
+        lines.append(f"release folder: {format_path(work.run.output.release)}")
+    return lines
+
+
+def _newest_lines(folder: ReleaseFolder) -> list[str]:
+    """Return the newest published values: of the first mean, or without a mean of the first distribution."""
+    if folder.averages():
+        table = folder.table()
+        return [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
+    counts = folder.table(DISTRIBUTION)
+    return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
+
+
+def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    if not rows:
+        return []
+    cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MAX_COUNTS]]
+    return [
+        f"day         households by use, noise {rows[0]['noise_sd']:.3f} (standard deviation)",
+        *(
+            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {cell}"
+            for row, cell in zip(rows, cells, strict=False)
+        ),
+    ]
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count_text(1, "day"), count_text(1200, "day")
+    ('1 day', '1,200 days')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def format_path(location: str) -> str:
+    """Return a path relative to the current folder if it is below it; a URL without user and query."""
+    path = Path(location)
+    return (
+        str(path.relative_to(Path.cwd()))
+        if not is_url(location) and path.is_relative_to(Path.cwd())
+        else format_location(location)
+    )
+
+
+def waiting_lines(days: Sequence[date]) -> list[str]:
+    """Return the due days that wait for the marker of their delivery."""
+    if not days:
+        return []
+    wait = f"{count_text(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
+    return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+
+
+def skips_text(skips: Sequence[Skip]) -> str:
+    """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
+
+    >>> skips_text([(date(2013, 1, 4), ""), (date(2013, 1, 5), ""), (date(2013, 1, 8), "n")])
+    '2013-01-04 to 2013-01-05, n of 2013-01-08'
+    """
+    periods: list[tuple[str, date, date]] = []
+    for day, series in sorted(skips, key=lambda skip: (skip[1], skip[0])):
+        if periods and periods[-1][0] == series and (day - periods[-1][2]).days == 1:
+            periods[-1] = (series, periods[-1][1], day)
+        else:
+            periods.append((series, day, day))
+    return ", ".join(_period_text(*period) for period in periods)
+
+
+def _period_text(series: str, first: date, last: date) -> str:
+    return (f"{series} of " if series else "") + (f"{first} to {last}" if last > first else f"{first}")
+
+
+def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
+    """Return the days that will be skipped as JSON."""
+    return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
+
+
+def _quality_line(work: Work) -> str:
+    delivery = work.delivery
+    if delivery is None:
+        return ""
+    rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
+    return (
+        f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} set aside ({rejected})"
+        + (f"; {work.late_rows:,} rows came too late for days that are released" if work.late_rows else "")
+    )
+
+
+def _table_lines(table: Any) -> list[str]:  # noqa: ANN401  (a data frame; pandas is not imported here)
+    return [
+        "day         homes   mean kWh   noise interval       published",
+        *map(_table_line, table.to_dict("records")),
+    ]
+
+
+def _table_line(row: Mapping[Any, Any]) -> str:
+    return (
+        f"{row['day']:%Y-%m-%d}  {row['households']:5d}   {row['mean_kwh']:8.3f}   "
+        f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
+    )
+
+
+def _figure_line(figure: Mapping[str, str]) -> str:
+    return f"epsilon {figure['epsilon']} about {figure['about']}"
+
+
+def promised_bound_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
+
+    `figures` are the bounds of a statement by name.
+    """
+    bounded_names = [
+        name for name, limit in notion.limits.items() if limit is not None and name not in _FIGURES_OF_EVERY_NOTION
+    ]
+    figure = next((figures[name] for name in bounded_names if name in figures), None)
+    if figure is None:
+        return []
+    assumption = f", if {figure['assumption']}" if figure["assumption"] else ""
+    return [f"epsilon {figure['epsilon']} of at most {figure['limit']} about {figure['about']}{assumption}"]
+
+
+def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
+    r"""Return one line with the noise-to-signal ratio: noise relative to the day-to-day change of the published means.
+
+    .. math:: \hat c = \sqrt{\max(\overline{\Delta^2} - 2 s^2, 0)}
+
+    The change of published means contains the noise of two days, so the mean square of the true change c is the one of
+    the published change Delta minus twice the noise variance s^2. All inputs are published values.
+    """
+    deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in rows) / len(rows))
+    pairs = [
+        (later["mean_kwh"] - earlier["mean_kwh"], later["day"] - earlier["day"]) for earlier, later in pairwise(rows)
+    ]
+    changes = [change for change, gap in pairs if gap.days == 1]
+    if not changes:
+        return typical_noise_line(deviation)
+    observed_change = math.sqrt(sum(change**2 for change in changes) / len(changes))
+    true_change = math.sqrt(max(observed_change**2 - 2 * deviation**2, 0.0))
+    share = f"the noise is {deviation / true_change:.2f} times that" if true_change > 0 else "the noise hides it"
+    return (
+        f"noise: {deviation:.3f} kWh a home (standard deviation); from day to day the published mean changes by "
+        f"{observed_change:.3f}, of which {true_change:.3f} is not noise: {share}"
+    )
+
+
+def typical_noise_line(deviation: float) -> str:
+    """Return the noise relative to 10 kWh per household and day, and to a day-to-day change of 1 kWh."""
+    return (
+        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _TYPICAL_DAY_KWH:.1%} of 10 kWh "
+        f"a home, {deviation / _TYPICAL_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
+    )
+
+
+def change_json(change: DayToDayChange) -> dict[str, Any]:
+    """Return the day-to-day change of a mean as JSON; without a standard error it is the assumed 1 kWh."""
+    return {
+        "change_kwh": change.kwh,
+        "change_error_kwh": change.error_kwh,
+        "change_from": "published series" if change.is_estimated else "yardstick",
+    }
+
+
+def change_text(change: DayToDayChange) -> str:
+    """Return the source of the day-to-day change: its standard error, or that it is assumed."""
+    if change.error_kwh is None:
+        return "assumed until the published series tells it from noise"
+    return f"give or take {change.error_kwh:.2f} (standard error), as published"
+
+
+def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
+    """Return the standard deviation of a planned day's noise, and its unit.
+
+    For a mean: that of its smallest group [kWh]. For a distribution: that of each count [households].
+    """
+    sd = mechanisms.standard_deviation(row.scale)
+    return (sd / (1000.0 * min(row.households)), "kwh") if series.statistic == "mean" else (sd, "households")
+
+
+def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:
+    """Write the release folder as of now, of a day or of a statement, and return the result as JSON and as text.
+
+    Raises:
+        InputError: both a day and a statement, or a day or statement that does not exist.
+    """
+    if day is not None and statement is not None:
+        raise InputError("--as-of and --statement each name one folder; give one of them")
+    work = load_work(run_file)
+    ledger = work.checked_ledger()
+    if statement is not None:
+        is_identical = write_folder_of_statement(work, ledger, statement)
+        version_text = f", as statement {statement} told of it"
+    elif day is not None:
+        is_identical = write_folder_as_of(work, ledger, day)
+        version_text = f", as it stood at the end of {day}"
+    else:
+        publish_release(work, ledger)
+        is_identical, version_text = True, ""
+    note = "; other software, interval or ledger than then: the figures are the same, the bytes not"
+    text = f"{format_location(work.run.output.release)}: written again{version_text}{'' if is_identical else note}"
+    return {"same_bytes": is_identical}, text

@@ -1,0 +1,42 @@
+"""The Prefect flow `agedp-verify`: is a release folder as it was published? For recipients, and after a transfer."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from prefect import flow, get_run_logger, task
+
+from agedp.release_folder.release_folder import open_release
+from agedp_data.errors import AgedpError
+from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, run_stage
+from agedp_flows.text.ledger_text import verify_folder_against
+
+
+@flow(name="agedp-verify", version=version("agedp"), **FLOW_OPTIONS)
+def verify(folder: str, ledger: str | None = None) -> State:
+    """Verify checksums, schema, arithmetic and statement of a release folder.
+
+    Args:
+        folder: Path or URL of the release folder.
+        ledger: URL of the ledger it was published from, to compare with its hash chain; recipients leave it out.
+    """
+    with observer_of_flow("agedp verify") as observer:
+        try:
+            result_of(check(folder, ledger, return_state=True), observer)
+        except AgedpError as error:
+            return end_of_flow(error, observer)
+    return None
+
+
+@task(name="verify", task_run_name="verify", **RETRIED)
+def check(folder: str, ledger: str | None) -> State | None:
+    """Verify one release folder."""
+
+    def execute() -> None:
+        release = open_release(folder)
+        release.verify()
+        if ledger is not None:
+            verify_folder_against(release, ledger)
+        get_run_logger().info("The release folder is as it was published.")
+
+    return run_stage("verify", execute)

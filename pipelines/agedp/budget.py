@@ -1,0 +1,142 @@
+"""Day budget under every model in force, and the treatment of a day whose budget is zero.
+
+A day with zero budget is skipped if its own budget can never recover while later days still have some: the other series
+of the day have spent it (with an amendment between them), or nearby days have, under a notion whose bound moves with
+the day of the data. The remaining budget of a day never grows: the ledger only grows, and a contract is only tightened.
+(With a clock of publication days it might grow, but then a backlog would delay the following days.) If later days
+would have zero budget as well (`epsilon_total`, or a bound over all releases), the series has ended and the release is
+refused. All of this follows from contract and ledger alone, so a skipped day reveals nothing about a reading.
+
+Contracts of a population -> models in force, series of each contract, days that are closed for each series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Final
+
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.errors import LedgerError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.model import Model
+from agedp_data.notions.notion import HistoryRow, Notion
+from agedp_data.series.series import AnySeries, series_of
+
+WHOLE_DAY: Final = Fraction(1)
+OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
+DAYS_NEAR: Final = "releases near it have spent what the promise leaves"
+
+_DISTANT_DAY: Final = date.max.isoformat()
+"""A day that is outside of every window of the series."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayBudget:
+    """Budget of a series for a day [nano-epsilon]; if zero, `skipped` is the reason why only this day is skipped.
+
+    A zero budget without a reason means that the series has ended.
+    """
+
+    loss: int
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectivePromise:
+    """A promise and the leakage bounds of all models in force: a release must be permitted under each of them."""
+
+    notion: Notion
+    leakage_bounds: tuple[LeakageBound | None, ...]
+
+    def loss(self, history: Sequence[HistoryRow], day: str, published_on: str) -> int:
+        """Return the remaining budget of a day, after its rows in `history` [nano-epsilon]."""
+        return min(self.notion.loss(history, day, leakage_bound, published_on) for leakage_bound in self.leakage_bounds)
+
+    def admit(self, history: Sequence[HistoryRow], row: HistoryRow) -> None:
+        """Check that `row` after `history` keeps the promise.
+
+        Raises:
+            Refused: it would break the promise under a model in force.
+        """
+        for leakage_bound in self.leakage_bounds:
+            self.notion.admit(history, row, leakage_bound)
+
+    def review(self, history: Sequence[HistoryRow]) -> None:
+        """Check that the released rows keep the promise under models that were named later.
+
+        Raises:
+            Refused: they break it under one of them.
+        """
+        for leakage_bound in self.leakage_bounds if len(self.leakage_bounds) > 1 else ():
+            self.notion.review(history, leakage_bound)
+
+    def broken(self, history: Sequence[HistoryRow]) -> dict[str, str]:
+        """Return the parameters of the promise that the released rows break permanently, each with the reason."""
+        return {
+            key: reason
+            for leakage_bound in self.leakage_bounds
+            for key, reason in self.notion.broken(history, leakage_bound).items()
+        }
+
+    def day_budget(
+        self, history: Sequence[HistoryRow], day: str, published_on: str, *, share: Fraction = WHOLE_DAY
+    ) -> DayBudget:
+        """Return the budget of a series with this share of each day: its share, or less if others have spent it."""
+        other_days = [row for row in history if row.day != day]
+        day_loss = self.loss(other_days, day, published_on)
+        remaining = day_loss if len(other_days) == len(history) else self.loss(history, day, published_on)
+        loss = min(int(share * day_loss), remaining)
+        if loss > 0:
+            return DayBudget(loss)
+        if day_loss > 0 and remaining <= 0:
+            return DayBudget(0, OTHER_SERIES)
+        if self.notion.slides and int(share * self.loss(history, _DISTANT_DAY, _DISTANT_DAY)) > 0:
+            return DayBudget(0, DAYS_NEAR)
+        return DayBudget(0)
+
+
+def model_id(contract: ContractRecord) -> str | None:
+    """Return the id of the model that a contract names, None without a model."""
+    model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
+    return model_hash
+
+
+def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
+    """Return the leakage bound of every model that a contract of the population ever named, by id, oldest first.
+
+    A model stays in force whether or not a row was charged under it: a series that stopped under a newer model must not
+    continue because the older one was restored.
+
+    Raises:
+        LedgerError: a named model is missing from the ledger.
+    """
+    stored = {model.model: model.envelope for model in ledger.models()}
+    model_ids = [model_id(contract) for contract in ledger.contracts(population)]
+    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.rows(population) if row.model)])
+    if not needed.keys() <= stored.keys():
+        raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
+    return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
+
+
+def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
+    """Return the series of every contract, by the contract's hash."""
+    return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
+
+
+def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
+    """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
+
+    A series that was ended and added again begins after the days released before the contract that added it again.
+    """
+    since: dict[str, int] = {}
+    previous_names: set[str] = set()
+    for contract in contracts:
+        series_names = set(meaning_of(contract.promise)["series"])
+        since |= dict.fromkeys(series_names - previous_names, contract.seq)
+        previous_names = series_names
+    closed = {(row.day, row.series) for row in rows}
+    return closed | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}

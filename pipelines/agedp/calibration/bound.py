@@ -1,0 +1,161 @@
+"""TRANSITIONS -> MODEL: exact curves, bounds and the leakage bound, in a folder that is written once.
+
+    <model folder>/public.json           the public part: settings and leakage bound; its hash names the model
+    <model folder>/public.sha256         that hash, by which a damaged public part is noticed before a draw
+    <model folder>/households.parquet    confidential: readings (days), gaps, rarest state, Delta(t), its bounds
+    <model folder>/edges.parquet         confidential: the states of each household
+    <model folder>/transitions.parquet   confidential: counts, for a cyclic chain by phase and with the phase's group
+
+The reversed chain is estimated from the reversed counts. A household counts as never mixing, L(a) = a and total
+variation 1, if it has a state with fewer than `min_visits` transitions into or out of it, no transition at all, or one
+state only (the mixing of another state is unknown), or if its chain is not irreducible. Phases of a cyclic chain are
+merged with their neighbours until each state has enough visits, if necessary all of them. One such household
+determines the leakage bound; how many there are is confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.calibration.estimate import Transitions
+from agedp.calibration.leakage_bounds import PopulationBound, bound_population
+from agedp.calibration.quantize import Floats
+from agedp.local_files import atomic_files
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.layout import Flags, Ints
+from agedp_data.errors import ChainError, RunFileError
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
+from agedp_data.roster import Roster
+
+if TYPE_CHECKING:
+    from agedp.calibration.model_check import MemoryCurves
+
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Result of a calibration (confidential counts) and the model that it made.
+
+    Attributes:
+        model: the model.
+        households: households included.
+        unmixed: households that do not mix reliably; the model then credits no age.
+        without_readings: households on the roster without readings.
+        readings: readings, or days for a chain of days.
+        gaps: gaps in the readings.
+        ages_days: ages of the curves [days].
+        curves: per household, as in `PopulationBound`.
+        memory: empirical memory, if measured.
+    """
+
+    model: Model
+    households: int
+    unmixed: int
+    without_readings: int
+    readings: int
+    gaps: int
+    ages_days: tuple[int, ...]
+    curves: Mapping[str, Floats]
+    memory: MemoryCurves | None = None
+
+
+def bound(transitions: Transitions, edges: Floats, roster: Roster, model: EstimatedModel) -> Calibration:
+    """Compute the leakage bound of the population and write the model's folder.
+
+    Raises:
+        RunFileError: the folder contains a model already; a model is never estimated again in place.
+        ChainError: no household to estimate from.
+    """
+    check_model_is_new(model)
+    folder = Path(model.file)
+    is_on_roster = _is_on_roster(roster, model)
+    included = np.flatnonzero((transitions.readings > 0) | is_on_roster)
+    if len(included) == 0:
+        raise ChainError("no household of the roster has readings in [model] period; a model needs some")
+    included_transitions = transitions.select(included)
+    population = bound_population(included_transitions, model)
+    result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
+    ids = pa.array([roster.ids[i] for i in included], pa.string())
+    atomic_files.make_private(folder)
+    _write_edges(folder, ids, edges[included])
+    _write_counts(folder, ids, included_transitions.counts, population.groups)
+    _write_households(folder, ids, included_transitions, population, model.ages_days)
+    atomic_files.write(folder / DIGEST_FILE, digest_line(result.text).encode())
+    atomic_files.write(folder / PUBLIC_FILE, result.text.encode())
+    return Calibration(
+        result,
+        len(included),
+        int((~population.mixes).sum()),
+        int((included_transitions.readings == 0).sum()),
+        int(included_transitions.readings.sum()),
+        int(included_transitions.gaps.sum()),
+        model.ages_days,
+        population.curves,
+    )
+
+
+def check_model_is_new(model: EstimatedModel) -> None:
+    """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
+    if (Path(model.file) / PUBLIC_FILE).exists():
+        problem = "a model is there already and is never estimated anew; name another file"
+        raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
+
+
+def _is_on_roster(roster: Roster, model: EstimatedModel) -> Flags:
+    """Return which households are on the roster on some day of the model's period."""
+    first, last = ((day - _EPOCH).days for day in model.period)
+    is_on_roster = np.zeros(len(roster.ids), bool)
+    is_on_roster[roster.household[(roster.first <= last) & (roster.last >= first)]] = True
+    return is_on_roster
+
+
+def _write_households(
+    folder: Path, ids: pa.Array, transitions: Transitions, population: PopulationBound, ages_days: Sequence[int]
+) -> None:
+    counts = transitions.counts if population.groups is None else transitions.counts.sum(axis=1)
+    visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))
+    rarest_visits = np.where(visits > 0, visits, np.iinfo(np.int64).max).min(axis=1)
+    columns = {
+        "household_id": ids,
+        "readings": transitions.readings,
+        "gaps": transitions.gaps,
+        "states_visited": (visits > 0).sum(axis=1),
+        "rarest_state_visits": np.where((visits > 0).any(axis=1), rarest_visits, 0),
+        "forgets": population.mixes,
+    }
+    if population.groups is not None:
+        columns["groups_of_phases"] = population.groups.max(axis=1) + 1
+    for name, curve in population.curves.items():
+        by_age = {f"{name}_{age}_days": values for age, values in zip(ages_days, np.atleast_2d(curve.T), strict=False)}
+        columns |= by_age if curve.ndim > 1 else {name: curve}
+    atomic_files.write_table(
+        folder / "households.parquet", pa.table({name: pa.array(values) for name, values in columns.items()})
+    )
+
+
+def _write_edges(folder: Path, ids: pa.Array, edges: Floats) -> None:
+    cuts = {f"edge_{i + 1}_wh": pa.array(edges[:, i]) for i in range(edges.shape[1])}
+    atomic_files.write_table(folder / "edges.parquet", pa.table({"household_id": ids, **cuts}))
+
+
+def _write_counts(folder: Path, ids: pa.Array, counts: Ints, groups: Ints | None) -> None:
+    """Write a row per household, for a cyclic chain one per household and phase."""
+    k = counts.shape[-1]
+    columns = {"household_id": ids}
+    if groups is not None:
+        households, phases = groups.shape
+        columns = {
+            "household_id": ids.take(pa.array(np.repeat(np.arange(households), phases))),
+            "phase": pa.array(np.tile(np.arange(phases, dtype=np.int8), households)),
+            "group": pa.array(groups.ravel().astype(np.int8)),
+        }
+    cells = {f"from_{i}_to_{j}": pa.array(counts[..., i, j].ravel()) for i in range(k) for j in range(k)}
+    atomic_files.write_table(folder / "transitions.parquet", pa.table({**columns, **cells}))

@@ -1,0 +1,231 @@
+"""READINGS of a period -> empirical memory of groups of households, one group at a time.
+
+* The chain of daily totals, and the model's chain of half-hours: matrix powers against lagged counts
+  (`markov_goodness_of_fit`).
+* Dependence of a later day, and of a later half-hour, on the clamped total of a day, for an adversary who knows the
+  calendar (`calendar_dependence`).
+
+A day with more missing readings than the series permits is missing. A half-hour that the clock passes twice counts in
+its day's total, and in no chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from agedp.calibration.estimate import repeated_half_hours
+from agedp.calibration.quantize import Floats, Period
+from agedp.compute.engine import Engine, map_in_batches
+from agedp.store.store import date_of_day
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.layout import SLOTS, Flags, Ints, expected_readings, slot_step
+from agedp_data.markov.calendar_effects import calendar_dependence, median_halves
+from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
+from agedp_data.markov.goodness_of_fit import Table, markov_goodness_of_fit
+from agedp_data.markov.states import edges_equal_width, edges_quantile, merge_rare, states
+from agedp_data.parameters import watt_hours
+
+DAY_TOTALS, HALF_HOURS = "chain of day totals", "chain of half-hours"
+DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR = "day, given the calendar", "half-hour, given the calendar"
+VALUES = ("powers", "direct", "low", "high", "floor", "loss_left", "rejected")
+LEVEL = 0.95
+
+_DAY_STATES = 4
+_MAX_STATES = 24  # neighbours of more are taken together: kernels of hundreds of states are noise, and slow to compare
+_REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
+_RESAMPLES = 100
+_MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
+Figures = dict[str, dict[str, Floats]]
+"""By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRequest:
+    """Request: the model's settings, how a release treats a day, and the loss of a day [epsilon]."""
+
+    model: EstimatedModel
+    clamp_wh: int
+    max_missing: int
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodReadings:
+    """Readings (h, days, 48), totals (h, days) [Wh] and numbers of readings; days since 1970; expected readings.
+
+    If the readings are hourly, every second slot is missing.
+    """
+
+    readings: np.ndarray[Any, np.dtype[np.uint16]]
+    total: Ints
+    number: Ints
+    day: Ints
+    expected: Ints
+    of_half_hours: bool = True
+
+
+def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
+    """Read the readings of a period, day by day, in one pass over the store; two bytes per half-hour."""
+    period = replace(period, step="half-hour")  # whatever the step of the model
+    first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
+    readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
+    read_month = partial(_of_month, period=period)
+    for months in map_in_batches(
+        "memory", period.months, function=read_month, engine=engine, batch_size=engine.workers
+    ):
+        for month in months:
+            is_inside = (month.day >= first) & (month.day <= last)
+            columns = month.day[is_inside] - first
+            readings.readings[:, columns], readings.total[:, columns] = (
+                month.readings[:, is_inside],
+                month.total[:, is_inside],
+            )
+            readings.number[:, columns] = month.number[:, is_inside]
+    return readings
+
+
+def _of_month(month: str, *, period: Period) -> PeriodReadings:
+    start = np.datetime64(month, "M")
+    low, high = (int(bound.astype("datetime64[D]").astype(np.int64)) for bound in (start, start + 1))
+    readings = _empty(len(period.roster.ids), np.arange(low, high), period)
+    for part in period.parts(month):
+        day_index = part.household * (high - low) + part.time // SLOTS - low
+        size = readings.total.size
+        readings.total[:] += np.bincount(day_index, part.energy_wh, size).astype(np.int64).reshape(readings.total.shape)
+        readings.number[:] += np.bincount(day_index, minlength=size).reshape(readings.total.shape)
+        is_unambiguous = ~repeated_half_hours(period.store.layout, part.time)
+        flat = (day_index * SLOTS + part.time % SLOTS)[is_unambiguous]
+        readings.readings.reshape(-1)[flat] = np.minimum(part.energy_wh[is_unambiguous], _MISSING - 1)
+    return readings
+
+
+def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
+    expected = np.array([expected_readings(period.store.layout, date_of_day(int(day_number))) for day_number in day])
+    shape = (households, len(day))
+    readings = np.full((*shape, SLOTS), _MISSING, np.uint16)
+    of_half_hours = slot_step(period.store.layout.interval_minutes) == 1
+    return PeriodReadings(readings, np.zeros(shape, np.int64), np.zeros(shape, np.int64), day, expected, of_half_hours)
+
+
+def parts_of_calendar(day: Ints) -> Ints:
+    """Return the public calendar part of days since 1970: 1 for a weekend, plus 2 from April to September.
+
+    >>> parts_of_calendar(np.array([0, 2, 90]))  # Thursday 1 and Saturday 3 January, Wednesday 1 April 1970
+    array([0, 1, 2])
+    """
+    month = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    return ((day + 3) % 7 >= 5) + 2 * ((month >= 3) & (month < 9))
+
+
+def measure_group(
+    households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
+) -> Figures:
+    """Measure the memory of a group of households, without intervals of the calendar-conditional dependence."""
+    figures = _calendar_figures(households, readings, request, rng, resamples=0)
+    uses_model_states = request.model.step == "day" and request.model.memory == "one"
+    chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
+    ages = np.array(request.model.ages_days)
+    return figures | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+
+
+def measure_sample(
+    households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
+) -> Figures:
+    """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
+    figures = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
+    intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in figures.items()}
+    if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
+        return intervals
+    chain = _states(_half_hours_wh(households, readings).reshape(len(households), -1), request.model)
+    ages, replicates = np.array(request.model.ages_days), _REPLICATES[HALF_HOURS]
+    if request.model.chain == "homogeneous":
+        return intervals | {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
+    table = cyclic_goodness_of_fit(
+        chain,
+        ages,
+        rng,
+        n_phases=SLOTS,
+        min_visits=request.model.min_visits,
+        level=LEVEL,
+        replicates=replicates,
+    )
+    return intervals | {HALF_HOURS: _figures(table)}
+
+
+def _calendar_figures(
+    households: Ints, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
+) -> Figures:
+    label = parts_of_calendar(readings.day)
+    read = median_halves(_daily_totals_wh(households, readings, request)[..., None], label)
+    figures: Figures = {}
+    protected_values = {DAY_GIVEN_CALENDAR: read}
+    if readings.of_half_hours:
+        protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(households, readings), label)
+    for name, protected in protected_values.items():
+        table = calendar_dependence(
+            protected, read[..., 0], label, request.model.ages_days, rng, loss=request.loss, resamples=resamples
+        )
+        figures[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
+    return figures
+
+
+def _daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
+    """Return the days' totals as a release clamps them [Wh], -1 where missing."""
+    usable: Flags = readings.number[households] >= np.maximum(1, readings.expected - request.max_missing)
+    return np.where(usable, np.minimum(readings.total[households], request.clamp_wh), -1)
+
+
+def _half_hours_wh(households: Ints, readings: PeriodReadings) -> Ints:
+    energy_wh = readings.readings[households]
+    return np.where(energy_wh == _MISSING, -1, energy_wh.astype(np.int64))
+
+
+def _states(values: Ints, model: EstimatedModel | None) -> Ints:
+    """Return states (h, m): the model's, rare ones merged and at most 24; without a model, four quantile states."""
+    kind = model.edges if model else "quantile"
+    count = model.states if model else _DAY_STATES
+    state = np.full(values.shape, -1, np.int64)
+    for row, household_values in enumerate(values):
+        state[row] = states(household_values, _edges(household_values[household_values >= 0], kind, count))
+    if model is None:
+        return state
+    merged = merge_rare(state, n_states=count, min_visits=model.min_visits)
+    return merged if count <= _MAX_STATES else np.where(merged >= 0, merged * _MAX_STATES // count, -1)
+
+
+def _edges(household_values: Ints, kind: str | Sequence[Decimal], count: int) -> np.ndarray[Any, Any]:
+    if not isinstance(kind, str):
+        return np.array([watt_hours(edge) for edge in kind])
+    if not len(household_values):
+        return np.zeros(count - 1)
+    if kind == "quantile":
+        return edges_quantile(*np.unique(household_values, return_counts=True), count)
+    return edges_equal_width(float(household_values.max()), count)
+
+
+def _goodness_of_fit(
+    series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
+) -> dict[str, Floats]:
+    """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
+    table = markov_goodness_of_fit(
+        series,
+        lags,
+        rng,
+        n_states=int(series.max(initial=0)) + 1,
+        steps_per_day=steps_per_day,
+        level=LEVEL,
+        replicates=replicates,
+    )
+    return _figures(table)
+
+
+def _figures(table: Table) -> dict[str, Floats]:
+    is_compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
+    figures = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
+    return figures | {"rejected": np.where(is_compared, table.rejected, np.nan)}

@@ -1,0 +1,191 @@
+"""READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
+
+    <confidential>/forgetting/<model>.parquet    measures of every household (`tables.FORGETTING`)
+    <confidential>/forgetting/<model>.html       the same as a report (`forgetting_page`)
+
+<model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
+two models of one name have two reports.
+The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
+not depend on them. One pass over the store (`memory`), then households in groups of a fixed size, so that the same
+readings give the same bytes for any blocks, workers and order. Fast measures (three of four) are taken for every
+household; the chain of half-hours, 60 ms per household and year, and the intervals of the calendar-conditional
+dependence for at most 200 of them, evenly spaced over the roster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from scipy.stats import binom
+
+from agedp.calibration.household_memory import (
+    DAY_TOTALS,
+    HALF_HOURS,
+    LEVEL,
+    VALUES,
+    Figures,
+    MemoryRequest,
+    PeriodReadings,
+    measure_group,
+    measure_sample,
+    read_period,
+)
+from agedp.calibration.quantize import Floats, Period
+from agedp.compute.engine import Engine, map_items
+from agedp.local_files import atomic_files
+from agedp.reports.model_check_report import memory_report_page, report_name
+from agedp_data import table_schemas
+from agedp_data.config import RunFile
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.layout import Ints
+
+SAMPLE = 200
+
+_GROUP, _SAMPLED = 64, 50
+_SEED = 20130101  # a check, not a release: the same readings give the same verdict
+_SIGNIFICANCE = 1e-3
+_REJECTION_RATE = 2 * (
+    1 - LEVEL
+)  # an estimated chain is a little more extreme than the true one: 5 to 6 % instead of 5
+
+
+@dataclass(frozen=True, slots=True)
+class GoodnessOfFit:
+    """How many households were tested, and for how many of them the Markov property is rejected."""
+
+    checked: int
+    rejected: int
+
+    @property
+    def contradicted(self) -> bool:
+        """Return whether significantly more are rejected than twice what chance explains if all were such chains."""
+        return bool(binom.sf(self.rejected - 1, self.checked, _REJECTION_RATE) < _SIGNIFICANCE)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCurves:
+    """Empirical memory of the households (confidential): by measure and value (h, T) at `ages_days`, else NaN.
+
+    `loss` is that of a day [epsilon]; `page` is the path of the report.
+    """
+
+    ages_days: tuple[int, ...]
+    loss: float
+    figures: Figures
+    page: Path
+
+    @property
+    def checks(self) -> dict[str, GoodnessOfFit]:
+        """Return the goodness-of-fit results: of daily totals, and of half-hours if the model has them."""
+        return {name: count_rejections(self.figures[name]) for name in (DAY_TOTALS, HALF_HOURS) if name in self.figures}
+
+    def median(self, figure: str, value: str) -> Floats:
+        """Return the median over the households that have a value, NaN without one: (T,)."""
+        return self.quantile(figure, value, 0.5)
+
+    def quantile(self, figure: str, value: str, share: float) -> Floats:
+        """Return a quantile over the households that have a value, NaN without one: (T,)."""
+        columns = [column[~np.isnan(column)] for column in self.figures[figure][value].T]
+        return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
+
+
+def count_rejections(values: dict[str, Floats]) -> GoodnessOfFit:
+    """Count the households that were compared at some age, and those rejected at some age."""
+    rejected = values["rejected"]
+    return GoodnessOfFit(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
+
+
+def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
+    """Return the request of a run file: of several series the most revealing one, with the largest clamp."""
+    series = max(run.series.values(), key=lambda series_setting: (series_setting.clamp_wh, series_setting.max_missing))
+    return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
+
+
+def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:
+    """Measure the empirical memory of the households of the roster over the period; write the table and the report.
+
+    Args:
+        period: which readings.
+        request: model settings, treatment of a day, and loss of a day.
+        folder: the confidential folder.
+        engine: scheduler of the pass over the store; the groups run on threads of this process.
+    """
+    readings = read_period(period, engine=engine)
+    measured = np.flatnonzero((readings.number > 0).any(axis=1))
+    sample = measured[np.unique(np.linspace(0, len(measured) - 1, min(len(measured), SAMPLE)).round().astype(np.int64))]
+    groups = [(False, households) for households in _split_into_groups(measured, _GROUP)] + [
+        (True, households) for households in _split_into_groups(sample, _SAMPLED)
+    ]
+    threaded = replace(engine, scheduler="threads")
+    group_figures = map_items(
+        "forgetting",
+        list(enumerate(groups)),
+        function=partial(_measure, readings=readings, request=request),
+        engine=threaded,
+    )
+    size = (len(period.roster.ids), len(request.model.ages_days))
+    figures = _combine([households for _, households in groups], group_figures, size)
+    path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
+    ids = period.roster.ids
+    atomic_files.write_table(
+        path.with_name(f"{path.name}.parquet"), _table(figures, ids, measured, request.model.ages_days)
+    )
+    measured_figures = {
+        name: {value: table[measured] for value, table in values.items()} for name, values in figures.items()
+    }
+    curves = MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
+    atomic_files.write(curves.page, memory_report_page(curves).encode())
+    return curves
+
+
+def _split_into_groups(households: Ints, size: int) -> list[Ints]:
+    return [households[i : i + size] for i in range(0, len(households), size)]
+
+
+def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, request: MemoryRequest) -> Figures:
+    number, (is_sample, households) = item
+    measure = measure_sample if is_sample else measure_group
+    return measure(households, readings=readings, request=request, rng=np.random.default_rng([_SEED, number]))
+
+
+def _combine(groups: Sequence[Ints], group_figures: Sequence[Figures], shape: tuple[int, int]) -> Figures:
+    """Return the measures of all households of the roster: every value (h, T)."""
+    names = dict.fromkeys(name for group in group_figures for name in group)
+    figures: Figures = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
+    for households, group in zip(groups, group_figures, strict=True):
+        for name, values in group.items():
+            for value, table in values.items():
+                figures[name][value][households] = table
+    return figures
+
+
+def _table(figures: Figures, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
+    """Return FORGETTING: measure by measure, household by household, only those measured."""
+    code, figure, age = [], [], []
+    values: dict[str, list[Floats]] = {value: [] for value in VALUES}
+    for name, tables_of_figure in figures.items():
+        measured = households[
+            ~np.isnan(np.stack([tables_of_figure[value][households] for value in VALUES])).all(axis=(0, 2))
+        ]
+        code.append(np.repeat(measured, len(ages_days)))
+        age.append(np.tile(ages_days, len(measured)))
+        figure += [name] * (len(measured) * len(ages_days))
+        for value in VALUES:
+            values[value].append(tables_of_figure[value][measured].ravel())
+    columns = {value: np.concatenate([np.zeros(0), *parts]) for value, parts in values.items()}
+    rejected = columns.pop("rejected")
+    household = np.concatenate([np.zeros(0, np.int64), *code]).astype(np.int32)
+    return table_schemas.table_from_columns(
+        table_schemas.FORGETTING,
+        household_id=pa.DictionaryArray.from_arrays(pa.array(household), pa.array(ids, pa.string())),
+        figure=figure,
+        days_apart=np.concatenate([np.zeros(0, np.int64), *age]),
+        **columns,
+        checked=~np.isnan(rejected),
+        rejected=rejected == 1,
+    )

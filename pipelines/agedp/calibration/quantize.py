@@ -1,0 +1,196 @@
+"""READINGS of the model's period -> EDGES: at most 12 states per household.
+
+A chain of half-hours has states of readings; a chain of days has states of daily totals in whole watt-hours, not
+clamped (coarser states would mix faster). A day with more than two of its half-hours missing (of 48; of 46 when the
+clock goes forward), or more than one of its hours, is missing and interrupts the chain, whatever `max_missing` a series
+has: a model does not change when a series does.
+
+One pass over the months for the edges, merged by addition: exact for any parts and any order. `quantile` and
+`equal-width` edges are per household and confidential; a list of edges is public and the same for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.compute.engine import Engine, map_items
+from agedp.stages.ingest import Delivery
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.month_reader import iterate_month_readings
+from agedp.store.store import Store, date_of_day, months_between
+from agedp.store.transition_counts import household_starts
+from agedp_data.config.model_section import Step
+from agedp_data.datasets.layout import SLOTS, Ints, expected_readings, slot_step
+from agedp_data.markov.states import edges_equal_width, edges_quantile
+from agedp_data.roster import Roster
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
+_EPOCH = date(1970, 1, 1)
+_DENSE_BELOW_WH = 2**20
+_MAX_MISSING = 2
+_EMPTY = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class MonthReadings:
+    """Readings of roster households in a period (m), sorted by household and time; household codes are the roster's.
+
+    `time` counts steps since 1970, half-hours or days; `energy_wh` is the energy of the step.
+    """
+
+    household: Ints
+    time: Ints
+    energy_wh: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Which readings a model is estimated from, by half-hours or by days."""
+
+    store: Store
+    delivery: Delivery
+    roster: Roster
+    first: date
+    last: date
+    step: Step = "half-hour"
+
+    @property
+    def months(self) -> tuple[str, ...]:
+        """Return the months of the period that have readings."""
+        return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
+
+    def parts(self, month: str) -> Iterator[MonthReadings]:
+        """Yield the period's readings of one month, a part of them at a time."""
+        position = {household: code for code, household in enumerate(self.roster.ids)}
+        if self.step == "day":
+            yield self._days(month, position)
+            return
+        codes = np.zeros(0, np.int64)
+        for piece in iterate_month_readings(self.store, month, self.delivery.contents):
+            if len(codes) != len(piece.ids):  # the same for all parts
+                codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
+            yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
+
+    def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
+        """Return the days of one month that are not missing."""
+        table = read_daily_totals(self.store, month, self.delivery.contents)
+        chunks = [
+            np.array([position.get(name, -1) for name in chunk.dictionary.to_pylist()] or [-1], np.int64)[
+                chunk.indices.to_numpy()
+            ]
+            for chunk in table["household_id"].chunks
+        ]
+        household = np.concatenate([np.zeros(0, np.int64), *chunks])
+        day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
+        readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
+        numbers, day_index = np.unique(day, return_inverse=True)
+        min_readings = np.array(
+            [expected_readings(self.store.layout, date_of_day(number)) for number in numbers], np.int64
+        )
+        usable = readings >= min_readings[day_index] - _MAX_MISSING // slot_step(self.store.layout.interval_minutes)
+        order = np.lexsort((day[usable], household[usable]))
+        return self._inside(household[usable][order], day[usable][order], energy[usable][order], 1)
+
+    def _inside(self, household: Ints, time: Ints, energy_wh: Ints, steps_per_day: int) -> MonthReadings:
+        """Return the readings of roster households within the period."""
+        low, high = ((self.first - _EPOCH).days * steps_per_day, ((self.last - _EPOCH).days + 1) * steps_per_day)
+        is_inside = (household >= 0) & (time >= low) & (time < high)
+        if is_inside.all():
+            return MonthReadings(household, time, energy_wh)
+        return MonthReadings(household[is_inside], time[is_inside], energy_wh[is_inside])
+
+
+def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
+    """Compute EDGES: inner edges per household of the roster, shape (h, n_states - 1) [Wh]; NaN rows have no reading.
+
+    Args:
+        period: the readings, by half-hours or by days.
+        edges: "quantile", "equal-width", or the same edges for all households [Wh].
+        n_states: number of states.
+        engine: the scheduler.
+    """
+    if not isinstance(edges, str):
+        return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
+    histograms = map_items("edges", period.months, function=partial(_histogram, period=period), engine=engine)
+    table = np.full((len(period.roster.ids), n_states - 1), np.nan)
+    for code, (value, count) in _by_household(histograms):
+        if edges == "quantile":
+            table[code] = edges_quantile(value, count, n_states)
+        else:
+            table[code] = edges_equal_width(float(value[-1]), n_states)
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class _Histogram:
+    """Runs (r) of one household each, a household possibly twice: where they end, values [Wh] and their counts."""
+
+    household: Ints
+    ends: Ints
+    value: np.ndarray[Any, np.dtype[np.integer[Any]]]
+    count: np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+
+def _histogram(month: str, *, period: Period) -> _Histogram:
+    parts = [_count_values(part) for part in period.parts(month)] or [(_EMPTY, _EMPTY, _EMPTY)]
+    household, value, count = (np.concatenate([part_counts[i] for part_counts in parts]) for i in range(3))
+    del parts
+    if (household[1:] < household[:-1]).any():  # a household in several parts, such as nights
+        household, value, count = _merge_counts(household.astype(np.int64), value, count)
+    codes, starts = household_starts(household)
+    return _Histogram(codes.astype(np.int64), starts[1:], _narrow(value), _narrow(count))
+
+
+def _merge_counts(household: Ints, value: Narrow, count: Narrow) -> tuple[Ints, Ints, Ints]:
+    """Return the distinct (household, value) pairs, sorted, and the sums of their counts."""
+    width = int(value.max(initial=0)) + 1
+    key = household * width + value
+    order = np.argsort(key, kind="stable")
+    distinct, starts = household_starts(key[order])
+    household = distinct // width
+    return household, distinct - household * width, np.add.reduceat(count[order].astype(np.int64), starts[:-1])
+
+
+def _narrow(values: Narrow) -> Narrow:
+    """Return numbers in as few bytes as hold them: histograms of all months are in memory together."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
+    """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
+    width = int(part.energy_wh.max(initial=0)) + 1
+    key = np.sort(part.household * width + part.energy_wh)
+    distinct, starts = household_starts(key)
+    household = distinct // width
+    return _narrow(household), _narrow(distinct - household * width), _narrow(np.diff(starts))
+
+
+def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:
+    """Yield each household's values, ascending, with their counts over all months."""
+    runs: dict[int, list[tuple[_Histogram, slice]]] = {}
+    for month in histograms:
+        starts = [0, *month.ends[:-1].tolist()]
+        for code, start, stop in zip(month.household.tolist(), starts, month.ends.tolist(), strict=True):
+            runs.setdefault(code, []).append((month, slice(start, stop)))
+    for code, household_runs in runs.items():
+        value = np.concatenate([month.value[run].astype(np.int64) for month, run in household_runs])
+        count = np.concatenate([month.count[run].astype(np.int64) for month, run in household_runs])
+        yield code, _sum_counts(value, count)
+
+
+def _sum_counts(value: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct values, ascending, and the sums of their counts, below 2^53 and so exact."""
+    if value.max() >= _DENSE_BELOW_WH:
+        distinct, index = np.unique(value, return_inverse=True)
+        return distinct, np.bincount(index, weights=count).astype(np.int64)
+    total = np.bincount(value, weights=count).astype(np.int64)
+    present = np.flatnonzero(total)
+    return present, total[present]

@@ -1,0 +1,238 @@
+"""Map and merge: with `cluster`, the only modules that import Dask.
+
+`map_merge` runs one function on every item of every group and another on each group's results, in order. The
+results do not depend on the scheduler, the number of workers or the order in which tasks finish. Task keys are a
+stage name and a running number. A task never raises: it returns its error, so that no scheduler logs its arguments,
+and the first failure in the order of the items is raised here.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dask import config as dask_config
+from dask import threaded
+from dask.base import compute as _untyped_compute
+from dask.callbacks import Callback
+from dask.delayed import delayed
+from dask.local import get_sync
+from dask.multiprocessing import get as processes_get
+
+from agedp_data.errors import AgedpError, InputError
+
+_compute: Callable[..., tuple[Any, ...]] = _untyped_compute
+# By name, Dask would import distributed first, to ask whether there is a client: 0.3 s and 60 MB.
+_SCHEDULERS = {"threads": threaded.get, "processes": processes_get, "synchronous": get_sync}
+LOCAL_SCHEDULERS = tuple(_SCHEDULERS)
+Progress = Callable[[str, int, int], None]
+"""Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+Dashboard = Callable[[str], None]
+"""Called with the address of a cluster's dashboard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Scheduler, workers and memory limits of a run; they never change its results.
+
+    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
+    `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
+    and the address of a cluster's dashboard.
+    """
+
+    scheduler: str = "threads"
+    workers: int = 2
+    chunk_bytes: int = 16 * 2**20
+    part_chunks: int = 8
+    progress: Progress | None = field(default=None, compare=False)
+    dashboard: Dashboard | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReporter:
+    """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
+
+    progress: Progress | None = None
+    dashboard: Dashboard | None = None
+
+
+SILENT = ProgressReporter()
+
+
+def default_scheduler() -> str:
+    """Return the scheduler of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
+
+    "threads" if neither names one.
+    """
+    address = dask_config.get("scheduler-address", None)
+    chosen = address or dask_config.get("scheduler", None)
+    return str(chosen) if address or chosen in LOCAL_SCHEDULERS else "threads"
+
+
+def check_shared(folder: Path, engine: Engine) -> None:
+    """Check that workers can access a folder; on this machine they always can.
+
+    Raises:
+        InputError: as `cluster.check_shared`.
+    """
+    if engine.scheduler not in LOCAL_SCHEDULERS:
+        from agedp.compute.cluster import check_shared as shared  # noqa: PLC0415  (an extra, and slow to import)
+
+        shared(folder, engine)
+
+
+@contextmanager
+def explain_worker_errors(engine: Engine) -> Iterator[None]:
+    """Add a hint to the error about an input file that exists here but that a remote worker cannot read."""
+    try:
+        yield
+    except InputError as error:
+        if engine.scheduler in LOCAL_SCHEDULERS or str(error).startswith("[engine]"):
+            raise
+        hint = "every worker of the cluster must see the input files under the same names"
+        raise InputError(f"{error}; {hint}", private=f"{error.private}; {hint}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The error of a task, returned instead of raised."""
+
+    error: AgedpError | None
+    trace: str
+
+    def raise_error(self) -> None:
+        """Raise the error of the task."""
+        if self.error is not None:
+            raise self.error
+        raise TaskFailed(self.trace)
+
+
+class TaskFailed(RuntimeError):
+    """A bug inside a task; the traceback is text without values."""
+
+
+def map_merge(
+    stage: str,
+    groups: Sequence[Sequence[Any]],
+    *,
+    function: Callable[[Any], Any],
+    merge: Callable[[list[Any]], Any],
+    engine: Engine,
+) -> list[Any]:
+    """Return [merge([function(item) for item in group]) for group in groups], computed by the engine."""
+    if not groups:
+        return []
+    if engine.scheduler in LOCAL_SCHEDULERS:
+        results = _run_locally(stage, _tasks(stage, groups, function, merge, first_number=0), engine)
+    else:
+        from agedp.compute.cluster import run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
+
+        results = run_on_cluster(
+            lambda first: _tasks(stage, groups, function, merge, first_number=first), stage=stage, engine=engine
+        )
+    for result in results:
+        if isinstance(result, Failure):
+            result.raise_error()
+    return results
+
+
+def _tasks(
+    stage: str,
+    groups: Sequence[Sequence[Any]],
+    function: Callable[[Any], Any],
+    merge: Callable[[list[Any]], Any],
+    *,
+    first_number: int,
+) -> list[Any]:
+    """Return one lazy result for each group; task numbers start at `first_number`."""
+    tasks, number = [], first_number
+    for group in groups:
+        parts = []
+        for item in group:
+            number += 1
+            parts.append(delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{number}"))
+        number += 1
+        tasks.append(delayed(_merge_results, pure=False)(merge, parts, dask_key_name=f"{stage}-{number}"))
+    return tasks
+
+
+def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
+    total = sum(len(dict(task.dask)) for task in tasks)
+    done = 0
+
+    def count(*_: object) -> None:
+        nonlocal done
+        done += 1
+        if engine.progress is not None:
+            engine.progress(stage, done, total)
+
+    options: dict[str, Any] = {"scheduler": _SCHEDULERS[engine.scheduler], "num_workers": engine.workers}
+    if engine.scheduler == "processes":
+        options["initializer"] = _end_with_parent
+    with Callback(posttask=count):
+        return list(_compute(*tasks, **options))
+
+
+def _end_with_parent() -> None:
+    """End a worker when its run ends in any way: it would wait for its next task for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def map_items(stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine) -> list[Any]:
+    """Return [function(item) for item in items], computed by the engine."""
+    return map_merge(stage, [[item] for item in items], function=function, merge=_single_result, engine=engine)
+
+
+def map_in_batches(
+    stage: str, items: Sequence[Any], *, function: Callable[[Any], Any], engine: Engine, batch_size: int
+) -> Iterator[list[Any]]:
+    """Yield lists of function(item), `batch_size` items at a time, to limit the memory of their results."""
+    for start in range(0, len(items), batch_size):
+        report = (
+            None if engine.progress is None else partial(_report_progress, engine.progress, 2 * start, 2 * len(items))
+        )
+        yield map_items(
+            stage, items[start : start + batch_size], function=function, engine=replace(engine, progress=report)
+        )
+
+
+def _report_progress(
+    progress: Callable[[str, int, int], None], before: int, total: int, stage: str, done: int, _: int
+) -> None:
+    progress(stage, before + done, total)
+
+
+def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (any result of a stage)
+    return results[0]
+
+
+def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
+    try:
+        return function(argument)
+    except AgedpError as error:
+        return Failure(error.with_traceback(None), "")
+    except Exception as error:
+        # without the message: messages of Arrow quote rows
+        return Failure(None, "".join([*traceback.format_tb(error.__traceback__), type(error).__name__]))
+
+
+def _merge_results(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:  # noqa: ANN401
+    for result in results:
+        if isinstance(result, Failure):
+            return result
+    return _run_task(merge, results)

@@ -1,0 +1,170 @@
+"""The folder of one dataset: input files in the publisher's format, roster, the true chains, and three run files.
+
+DIR/<dataset>/input/*.csv          the readings, with the publisher's flaws
+DIR/<dataset>/roster.csv           every household, from the first day on
+DIR/<dataset>/chains.json          the chains that the readings are drawn from
+DIR/<dataset>/<notion>.toml        a run file per notion; its release, confidential folder and ledger in <notion>/
+DIR/<dataset>/model/               the estimated model, shared by the three
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from agedp.demo.demo_run_files import NOTIONS, run_file_text
+from agedp.demo.synthetic_datasets import DATASETS, Dataset, DemonstrationDataset, Size, draw_dataset
+from agedp.demo.walks import WALKS, relative_energies, walk_eigenvalues
+from agedp.local_files import atomic_files
+from agedp.local_files.locks import exclusive_lock
+from agedp_data.datasets.synthetic import write_roster
+from agedp_data.errors import Busy, InputError
+
+CHAINS = "chains.json"
+PAGE = "index.html"
+PAGE_TITLE = "agedp demo"
+SERVER = "prefect"
+_NUMBERS = re.compile(r"\[[^][{}]*\]")  # a list of numbers is put on one line
+_ABOUT = (
+    "The Markov chains that the synthetic households of this folder follow, one step per half-hour: transition "
+    "matrices (row: from, column: to), stationary distributions, eigenvalues, and the energy of each state of each "
+    "household. "
+    "Real households' chains are confidential; these are public because no household exists."
+)
+
+
+@contextmanager
+def locked_folder(folder: Path, size: Size) -> Iterator[None]:
+    """Create the folder of a demonstration, check it, and work in it alone.
+
+    Raises:
+        Busy: another demonstration works in the folder.
+        InputError: as `check_folder`, or the folder cannot be created.
+    """
+    with atomic_files.write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive_lock(folder, max_wait_seconds=0))
+        except Busy:
+            text = "another demonstration works in this folder. Wait until it ends, or name another folder."
+            raise Busy(text, private=f"{folder}: {text}") from None
+        check_folder(folder, size)
+        yield
+
+
+def check_folder(folder: Path, size: Size) -> None:
+    """Check that everything under a name that the demonstration writes is its own; other names do not matter.
+
+    Raises:
+        InputError: a file or folder of such a name that is not from this demonstration, or cannot be read.
+    """
+    with atomic_files.write_errors(folder):
+        for dataset in DATASETS:
+            path = folder / dataset.name
+            if path.exists() and not _is_same(path, draw_dataset(dataset, size)):
+                raise _foreign_error(path)
+        if (folder / PAGE).exists() and not _is_overview(folder / PAGE):
+            raise _foreign_error(folder / PAGE)
+        if (folder / SERVER).exists() and not _is_server_folder(folder / SERVER):
+            raise _foreign_error(folder / SERVER)
+
+
+def _foreign_error(path: Path) -> InputError:
+    return InputError(f"{path}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
+
+
+def _is_overview(page: Path) -> bool:
+    return page.is_file() and f"<title>{PAGE_TITLE}</title>".encode() in page.read_bytes()
+
+
+def _is_server_folder(path: Path) -> bool:
+    """Return whether a folder is that of a Prefect server that `agedp_flows.prefect_server` started: it writes the password first."""
+    return path.is_dir() and ((path / "password").is_file() or not any(path.iterdir()))
+
+
+def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
+    """Write the folder of one dataset, unless it exists already; return whether anything was written."""
+    path = folder / dataset.name
+    if path.exists():
+        return False
+    _write_draw(path, draw_dataset(dataset, size))
+    return True
+
+
+def _temporary_folder(path: Path) -> Path:
+    """Return where a folder is written before it is renamed."""
+    return path.with_name(f".{path.name}.making")
+
+
+def _is_same(path: Path, draw: DemonstrationDataset) -> bool:
+    """Return whether a folder contains the demonstration of this draw."""
+    try:
+        chains = (path / CHAINS).read_text(encoding="utf-8")
+        ids = [household["household_id"] for household in json.loads(chains)["households"]]
+        is_same = len(ids) == draw.households and chains == chains_text(draw, ids)
+        is_same &= all((path / name).read_text(encoding="utf-8") == text for name, text in _run_files(draw).items())
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    return is_same
+
+
+def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
+    """Return the run files of a dataset by name."""
+    return {f"{notion}.toml": run_file_text(notion, draw) for notion in NOTIONS}
+
+
+def _write_draw(path: Path, draw: DemonstrationDataset) -> None:
+    temporary = _temporary_folder(path)
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        with atomic_files.write_errors(path):
+            (temporary / "input").mkdir(parents=True)
+            days = (draw.released.last - draw.calibration.first).days + 1
+            written = draw.dataset.write(
+                temporary / "input",
+                households=draw.households,
+                first_day=draw.calibration.first,
+                days=days,
+                seed=draw.seed,
+                plain_chain=True,
+                profiles=draw.profiles,
+            )
+            write_roster(
+                temporary / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first
+            )
+            for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
+                (temporary / name).write_text(text, encoding="utf-8")
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:
+    """Return chains.json: the kinds of chain, and which one each household follows, with its energies."""
+    chains = draw.profiles.chains
+    kinds = [
+        {
+            "name": walk.name,
+            "move_by_one_level": walk.by_one,
+            "move_by_two_levels": walk.by_two,
+            "eigenvalues": walk_eigenvalues(walk).round(12).tolist(),
+            "stationary_distribution": chains.stationary[i].round(12).tolist(),
+            "transition_matrix": chains.kernels[i].round(12).tolist(),
+        }
+        for i, walk in enumerate(WALKS)
+    ]
+    energies = draw.step_wh[:, None] * relative_energies() // 2
+    households = [
+        {"household_id": household_id, "kind": WALKS[kind].name, "energies_wh": energies_wh}
+        for household_id, kind, energies_wh in zip(
+            household_ids, draw.profiles.kind.tolist(), energies.tolist(), strict=True
+        )
+    ]
+    document = {"about": _ABOUT, "dataset": draw.dataset.name, "seed": draw.seed}
+    text = json.dumps({**document, "kinds": kinds, "households": households}, indent=1)
+    return _NUMBERS.sub(lambda numbers: " ".join(numbers[0].split()), text) + "\n"

@@ -1,0 +1,122 @@
+"""Noise, losses and bounds of the six release folders of a demonstration, read from the folders themselves.
+
+The noise-to-signal ratio is estimated from the published series alone, as for any release: mean squared day-to-day
+change of the published mean, less twice the noise variance. The true change comes from the confidential true means;
+it may be shown here only because no household exists.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from agedp.release_folder.release_folder import AVERAGES, ReleaseFolder
+from agedp_data.notions import NOTIONS
+
+_DAY, _TOTAL = "day", "total"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseRatio:
+    """Noise of a published series against its day-to-day change, all in kWh per household.
+
+    `estimated_change` comes from the published series; None where the noise hides the change. `true_change` is known
+    for synthetic households only.
+    """
+
+    deviation: float
+    published_change: float
+    estimated_change: float | None
+    true_change: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Return noise / estimated day-to-day change, None where the noise hides the change."""
+        return None if self.estimated_change is None else self.deviation / self.estimated_change
+
+
+@dataclass(frozen=True, slots=True)
+class NotionBound:
+    """The bound that a notion promises: its name, its value after the releases, and the promised limit [epsilon]."""
+
+    name: str
+    epsilon: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseSummary:
+    """One release folder: its published series, what it cost, and what it promises."""
+
+    dataset: str
+    notion: str
+    folder: Path
+    age_days: int
+    days: Sequence[Mapping[str, Any]]
+    true_means: Sequence[float]
+    noise: NoiseRatio
+    least_day_epsilon: float
+    day_epsilon: str
+    total_epsilon: str
+    bound: NotionBound
+
+
+def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
+    """Return the summary of one release folder of a dataset's folder."""
+    folder = ReleaseFolder(dataset_folder / notion / "release")
+    statement = folder.statement
+    days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]
+    true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
+    bounds = {bound["name"]: bound for bound in statement["figures"]}
+    return ReleaseSummary(
+        dataset=dataset_folder.name,
+        notion=notion,
+        folder=folder.path,
+        age_days=statement["contract"]["promise"]["age_days"],
+        days=days,
+        true_means=true_means,
+        noise=noise_ratio(days, true_means),
+        least_day_epsilon=min(row["epsilon"] for row in days),
+        day_epsilon=bounds[_DAY]["epsilon"],
+        total_epsilon=bounds[_TOTAL]["epsilon"],
+        bound=_own_bound(statement),
+    )
+
+
+def _true_means(path: Path, days: Sequence[Mapping[str, Any]]) -> list[float]:
+    table = pq.read_table(path, columns=["day", "true_mean_kwh"]).to_pydict()
+    by_day = dict(zip(table["day"], table["true_mean_kwh"], strict=True))
+    return [by_day[row["day"]] for row in days]
+
+
+def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) -> NoiseRatio:
+    """Return noise against day-to-day change of consecutive days.
+
+    >>> days = [{"mean_kwh": 0.0, "noise_sd_kwh": 1.0}, {"mean_kwh": 2.0, "noise_sd_kwh": 1.0}]
+    >>> noise_ratio(days, [3.0, 4.0]).ratio.__round__(3), noise_ratio(days, [3.0, 4.0]).true_change
+    (0.707, 1.0)
+    """
+    deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in days) / len(days))
+    published = _root_mean_square([after["mean_kwh"] - before["mean_kwh"] for before, after in pairwise(days)])
+    squared = published**2 - 2 * deviation**2
+    true = _root_mean_square([after - before for before, after in pairwise(true_means)])
+    return NoiseRatio(deviation, published, math.sqrt(squared) if squared > 0 else None, true)
+
+
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
+def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
+    """Return the bound that the statement's promise is about."""
+    promise = statement["contract"]["promise"]
+    notion = next(notion for notion in NOTIONS if notion.name == promise["notion"])
+    key, shown = notion.TEXT.own_bound.of(promise)
+    figure = next(figure for figure in statement["figures"] if figure["name"] == key)
+    return NotionBound(shown, figure["epsilon"], figure["limit"])

@@ -1,0 +1,167 @@
+"""SUMS + LEDGER -> confidential tables with a row for each released day, series and cell; each run adds its days.
+
+Mean by states against mean by readings, per released day. Confidential.
+
+    <confidential>/counted_states.parquet    `tables.COUNTED_STATES`, a row for each released day, series and group
+
+Every published value contains the difference, and no interval covers it. Its size depends on the readings, so
+the statement names it without its size.
+
+Households with a usable day, and clamped ones, by released day. Confidential.
+
+    <confidential>/coverage.parquet    `tables.COVERAGE`, a row for each released day, series and group
+
+Sums exist during one run only; these counts are stored for the confidential report of every later run.
+
+True means and true counts, before noise. Confidential.
+
+<confidential>/true_means.parquet     `tables.TRUE_MEANS`, a row for each released day, mean and group
+<confidential>/true_counts.parquet    `tables.TRUE_COUNTS`, a row for each released day, distribution and cell
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from agedp.local_files import atomic_files, locks
+from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp.stages.aggregate import DailySum
+from agedp_data import table_schemas
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.series import Distribution
+
+TableRow = dict[str, Any]
+
+_KEY = ("population", "day", "series", "cell")
+
+
+@dataclass(frozen=True, slots=True)
+class CellTable:
+    """A confidential table of cells: its schema, which begins with the key columns, and how a row is computed.
+
+    `helps` is advice for the user if the table is damaged. `rows_of_release` yields the rows of a release without the
+    columns population, day and series; none for a release of another statistic.
+    """
+
+    schema: pa.Schema
+    helps: str
+    rows_of_release: Callable[[ReleaseRecord, DailySum], Iterable[TableRow]]
+
+    def read(self, path: Path) -> list[TableRow]:
+        """Return the rows of the table, none if the file does not exist yet.
+
+        Raises:
+            InputError: a file that is damaged or cannot be read.
+        """
+        if not atomic_files.path_exists(path):
+            return []
+        return atomic_files.table_rows(
+            atomic_files.read_table(path, self.schema, remedy=self.helps), path, remedy=self.helps
+        )
+
+    def check(self, path: Path) -> FileNotice | None:
+        """Rename a damaged table, so that a new one begins, and return the warning; None if it is intact.
+
+        Raises:
+            InputError: the file cannot be read or renamed.
+        """
+        advice = "Put back a copy to keep its earlier days."
+        return read_content(path, self.read, FileKind.RECORD, advice=advice).notice
+
+    def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
+        """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced."""
+        with locks.exclusive_lock(path.parent):
+            lines = {_row_key(line): line for line in self.read(path)}
+            for row in rows:
+                daily_sum = sums.get((date.fromisoformat(row.day), row.series))
+                if daily_sum is not None and row.state == "released":
+                    key_columns = {
+                        "population": row.population,
+                        "day": date.fromisoformat(row.day),
+                        "series": row.series,
+                    }
+                    lines |= {
+                        _row_key(line): line
+                        for line in ({**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum))
+                    }
+            if lines:
+                atomic_files.write_table(
+                    path, table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
+                )
+
+
+def _row_key(line: TableRow) -> tuple[Any, ...]:
+    return tuple(line[name] for name in _KEY)
+
+
+def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    for group, states_wh in daily_sum.states_wh.items():
+        if set(daily_sum.series.cells(group)) <= set(row.cells):  # small groups are not released
+            households = daily_sum.households[group]
+            means = {"readings_kwh": daily_sum.readings_wh[group], "states_kwh": states_wh}
+            kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}
+            yield {"cell": group, "households": households, **kwh}
+
+
+COUNTED_STATES = CellTable(
+    table_schemas.COUNTED_STATES,
+    "put back a copy of counted_states.parquet, or remove it: later runs note the days that they release",
+    _state_rows,
+)
+
+
+def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    released = set(row.cells)
+    for group, households in daily_sum.households.items():
+        if released.issuperset(daily_sum.series.cells(group)):  # small groups are not released
+            counts = {"usable": daily_sum.usable[group], "clamped": daily_sum.clamped[group]}
+            yield {"cell": group, "households": households, **counts}
+
+
+COVERAGE = CellTable(
+    table_schemas.COVERAGE,
+    "put back a copy of coverage.parquet, or remove it: later runs note the days that they release",
+    _coverage_rows,
+)
+
+
+def _mean_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    if daily_sum.series.statistic == "mean":
+        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+            wh_per_kwh_mean = 1000.0 * households
+            means = {
+                "true_mean_kwh": daily_sum.exact[group][0] / wh_per_kwh_mean,
+                "released_mean_kwh": value / wh_per_kwh_mean,
+            }
+            yield {"cell": group, "households": households, **means}
+
+
+def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
+    if not isinstance(daily_sum.series, Distribution) or not daily_sum.series.holds(row.cells):
+        return  # released with other bins: true counts for these are not computed
+    groups = daily_sum.exact.items()
+    exact = {
+        cell: count
+        for group, counts in groups
+        for cell, count in zip(daily_sum.series.cells(group), counts, strict=True)
+    }
+    for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+        counts = {"true_households": exact[cell], "released_households": value}
+        yield {"cell": cell, "households": households, **counts}
+
+
+_HELPS = "put back a copy of {}, or remove it: the next run notes anew the released days whose readings are still kept"
+TRUE_MEANS = CellTable(table_schemas.TRUE_MEANS, _HELPS.format("true_means.parquet"), _mean_rows)
+TRUE_COUNTS = CellTable(table_schemas.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _count_rows)
+
+
+def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
+    """Return (day, series) of the rows of a population in the two tables."""
+    lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
+    return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}

@@ -1,0 +1,279 @@
+"""Roster history: members and groups of every released day, because a roster may change for later days only.
+
+    <confidential>/released_rosters.parquet     by population, ledger and day: digests of members and of groups
+
+A day is recorded before its first draw, inside the transaction that draws: a run that is killed between two series of
+a day continues with the same households or not at all. A recorded day that was never drawn has no effect. Days that the
+ledger contains are marked as released. So the history also detects a ledger that lacks days which were released to the
+same population (an older copy, another ledger with a renamed release folder): continuing would draw them a second time.
+Rehearsals have ledgers and dates of their own; their rows do not restrict other ledgers, nor the reverse.
+
+Without a recorded day (another machine, a restored backup) the numbers of households are compared with the ledger's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agedp.local_files import atomic_files, locks
+from agedp.local_files.internal_files import FileKind, read_content
+from agedp.stages.release import BeforeDraw
+from agedp_data import table_schemas
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.errors import LedgerBehind, Refused
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.roster import Roster
+from agedp_data.series.series import series_in
+
+_Key = tuple[str, str, date]
+_RosterRow = dict[str, Any]
+_ADVICE = (
+    "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
+)
+
+
+class RosterDigest:
+    """Members of a roster on a day, as digests; computed once for each interval between two changes of the roster."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._changes = np.unique(np.concatenate([roster.first, roster.last + 1]))
+        self._lines: dict[str | None, list[bytes]] = {}
+        self._digests: dict[tuple[int, str | None], str] = {}
+        self._cells: dict[tuple[int, str | None], tuple[tuple[str, int], ...]] = {}
+
+    def has(self, column: str) -> bool:
+        """Tell whether the roster has this group column."""
+        return column in self._roster.groups
+
+    def digest(self, day: date, column: str | None) -> str:
+        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it."""
+        key = self._interval_index(day), column
+        if key not in self._digests:
+            lines = self._row_keys(column)
+            members = sorted(lines[row] for row in np.flatnonzero(self._roster.on(day)))
+            self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
+        return self._digests[key]
+
+    def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a column on a day and the number of households in each."""
+        key = self._interval_index(day), by
+        if key not in self._cells:
+            self._cells[key] = self._roster.cells(day, by)
+        return self._cells[key]
+
+    def _interval_index(self, day: date) -> int:
+        return int(np.searchsorted(self._changes, (day - date(1970, 1, 1)).days, side="right"))
+
+    def _row_keys(self, column: str | None) -> list[bytes]:
+        if column not in self._lines:
+            ids = [self._roster.ids[code] for code in self._roster.household]
+            groups = [] if column is None else [self._roster.groups[column]]
+            self._lines[column] = [json.dumps(entry).encode() for entry in zip(ids, *groups, strict=True)]
+        return self._lines[column]
+
+
+@dataclass(frozen=True, slots=True)
+class RosterHistory:
+    """The roster history of one population in one ledger, which is named by its id."""
+
+    path: Path
+    population: str
+    ledger: str
+    rehearsal: bool
+
+    def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
+        """Check that a ledger with these rows contains every day that was released to the population.
+
+        Raises:
+            LedgerBehind: the first day that is missing from it.
+        """
+        ledger_days = {row.day for row in rows}
+        rows_on_file = () if self.rehearsal else self._read().values()
+        released = {
+            row_on_file["day"].isoformat() for row_on_file in rows_on_file if self._binds_population(row_on_file)
+        }
+        if released - ledger_days:
+            raise LedgerBehind(
+                f"{min(released - ledger_days)} was released to {self.population!r} from another ledger, or a newer "
+                "copy of this one: put that ledger back, or import or recover it; to start anew, name another [output] "
+                "confidential folder or another population"
+            )
+
+    def check_unchanged(
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    ) -> None:
+        """Compare the roster with that of every released day.
+
+        Raises:
+            Refused: the first released day on which members or groups differ.
+        """
+        lines, contract_texts = self._read(), _contract_texts(contracts)
+        for day, day_rows in _released_by_day(rows).items():
+            recorded = self._recorded(lines, day)
+            if recorded is not None:
+                _check_same_roster(roster_digest, recorded)
+            elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
+                raise Refused(_roster_changed_text(day))
+
+    def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
+        """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
+
+        One write records all coming days; it is repeated if another run has written since.
+        """
+        written: list[tuple[int, ...] | None] = []
+
+        def note(day: date, history: Sequence[ReleaseRecord]) -> None:
+            if written and written[-1] == _file_identity(self.path):
+                return
+            with locks.exclusive_lock(self.path.parent):
+                lines, released = self._read(), _released_by_day(history)
+                if day in released:  # by a run that was killed, or by a concurrent one
+                    if (recorded := self._recorded(lines, day)) is not None:
+                        _check_same_roster(roster_digest, recorded)
+                    return
+                coming_days = [coming_day for coming_day in days if coming_day not in released]
+                lines |= {
+                    self._key(coming_day): self._roster_row(roster_digest, coming_day, columns, released=False)
+                    for coming_day in coming_days
+                }
+                _write(self.path, lines)
+                written.append(_file_identity(self.path))
+
+        return note
+
+    def settle(
+        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    ) -> None:
+        """Mark the days of these rows as released, and record those that are not recorded yet."""
+        contract_texts = _contract_texts(contracts)
+        with locks.exclusive_lock(self.path.parent):
+            lines = self._read()
+            before = {key: dict(line) for key, line in lines.items()}
+            for day, day_rows in _released_by_day(rows).items():
+                columns = {_group_column(row, contract_texts[row.contract]) for row in day_rows} - {None}
+                lines.setdefault(
+                    self._key(day), self._roster_row(roster_digest, day, sorted(map(str, columns)), released=True)
+                )
+                lines[self._key(day)]["released"] = True
+            if lines != before:
+                _write(self.path, lines)
+
+    def _key(self, day: date) -> _Key:
+        return self.population, self.ledger, day
+
+    def _roster_row(
+        self, roster_digest: RosterDigest, day: date, columns: Sequence[str], *, released: bool
+    ) -> _RosterRow:
+        groups = {column: roster_digest.digest(day, column) for column in columns if roster_digest.has(column)}
+        return {
+            "population": self.population,
+            "ledger": self.ledger,
+            "day": day,
+            "rehearsal": self.rehearsal,
+            "members": roster_digest.digest(day, None),
+            "groups": json.dumps(groups, sort_keys=True),
+            "released": released,
+        }
+
+    def _read(self) -> dict[_Key, _RosterRow]:
+        return read_content(self.path, _parse, FileKind.SOURCE, advice=_ADVICE).value or {}
+
+    def _binds_population(self, line: _RosterRow) -> bool:
+        return line["population"] == self.population and line["released"] and not line["rehearsal"]
+
+    def _recorded(self, lines: Mapping[_Key, _RosterRow], day: date) -> _RosterRow | None:
+        """Return the recorded roster of a day, if need be under another ledger's id (that of a lost, recovered one)."""
+        recorded = lines.get(self._key(day))
+        if recorded is not None or self.rehearsal:
+            return recorded
+        return next((line for key, line in lines.items() if key[2] == day and self._binds_population(line)), None)
+
+
+def _parse(path: Path) -> dict[_Key, _RosterRow]:
+    lines = atomic_files.table_rows(atomic_files.read_table(path, table_schemas.RELEASED_ROSTERS), path)
+    by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
+    if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
+        raise atomic_files.DamagedFile("a day is noted twice, or its groups are no digests")
+    return by_key
+
+
+def _has_group_digests(line: _RosterRow) -> bool:
+    try:
+        groups = json.loads(line["groups"])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
+
+
+def _released_by_day(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
+    by_day: dict[str, list[ReleaseRecord]] = {}
+    for row in rows:
+        if row.state == "released":
+            by_day.setdefault(row.day, []).append(row)
+    return {date.fromisoformat(day): by_day[day] for day in sorted(by_day)}
+
+
+def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
+    return {contract.hash: meaning_of(contract.promise) for contract in contracts}
+
+
+def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
+    by: str | None = promise["series"][row.series].get("by")
+    return by
+
+
+def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
+    """Compare a day with its recorded roster; a group column that no series uses any more may be missing."""
+    day = recorded["day"]
+    if roster_digest.digest(day, None) != recorded["members"]:
+        raise Refused(_roster_changed_text(day))
+    for column, digest in json.loads(recorded["groups"]).items():
+        if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
+            raise Refused(
+                f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
+                "than then; a household may change its group from a later day on (end one row, start another)"
+            )
+
+
+def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
+    """Tell whether the roster has the same number of households in each cell as the release."""
+    day, by, min_households = (
+        date.fromisoformat(row.day),
+        _group_column(row, promise),
+        promise["population"]["min_households"],
+    )
+    # a distribution has each group once per range
+    released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
+    if by is not None and not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
+        return sum(number for _, number in roster_digest.cells(day, None)) >= sum(released.values())
+    published = {cell: number for cell, number in roster_digest.cells(day, by) if number >= min_households}
+    return published == released
+
+
+def _roster_changed_text(day: date) -> str:
+    return (
+        f"the roster counts other households on {day}, a day that is released; "
+        "rows may be added or ended for later days only"
+    )
+
+
+def _file_identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _write(path: Path, lines: Mapping[_Key, _RosterRow]) -> None:
+    ordered = [lines[key] for key in sorted(lines)]
+    atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.RELEASED_ROSTERS, ordered))

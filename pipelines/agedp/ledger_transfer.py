@@ -1,0 +1,207 @@
+"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: ledger transfer, and recovery of a lost ledger.
+
+Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
+exports its rows. A recovered ledger cannot have the old hashes, because a folder does not contain every earlier
+statement. So it begins with a recovery record that names them (`agedp_data.ledger.lifecycle`), and further releases follow
+the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
+ledger of its own.
+
+Release folder + LEDGER -> verification: the folder's head is in the hash chain, and their values are equal.
+
+For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from agedp.local_files import atomic_files
+from agedp.release_folder.release_folder import ROWS, ReleaseFolder, open_release
+from agedp.release_folder.verification import PublishedValue, first_differing_day, ledger_values, published_value
+from agedp_data import clock
+from agedp_data.errors import InputError, LedgerBehind, LedgerError
+from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
+from agedp_data.ledger.backends.connect import database_at
+from agedp_data.ledger.lifecycle import RecoveryRecord, read_lifecycle_record
+from agedp_data.ledger.records import Row
+from agedp_data.ledger.transfer import (
+    LedgerExport,
+    complete_export,
+    format_export,
+    parse_export,
+    recovered_rows,
+    takeover_rows,
+)
+from agedp_data.messages import suggest_file
+
+
+def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
+    """Write every row of a ledger to a file; with `closed_at`, close the ledger; return the number of rows.
+
+    The file records that the ledger is closed, and only after it was. A closed ledger can be exported again, with
+    `closed_at` or without: the file is the same. Where the same file exists already, closing continues: an earlier call
+    was interrupted between the two.
+
+    Raises:
+        LedgerError: the ledger does not exist.
+        InputError: another file of that name exists.
+    """
+    name_taken = InputError("the file to export to exists; name a new one", private=f"{path} exists; name a new file")
+    if path.exists() and closed_at is None:
+        raise name_taken
+    written: list[Row] = []
+
+    def write(rows: tuple[Row, ...]) -> None:
+        written[:] = rows
+        if not path.exists():
+            atomic_files.write(path, _export_bytes(rows, closed=False))
+            return
+        exports = (_export_bytes(rows, closed=closed) for closed in (True, False))
+        if not path.is_file() or path.read_bytes() not in exports:
+            raise name_taken
+
+    with Ledger.open(url) as ledger:
+        if closed_at is None and not ledger.is_closed():
+            write(ledger.all_rows())
+        else:
+            ledger.export_and_close(write, at=closed_at or clock.today())
+            closed_export = _export_bytes(written, closed=True)
+            if path.read_bytes() != closed_export:
+                atomic_files.write(path, closed_export)
+    return len(written)
+
+
+def _export_bytes(rows: Sequence[Row], *, closed: bool) -> bytes:
+    return format_export(complete_export(rows, is_closed=closed)).encode("ascii")
+
+
+def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
+    """Fill an empty new ledger with the rows of an exported file, every hash recomputed; return the number of rows.
+
+    `lost_at` states that the exported ledger, which was not closed, no longer exists; the new one records the takeover.
+
+    Raises:
+        LedgerError: a file that is not an export or was changed, an export of a ledger that may still continue, or a
+            target ledger that is not empty.
+    """
+    export = parse_export(_read_text(path))
+    if not export.is_complete:
+        raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
+    if (export.ledger, export.head) != (complete_export(export.rows).ledger, complete_export(export.rows).head):
+        raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
+    if not export.is_closed and lost_at is None:
+        raise LedgerError(
+            "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
+            "with --close, or say --lost if that ledger no longer exists"
+        )
+    _fill(url, export.rows if export.is_closed or lost_at is None else takeover_rows(export, at=lost_at.isoformat()))
+    return len(export.rows)
+
+
+def recover(path: str | Path, url: str, *, at: date) -> int:
+    """Restore a lost ledger from a release folder into an empty new one; return the number of recovered releases.
+
+    Raises:
+        InputError: a tampered or damaged folder.
+        LedgerError: a folder without its ledger rows, rows that differ from its tables, or a ledger that is not empty.
+    """
+    folder = open_release(path)
+    folder.verify()
+    export = _folder_rows(folder)
+    statement_text = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
+    population, software = str(folder.statement["population"]), folder.statement["software"]
+    files = tuple(sorted(folder.checksums.items()))
+    record = StatementRecord(
+        population, statement_text, files, json.dumps(software, sort_keys=True), at=_newest_date(export)
+    )
+    _fill(url, recovered_rows(export, record, at=at.isoformat()))
+    return sum(isinstance(row, ReleaseRecord) for row in export.rows)
+
+
+def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
+    """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
+    if ROWS not in folder.checksums:
+        raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
+    export = parse_export(_read_text(folder.path / ROWS))
+    if {"id": export.ledger, "head": export.head} != folder.statement["ledger"]:
+        raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
+    recovery_records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
+    if not all(isinstance(mark, RecoveryRecord) for mark in recovery_records):
+        raise LedgerError(f"{ROWS} holds statements, which no folder carries")
+    return export
+
+
+def _newest_date(export: LedgerExport) -> str:
+    return max((row.published_on for row in export.rows if isinstance(row, ReleaseRecord)), default=export.rows[0].at)
+
+
+def _fill(url: str, rows: tuple[Row, ...]) -> None:
+    with database_at(url).removed_on_error(), Ledger.open(url, create=True) as ledger:
+        ledger.import_rows(rows)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        raise InputError(
+            "the file of ledger rows is missing or damaged",
+            private=f"{path}: missing or damaged; take a good copy{'' if path.exists() else suggest_file(path)}",
+        ) from None
+
+
+def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
+    """Check a verified folder against a ledger: its head, its values, its files.
+
+    Raises:
+        LedgerBehind: the ledger lacks rows that the folder contains.
+        LedgerError: another ledger, other values, or files of which the ledger has no statement.
+    """
+    seq = ledger.row_number(_head(folder))
+    if seq is None:
+        raise _not_on_chain(folder, ledger)
+    population = str(folder.statement["population"])
+    rows = [row for row in ledger.rows(population) if row.seq <= seq]
+    check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
+    files = tuple(sorted(folder.checksums.items()))
+    if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
+        raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
+
+
+def _head(folder: ReleaseFolder) -> str:
+    try:
+        return str(folder.statement["ledger"]["head"])
+    except (LookupError, TypeError):
+        raise InputError("statement.json names no head of a ledger; ask for the release again") from None
+
+
+def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
+    if ledger.length() and folder.statement["ledger"].get("id") != ledger.id:
+        return LedgerError("the folder's head is not on the chain: it was published from another ledger")
+    return LedgerBehind(
+        "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
+        "or restore it from the folder (`agedp ledger recover`)"
+    )
+
+
+def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
+    """Return the published values in a folder's tables.
+
+    Raises:
+        InputError: a table that cannot be read.
+    """
+    tables = [*folder.averages().values(), *folder.distributions().values()]
+    return [published_value(row) for table in tables for row in table.to_pylist()]
+
+
+def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
+    """Check that a folder and a ledger contain the same values of the same days.
+
+    Raises:
+        LedgerError: the first day on which they differ.
+    """
+    if day := first_differing_day(published, stored):
+        raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")

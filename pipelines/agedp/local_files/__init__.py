@@ -1,0 +1,1 @@
+"""Files of this machine: atomic replacement, checksums, locks, free space."""

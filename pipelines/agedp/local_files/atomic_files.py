@@ -1,0 +1,273 @@
+"""Atomic files: written under a temporary name, synced, renamed; confidential ones readable by their owner only.
+
+The writer of a temporary file holds a lock on it, which ends with its process. A temporary file without a lock was
+left by a killed run, and the next run removes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp.local_files.checksums import check_parquet, checked_parquet
+from agedp_data.errors import InputError
+
+_PRIVATE = 0o600
+_REMEDY = "run again to make it anew"
+_TEMPORARY_SUFFIX = ".tmp"
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
+
+
+def make_private(folder: Path) -> Path:
+    """Return a folder that only its owner may enter; it and missing parents are created."""
+    with write_errors(folder):
+        missing = [] if path_exists(folder) else [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        for parent in reversed(missing):  # mkdir with parents=True would create open parents
+            with suppress(FileExistsError):
+                parent.mkdir(mode=0o700)
+                parent.chmod(0o700)  # regardless of the umask
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+    check_readable(folder)
+    return folder
+
+
+def restrict_access(folder: Path) -> Path:
+    """Return a private folder whose entries only their owner may access, including entries that were copied into it.
+
+    Raises:
+        InputError: an entry is open and belongs to a different user.
+    """
+    with write_errors(make_private(folder)):
+        for entry in _entries_below(folder):
+            with suppress(FileNotFoundError):  # a temporary file of another run
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    Path(entry.path).chmod(stat.S_IMODE(mode) & 0o700)
+    return folder
+
+
+def _entries_below(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield all entries of a folder, then those of its subfolders: a store has tens of thousands."""
+    pending = [os.fspath(folder)]
+    while pending:
+        entries_found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(pending.pop()) as entries:  # removed meanwhile, or no permission
+            entries_found = list(entries)
+        yield from entries_found
+        pending += [entry.path for entry in entries_found if entry.is_dir(follow_symlinks=False)]
+
+
+def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
+    """Write a file atomically: its name has either the old content or the new."""
+    write_with(path, lambda stream: stream.write(content), mode=mode)
+
+
+def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool = True, **options: object) -> int:
+    """Write a Parquet file (zstd) atomically; return its size in bytes.
+
+    `sync=False` is for files whose loss in a power cut is detected, and which are then computed again.
+    """
+    content = checked_parquet(table, **options)
+    write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
+    return len(content)
+
+
+def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
+    """Fill a temporary file in the folder of `path`, sync it and rename it to `path`."""
+    with write_errors(path):
+        if sync:  # parts are many; `remove_stale_files` removes theirs
+            _remove_unlocked(
+                temporary_file for temporary_file in path.parent.iterdir() if _target_name(temporary_file) == path.name
+            )
+        descriptor, temporary = _open_temporary(path, mode)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                fill(stream)
+                stream.flush()
+                if sync:
+                    os.fsync(stream.fileno())
+                temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _open_temporary(path: Path, mode: int) -> tuple[int, Path]:
+    """Open a new temporary file and lock it; repeat if another run removed it before it was locked."""
+    while True:
+        # random, not the process number: containers repeat it, so a file of a killed run may have the same name
+        temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        if mode == _PRIVATE:
+            os.fchmod(descriptor, mode)  # regardless of the umask
+        with suppress(OSError):  # a file system without locks: then stale files are never removed
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, temporary
+        os.close(descriptor)
+
+
+def _target_name(path: Path) -> str | None:
+    """Return the final name of a temporary file; None if the file is not temporary."""
+    match = _TEMPORARY.fullmatch(path.name)
+    return match["name"] if match else None
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether this is the name of a temporary file, in use or left by a killed run."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def remove_stale_files(folder: Path) -> None:
+    """Remove the temporary files of killed runs in a folder and below, but not those of running processes."""
+    temporary_files = (Path(entry.path) for entry in _entries_below(folder) if entry.name.endswith(_TEMPORARY_SUFFIX))
+    _remove_unlocked(path for path in temporary_files if _target_name(path) is not None)
+
+
+def _remove_unlocked(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with suppress(OSError):  # locked, removed meanwhile, or of a different user
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def check_writable(folder: Path, size: int) -> None:
+    """Check that a folder, or its nearest existing parent, can be written: write a file of this size and remove it.
+
+    Raises:
+        OSError: no permission, or no space on the disk.
+    """
+    target = next(parent for parent in (folder, *folder.parents) if path_exists(parent)) / "room"
+    _remove_unlocked(
+        temporary_file for temporary_file in target.parent.iterdir() if _target_name(temporary_file) == target.name
+    )
+    descriptor, temporary = _open_temporary(target, _PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(bytes(size))
+            stream.flush()
+            os.fsync(stream.fileno())
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn errors of writing (disk full, read-only, no permission) into a one-line InputError."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror or type(error).__name__})"
+        raise InputError(f"[output] {problem}", private=f"{path}: {problem}") from None
+
+
+def path_exists(path: Path) -> bool:
+    """Return whether a path exists; missing permission is an error, not an answer.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unreadable_error(path, error.errno) from None
+    return True
+
+
+def check_readable(folder: Path) -> None:
+    """Check that a confidential folder may be entered and listed.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise unreadable_error(folder, errno.EACCES)
+
+
+def unreadable_error(path: Path, number: int | None) -> InputError:
+    """Return the error about a confidential file to which the system denies access, by its error number."""
+    remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
+    problem = f"cannot be read ({os.strerror(number or errno.EIO)}); {remedy}"
+    return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
+
+
+class DamagedFile(InputError):
+    """A confidential table that is missing, truncated, altered, or not of its declared form."""
+
+
+class FolderRemoved(DamagedFile):
+    """A damaged file of the store that was removed: it is computed again from the input files."""
+
+
+def read_table(
+    path: Path, schema: pa.Schema, *, columns: Sequence[str] | None = None, remedy: str = _REMEDY
+) -> pa.Table:
+    """Return a confidential table that an earlier stage wrote, or some of its columns, checked against its schema.
+
+    Args:
+        path: path of the table.
+        schema: as `tables` declares it; no column has nulls.
+        columns: the columns to read; all if None.
+        remedy: the advice to the user if the table is damaged.
+
+    Raises:
+        DamagedFile: the table differs from the one that was written.
+        InputError: the system denies access.
+    """
+    try:
+        content = path.read_bytes()
+        check_parquet(content)
+        file = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        stored_schema = file.schema_arrow
+        table = file.read(columns=columns, use_threads=False)
+    except (OSError, ValueError, pa.ArrowException) as error:  # a spoilt name need not be UTF-8
+        number = getattr(error, "errno", None)
+        if number not in (None, errno.ENOENT):
+            raise unreadable_error(path, number) from None
+        raise _damaged_error(path, "is missing or damaged", remedy) from None
+    if (stored_schema.names, stored_schema.types) != (schema.names, schema.types):
+        raise _damaged_error(path, "has other columns than it was written with", remedy)
+    if any(column.null_count for column in table.columns):
+        raise _damaged_error(path, "lacks values", remedy)
+    return table
+
+
+def table_rows(table: pa.Table, path: Path, *, remedy: str = _REMEDY) -> list[dict[str, Any]]:
+    """Return the rows of a table that was read from `path`.
+
+    Raises:
+        DamagedFile: an impossible date.
+    """
+    try:
+        return table.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        raise _damaged_error(path, "holds a date that is none", remedy) from None
+
+
+def _damaged_error(path: Path, problem: str, remedy: str) -> DamagedFile:
+    return DamagedFile(f"a confidential table {problem}; {remedy}", private=f"{path}: {problem}; {remedy}")
+
+
+def count_rows(path: Path) -> int | None:
+    """Return the number of rows of a table by its footer; None if it is missing or truncated."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (OSError, ValueError, pa.ArrowException):
+        return None

@@ -1,0 +1,251 @@
+"""Input files -> release folder, in one go: init, calibrate if the notion needs an estimated model, run.
+
+    DIR                             the release folder
+    DIR-confidential/               for its owner only
+        run.toml  roster.csv        as `agedp init` writes them
+        arguments.json              of the call that began here
+        ledger.sqlite               the promise itself
+        confidential/               readings, quality, true means
+        model/                      as `agedp calibrate` leaves it
+
+A second call with the same options continues: what is released stays as it is and nothing is drawn again. A call with
+other options starts anew while nothing is released, and is refused afterwards, with the differences by option, before
+anything is read. FILES are free, as in a run file.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agedp.calibration.bound import Calibration
+from agedp.calibration_pipeline import calibrate
+from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.local_files import atomic_files, locks
+from agedp.pipeline import run_stages
+from agedp.release_folder.release_folder import STATEMENT, is_release_file
+from agedp.run_context import Work, load_work
+from agedp.setup.init_run_file import init, missing_options, preview
+from agedp.setup.initial_roster import BY, is_read_off
+from agedp.setup.one_off_arguments import (
+    FILES,
+    arguments_of,
+    different_arguments,
+    differing_arguments,
+    tables_of,
+    write_arguments,
+    write_files,
+)
+from agedp.setup.run_file_draft import DraftPaths
+from agedp.setup.run_file_options import Key, OptionValues
+from agedp_data.config import load
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets import filesystem
+from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
+from agedp_data.ledger import Ledger
+from agedp_data.messages import escape_text
+from agedp_data.model import PUBLIC_FILE
+from agedp_data.notions import Promise
+
+_RUN_FILE: Final = "run.toml"
+_LEDGER: Final = "ledger.sqlite"
+_ROSTER: Final = "roster.csv"
+_PREVIOUS_ROSTER: Final = "roster-previous.csv"
+_MODEL: Final = "model"
+_NOTION: Final[Key] = ("promise", "notion")
+_TABLES_WITHOUT_MODEL: Final = frozenset({"population", "output"})
+"""Tables of a run file on which no estimated model depends."""
+
+
+@dataclass(frozen=True, slots=True)
+class OneOffResult:
+    """Result of a one-off release: the run, the calibration if one was computed, and the error that ended the run."""
+
+    work: Work
+    calibration: Calibration | None
+    error: AgedpError | None
+
+
+def release_files(
+    patterns: Sequence[str], *, out: str | Path, options: OptionValues, progress: ProgressReporter = SILENT
+) -> OneOffResult:
+    """Release every day of a dataset and write the release folder `out`; confidential files go to `out`-confidential.
+
+    Raises:
+        RunFileError: all missing options that decide privacy, or an option with an invalid value; an `out` that is not
+            a folder of this machine.
+        InputError: a file that cannot be parsed.
+        ContractChanged: options that differ from those of an earlier call that released a day.
+    """
+    out = _release_folder(out)
+    folder = confidential_folder(out)
+    run_file = folder / _RUN_FILE
+    if not _is_begun(patterns, out, options):
+        check_options_complete(patterns, options, folder, out)
+        _begin(patterns, out, options, progress)
+    calibration = _calibrate_once(run_file, progress)
+    work = load_work(run_file, progress=progress)
+    try:
+        run_stages(lambda _, stage: stage(work))
+    except (Refused, PreflightFailed) as error:
+        return OneOffResult(work, calibration, error)
+    return OneOffResult(work, calibration, None)
+
+
+def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:
+    """Write arguments, roster and, last, the run file; files of an interrupted call are overwritten."""
+    folder = confidential_folder(out)
+    with atomic_files.write_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with locks.exclusive_lock(atomic_files.make_private(folder)):
+        if _is_begun(patterns, out, options):  # another call was first
+            return
+        _drop_unreleased(folder, patterns, options)
+        write_arguments(folder, arguments_of(patterns, options))
+        roster, previous = folder / _ROSTER, folder / _PREVIOUS_ROSTER
+        read_off = BY not in options and is_read_off(roster)
+        if read_off:  # perhaps of other files
+            roster.replace(previous)
+        initial = init(patterns, folder=folder, options=options, paths=_draft_paths(out), progress=progress)
+        initial.run_file.chmod(0o600)
+        if read_off and previous.read_bytes() == roster.read_bytes():
+            previous.unlink()
+
+
+def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
+    """Tell whether an earlier call began this release; its run file then reads the files of this call.
+
+    Raises:
+        ContractChanged: it had other options, and has released a day.
+    """
+    folder = confidential_folder(out)
+    if not (folder / _RUN_FILE).exists():
+        return False
+    differing = differing_arguments(folder, patterns, options)
+    if differing and not _has_ledger_rows(folder) and not (out / STATEMENT).exists():
+        return False
+    if any(key != FILES for key in differing):
+        released = _has_releases(folder) or (out / STATEMENT).exists()
+        raise different_arguments(folder, patterns, options, released=released)
+    if differing:
+        write_files(folder / _RUN_FILE, patterns)
+        write_arguments(folder, arguments_of(patterns, options))
+    return True
+
+
+def _has_ledger_rows(folder: Path) -> bool:
+    """Tell whether the ledger has rows; such a ledger is never replaced."""
+    url = f"sqlite:///{folder / _LEDGER}"
+    if not Ledger.exists(url):
+        return False
+    with Ledger.open(url) as ledger:
+        return ledger.length() > 0
+
+
+def _has_releases(folder: Path) -> bool:
+    url = f"sqlite:///{folder / _LEDGER}"
+    if not Ledger.exists(url):
+        return False
+    with Ledger.open(url) as ledger:
+        return bool(ledger.rows())
+
+
+def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:
+    """Remove the run file of a call that released nothing, and before it the model, if the options change it."""
+    if not (folder / _RUN_FILE).exists():
+        return
+    differing = differing_arguments(folder, patterns, options)
+    if not tables_of(differing) <= _TABLES_WITHOUT_MODEL and (folder / _MODEL).exists():
+        shutil.rmtree(folder / _MODEL)
+    (folder / _RUN_FILE).unlink()
+
+
+def _release_folder(out: str | Path) -> Path:
+    """Return the release folder; refuse a URL, and a folder that has no name for DIR-confidential.
+
+    A URL must come as text: a `Path` has lost one of its slashes.
+    """
+    text = str(out)
+    if isinstance(out, str) and filesystem.is_url(text):
+        raise RunFileError(
+            "--out is a URL; `agedp sanitise` writes to a folder of this machine. Write a run file with `agedp init`, "
+            "set [output] release to the URL, and use `agedp run`"
+        )
+    if Path(text).absolute().name in ("", ".."):
+        raise RunFileError(
+            f"--out {escape_text(text)}: DIR-confidential needs the name of the folder. "
+            "Give a folder with a name of its own"
+        )
+    _check_release_folder(Path(text))
+    return Path(text)
+
+
+def _check_release_folder(out: Path) -> None:
+    """Refuse a file, and a folder with files that are not part of a release: they would be handed over with it."""
+    if out.is_dir():
+        with atomic_files.write_errors(out):
+            names = sorted(path.name for path in out.iterdir())
+        foreign_files = [name for name in names if not (is_release_file(name) or atomic_files.is_temporary(name))]
+        if foreign_files and STATEMENT not in names:
+            advice = "name a new or empty folder"
+            foreign_text = ", ".join(map(escape_text, foreign_files[:3])) + (", ..." if len(foreign_files) > 3 else "")
+            raise RunFileError(
+                f"--out {escape_text(str(out))}: holds files that are not of a release; {advice}",
+                private=f"--out {escape_text(str(out))}: holds files that are not of a release ({foreign_text}); "
+                f"{advice}",
+            )
+    elif out.exists():
+        raise RunFileError(f"--out {escape_text(str(out))}: is a file; name a folder")
+
+
+def confidential_folder(out: Path) -> Path:
+    """Return the confidential folder of a release folder: DIR-confidential.
+
+    >>> confidential_folder(Path("/srv/2013")).name
+    '2013-confidential'
+    """
+    absolute = out.absolute()
+    return absolute.with_name(f"{absolute.name}-confidential")
+
+
+def _draft_paths(out: Path) -> DraftPaths:
+    return DraftPaths(str(out.absolute()), "confidential", f"sqlite:///{_LEDGER}", _MODEL)
+
+
+def check_options_complete(patterns: Sequence[str], options: OptionValues, folder: Path, out: Path) -> None:
+    """Refuse a call without all options that decide privacy, before a file is read beyond its first rows.
+
+    Raises:
+        RunFileError: names every missing option.
+    """
+    provisional = preview(patterns, folder=folder, options=options, paths=_draft_paths(out))
+    undecided = [key for key in provisional.undecided if key not in options]
+    if _NOTION not in options:
+        common_keys = [key for key in undecided if key[0] != "promise" or key[1] in Promise.model_fields]
+        missing = f"--notion (each notion has options of its own), {missing_options(common_keys, options)}"
+    else:
+        missing = missing_options(undecided, options)
+    if not missing:
+        return
+    explanation = ""
+    if ("model", "publish") in undecided:
+        explanation = (
+            ". --publish-envelope acknowledges that the leakage bound of the estimated model, which comes from the "
+            "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
+        )
+    raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
+
+
+def _calibrate_once(run_file: Path, progress: ProgressReporter) -> Calibration | None:
+    """Calibrate an estimated model that does not exist yet; return None for any other model, or without one."""
+    model = load(run_file).model
+    if not isinstance(model, EstimatedModel):
+        return None
+    public = Path(model.file) / PUBLIC_FILE
+    if public.exists():
+        return None
+    with locks.exclusive_lock(run_file.parent):
+        return None if public.exists() else calibrate(run_file, progress=progress)  # an equal call may have been first

@@ -1,0 +1,222 @@
+"""Contract + ledger + roster -> forecast, if every day is released when due: next loss, its noise, last day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from agedp.budget import WHOLE_DAY, EffectivePromise, closed_days
+from agedp_data import clock, mechanisms
+from agedp_data.datasets.registry import layout_of
+from agedp_data.epsilon import NANO
+from agedp_data.errors import Refused
+from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.notions.notion import LossBound
+from agedp_data.parameters import watt_hours
+from agedp_data.roster import ALL, Roster
+
+_MAX_DAYS_AHEAD = 3652
+"""Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
+
+
+Skip = tuple[date, str]
+"""A day that will be skipped, and its series; "" for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Forecast of a series under a contract, and the bounds of its releases so far.
+
+    `next_day` is the first day after the newest in the ledger, None if the series is over; `loss` its budget
+    [nano-epsilon]; `noise_sd_kwh` the noise of its daily means by series [kWh per household of the smallest group].
+    `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether the promise ends
+    there, rather than the period or the forecast. `skipped` are days with zero budget before later ones with some.
+    `stopped` is the reason why releases stop at once, if the released rows break the promise under a model in force;
+    `refusal` the bound that the day after the last one would break, if it has any budget.
+    """
+
+    next_day: date | None
+    loss: int
+    noise_sd_kwh: Mapping[str, float]
+    last_day: date | None
+    ended_by_promise: bool
+    skipped: tuple[Skip, ...]
+    stopped: str
+    refusal: str
+    bounds: tuple[LossBound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastContract:
+    """A contract to forecast: its parsed text, and its promise with all models in force, its own model first."""
+
+    contract: Mapping[str, Any]
+    effective_promise: EffectivePromise
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastView:
+    """Starting point of a forecast: released rows, roster, date, contracts so far."""
+
+    rows: tuple[ReleaseRecord, ...]
+    roster: Roster
+    today: date
+    contracts: tuple[ContractRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedRelease:
+    """A release in a forecast: the columns that a notion reads."""
+
+    population: str
+    series: str
+    day: str
+    state: str
+    loss: int
+    input_ended_at: str
+    published_on: str
+    contract: str = ""
+
+
+@dataclass(slots=True)
+class SimulatedSeries:
+    """A simulated series: released days, skipped days, and whether the series ended.
+
+    `refusal` is the bound that the first refused day would break, if that day has any budget.
+    """
+
+    history: list[ReleaseRecord | SimulatedRelease]
+    released: list[SimulatedRelease] = field(default_factory=list)
+    skipped: list[Skip] = field(default_factory=list)
+    ended: bool = False
+    stopped: str = ""
+    refusal: str = ""
+
+
+def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
+    """Return the forecast under a contract, over `days_ahead` days or as far as forecasts go."""
+    bounds = tuple(
+        contract.effective_promise.notion.figures(view.rows, contract.effective_promise.leakage_bounds[0], None)
+    )
+    days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
+    simulated = simulate_days(contract, view, days)
+    if not days:
+        return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds)
+    last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
+    first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
+    loss = first[0] if first else 0
+    sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
+    reasons = (simulated.stopped, simulated.refusal)
+    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds)
+
+
+def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
+    """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
+    schedule = terms["schedule"]
+    next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
+    day = max(next_days, default=date.fromisoformat(schedule["first_day"]))
+    unlimited = terms["promise"]["epsilon_total"] == "unlimited"
+    end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
+    last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
+    skipped = frozenset(schedule.get("skip_days", ()))
+    while day <= min(last, end):
+        if day.isoformat() not in skipped:
+            yield day
+        day += timedelta(days=1)
+
+
+def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence[date]) -> SimulatedSeries:
+    """Return the simulated release of half-released days and of `days`, each when due, up to the first refusal."""
+    simulated = SimulatedSeries(list(view.rows))
+    try:
+        contract.effective_promise.review(view.rows)
+    except Refused as refused:
+        simulated.ended, simulated.stopped = True, str(refused)
+    newest = max((row.published_on for row in view.rows), default="")
+    not_before = max(newest, _earliest(contract.contract, view.today))
+    for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
+        if simulated.ended:
+            break
+        share = _share(contract, series) if series else WHOLE_DAY
+        row = replace(_simulated_release(contract.contract, day, not_before=not_before), series=series)
+        budget = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on, share=share)
+        if budget.skipped:
+            simulated.skipped.append((day, series))
+            continue
+        row = replace(row, loss=budget.loss)
+        simulated.refusal = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
+        if budget.loss <= 0 or simulated.refusal:
+            simulated.ended = True
+            break
+        simulated.history.append(row)
+        if not series:
+            simulated.released.append(row)
+    return simulated
+
+
+def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
+    """Yield the days that some series published and others did not: a run was interrupted between them."""
+    next_seq = max((row.seq for row in view.rows), default=0) + 1
+    contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
+    closed = closed_days(view.rows, contracts)
+    for day in sorted({row.day for row in view.rows}):
+        for series in terms["series"]:
+            if (day, series) not in closed:
+                yield date.fromisoformat(day), series
+
+
+def _earliest(terms: Mapping[str, Any], today: date) -> str:
+    return "" if terms["schedule"]["mode"] == "rehearsal" else today.isoformat()
+
+
+def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) -> SimulatedRelease:
+    day_end = layout_of(terms["input"]["dataset"], terms["input"].get("columns")).day_end(day)
+    due = clock.due_on(day_end, age_days=terms["promise"].get("age_days", 0)).isoformat()
+    population = terms["population"]["name"]
+    return SimulatedRelease(
+        population, "", day.isoformat(), "released", 0, clock.format_instant(day_end), max(due, not_before)
+    )
+
+
+def _refusal(
+    effective_promise: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
+) -> str:
+    """Return the reason why a row is refused, "" if it is admitted."""
+    try:
+        effective_promise.admit(history, row)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
+def _share(contract: ForecastContract, series: str) -> Fraction:
+    """Return the share of a day's budget that a series has."""
+    return contract.effective_promise.notion.part_of_day(series, Fraction(contract.contract["series"][series]["share"]))
+
+
+def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, int]) -> dict[str, float]:
+    """Return the noise standard deviation of each daily mean for a day with this loss [kWh per household]."""
+    noise_sd_kwh: dict[str, float] = {}
+    for name, series in contract.contract["series"].items():
+        part = int(_share(contract, name) * loss)
+        if part > 0 and households.get(name):
+            clamp = watt_hours(Decimal(series["clamp_kwh"]))
+            scale = mechanisms.laplace_scale(sensitivity=clamp, loss=Fraction(part, NANO))
+            noise_sd_kwh[name] = mechanisms.standard_deviation(scale) / (1000.0 * households[name])
+    return noise_sd_kwh
+
+
+def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dict[str, int]:
+    """Return the size of the smallest published group of each daily mean; series without such a group are left out."""
+    min_households = terms["population"]["min_households"]
+    groups = {
+        name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]
+        for name, series in terms["series"].items()
+        if series["statistic"] == "mean" and series.get("by", ALL) in (ALL, *roster.groups)
+    }
+    return {name: min(numbers) for name, numbers in groups.items() if numbers}

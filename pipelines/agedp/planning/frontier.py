@@ -1,0 +1,230 @@
+"""Run file + leakage bound + roster + published rows -> FRONTIER: smallest risk for each error, over age and interval.
+
+Public: it uses no reading. Before the next release, the newest mean is at most A + S days old (age plus interval). As
+an estimate of the current day its error consists of the noise and of the change of the mean in these days:
+
+    f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh per household]
+
+for a random walk of the mean with `change` from day to day: estimated from the published series, or 1 kWh per household
+without one. The risk is the peak of an endless series of such releases, L_A(z*) with z* the supremum of
+z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's releases by the
+sum rule. The search is exact over whole days (`privacy.planner`); no loss exceeds `max_day_epsilon`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+
+from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
+from agedp.run_context import Work
+from agedp_data import mechanisms
+from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
+from agedp_data.config.run_file import RunFile
+from agedp_data.epsilon import floor_nano, to_float
+from agedp_data.errors import RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.parameters import Method
+from agedp_data.roster import Roster
+from agedp_data.series.series import AnySeries
+
+HORIZON_DAYS = 28
+
+_ROUNDING = 1e-6
+_ROWS = 8
+_SMALLEST_CAP_DIVISOR = 8  # of the day's cap, where the table ends
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulePoint:
+    """A schedule: loss of each release [-], age and interval [days], peak risk [-], error and noise [kWh/household].
+
+    A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
+    the series, with the composed loss `adds_up_to`; None if nothing ends it.
+
+    `days` is the number of days that `epsilon_total` suffices for, None if unlimited. `promised` marks the schedule of
+    the run file; `cheapest` the daily schedule with the smallest error and a risk of at most the target (a run
+    publishes daily).
+    """
+
+    loss: float
+    age_days: int
+    interval_days: int
+    risk: float
+    error_kwh: float
+    noise_kwh: float
+    days: int | None
+    adds_up_to: float | None = None
+    ended_by: str = ""
+    promised: bool = False
+    cheapest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Schedules by ascending error, and their inputs; `target` is the risk promised or reached by the run file."""
+
+    choices: tuple[SchedulePoint, ...]
+    series: str
+    households: int
+    method: Method
+    target: float | None
+    change: DayToDayChange
+
+
+def compute_frontier(work: Work) -> Frontier:
+    """Return the frontier of a run file; nothing is drawn or written.
+
+    Raises:
+        RunFileError: the run file has no model, or publishes no mean.
+    """
+    if work.model is None:
+        raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
+    rows = _rows(work)
+    search = _FrontierSearch(work.run, work.model.leakage_bound, work.roster, rows)
+    return search.frontier()
+
+
+def _rows(work: Work) -> Sequence[ReleaseRecord]:
+    ledger = work.opened_ledger()
+    return () if ledger is None else ledger.rows(work.population)
+
+
+class _FrontierSearch:
+    """Risk and error as functions of age, interval and loss, for one run file."""
+
+    def __init__(
+        self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
+    ) -> None:
+        means = [(name, series) for name, series in run.series.items() if series.statistic == "mean"]
+        if not means:
+            raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
+        self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
+        promise = run.promise
+        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
+        self.households = smallest_group_size(self.series, roster, run.schedule.first_day)
+        if self.households < 1:
+            raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
+        self.share = float(run.shares[self.name])
+        self.cap = to_float(promise.day_cap)
+        self.change = day_to_day_change([row for row in rows if row.series == self.name])
+        self.horizon = min(HORIZON_DAYS, max(1, int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day + 1))
+        self.peak = lru_cache(maxsize=None)(self._peak)
+
+    def noise_kwh(self, loss: float) -> float:
+        scale = self.series.clamp_wh / (self.share * loss)
+        return mechanisms.standard_deviation(scale) / (1000.0 * self.households)
+
+    def error(self, total_days: float, loss: float) -> float:
+        return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change.kwh)
+
+    def risk(self, loss: float, age: int, interval: int) -> float:
+        """Return the peak risk; ages and intervals are rounded down to tabulated ages, which gives an upper bound."""
+        return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval)
+
+    def _tabulated(self, days: int) -> int:
+        smaller_ages = [int(age) for age in self.leakage_bound.ages if age <= days * self.leakage_bound.steps_per_day]
+        return smaller_ages[-1] if smaller_ages else 0
+
+    def _peak(self, loss: float, age: int, gap: int, interval: int) -> float:
+        leakage_bound, options = self.leakage_bound, {"direction": "backward", "method": self.method}
+        if leakage_bound.assume != "markov":
+            return self._sum_of_releases(loss, age, interval)
+        composed = leakage_bound.supremum(gap, loss, **options) if gap else math.inf
+        return float(leakage_bound(age, composed, **options)) if age else composed
+
+    def _sum_of_releases(self, loss: float, age: int, interval: int) -> float:
+        """Return the composed loss of the period without the Markov property: all losses, the oldest release aged."""
+        releases = self._releases(loss, interval)
+        if releases is None:
+            return math.inf
+        oldest = age + (releases - 1) * interval * self.leakage_bound.steps_per_day
+        oldest_leakage = (
+            float(self.leakage_bound(oldest, loss, direction="backward", method=self.method)) if oldest else loss
+        )
+        return (releases - 1) * loss + oldest_leakage
+
+    def _releases(self, loss: float, interval: int) -> int | None:
+        """Return the number of releases until period or total ends the series, None if neither does."""
+        end = self._end(loss, interval)
+        return end[0] if end else None
+
+    def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
+        """Return the number of releases until the series ends, and what ends it first; None if nothing does."""
+        days, total = self.run.schedule.days, self.run.promise.total_cap
+        ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
+        if total is not None:
+            ends.append((max(1, int(to_float(total) / loss)), "epsilon_total"))
+        return min(ends, default=None)
+
+    def frontier(self) -> Frontier:
+        promised = self._promised()
+        target = None if promised is None else promised.risk
+        lowest, highest = self.error(1, self.cap), self.error(self.horizon, self.cap / _SMALLEST_CAP_DIVISOR)
+        error_limits = [lowest * (highest / lowest) ** (i / (_ROWS - 1)) for i in range(_ROWS)]
+        plans = frontier(self.risk, self.error, max_penalties=error_limits, horizon=self.horizon, max_loss=self.cap)
+        points = [self._schedule_point(plan) for plan in plans if plan is not None]
+        if promised is not None:
+            best = self._cheapest_daily(promised.risk)
+            is_cheapest = (
+                best is not None and best.age_days == promised.age_days and math.isclose(best.loss, promised.loss)
+            )
+            points += [replace(promised, cheapest=is_cheapest)]
+            points += [best] if best is not None and not is_cheapest else []
+        ordered = tuple(sorted(set(points), key=lambda point: (point.error_kwh, point.risk, point.promised)))
+        return Frontier(ordered, self.name, self.households, self.method, target, self.change)
+
+    def _cheapest_daily(self, risk: float) -> SchedulePoint | None:
+        """Return the daily schedule with the smallest error and at most this risk."""
+        if not math.isfinite(risk):
+            return None
+        plan = plan_least_penalty(
+            self.risk, self.error, max_risk=risk, horizon=self.horizon, max_loss=self.cap, max_interval=1
+        )
+        return None if plan is None else self._schedule_point(plan, cheapest=True)
+
+    def _promised(self) -> SchedulePoint | None:
+        """Return the schedule of the run file, one release per day; None if its loss is not constant."""
+        promise = self.run.promise
+        if not isinstance(promise, AgeDependent):
+            return None
+        loss = to_float(promise.planned({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
+        if not loss:
+            return None
+        age = promise.age_days
+        risk = self.risk(loss, age, 1)
+        if promise.risk is not None:
+            target = to_float(floor_nano(promise.risk))
+            if risk > target * (1 + _ROUNDING):  # the first loss cannot be spent daily: releases compose
+                return None
+            risk = target
+        return self._schedule_point(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
+
+    def _schedule_point(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
+        total = self.run.promise.total_cap
+        days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
+        age, interval = int(plan.age), int(plan.interval)
+        series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
+        return SchedulePoint(
+            plan.loss,
+            age,
+            interval,
+            plan.risk,
+            plan.penalty,
+            self.noise_kwh(plan.loss),
+            days,
+            None if series_end is None else series_end[0] * plan.loss,
+            "" if series_end is None else series_end[1],
+            promised,
+            cheapest,
+        )
+
+
+def smallest_group_size(series: AnySeries, roster: Roster, day: date) -> int:
+    """Return the number of households in the smallest group of a series on a day."""
+    return min((households for _, households in roster.cells(day, series.by)), default=0)

@@ -1,0 +1,153 @@
+"""The coming days of a run file, and the simulation of a promise on them: losses, noise, first and last date.
+
+The days are those after the newest release up to the end of the period, at most a year, with enough households on the
+roster. NOISE is the standard deviation of the noise of a daily mean, root mean square over the days [kWh per
+household], for the smallest group of the mean with the most noise: it is what an interval in the release covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import date
+from fractions import Fraction
+from itertools import islice
+from typing import Final
+
+from agedp.budget import EffectivePromise
+from agedp.planning.day_to_day_change import day_to_day_change
+from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
+from agedp.planning.notion_comparison import SeriesCost
+from agedp.run_context import Work, apply_earlier_contracts
+from agedp_data import mechanisms
+from agedp_data.config import RunFile, contract
+from agedp_data.epsilon import NANO, ceil_nano
+from agedp_data.errors import RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions import Promise
+from agedp_data.roster import Roster
+
+_MAX_DAYS_AHEAD: Final = 366
+
+
+class SimulatedDays:
+    """The coming days of a run file with its ledger and roster; `households` by day are those of the smallest group.
+
+    Raises:
+        RunFileError: the run file publishes no mean, or no coming day has enough households on the roster.
+    """
+
+    def __init__(self, work: Work) -> None:
+        ledger = work.opened_ledger()
+        if ledger is not None:
+            apply_earlier_contracts(work, ledger)
+        self.run: RunFile = work.run
+        self.model = work.model
+        rows: tuple[ReleaseRecord, ...] = () if ledger is None else ledger.rows(work.population)
+        contracts = () if ledger is None else ledger.contracts(work.population)
+        self.leakage_bounds: tuple[LeakageBound | None, ...] = work.terms.leakage_bounds
+        self.view = ForecastView(rows, work.roster, work.today, contracts)
+        self.name = self._noisiest()
+        self.households = dict(self._household_counts())
+        if not self._days():
+            raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
+        if not self.households:
+            raise RunFileError(
+                f"no day is left of which enough homes are on the roster (min_households = "
+                f"{self.run.population.min_households}); there is nothing to promise"
+            )
+        self.change = day_to_day_change([row for row in rows if row.series == self.name])
+
+    def _noisiest(self) -> str:
+        """Return the mean with the most noise at the same loss: largest clamp / (share x households)."""
+        means = {name: series for name, series in self.run.series.items() if series.statistic == "mean"}
+        if not means:
+            raise RunFileError("what a promise costs is told in the noise of a mean; the run file publishes none")
+        day = next(iter(self._days()), self.run.schedule.first_day)
+
+        def weight(name: str) -> Fraction:
+            households = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            return Fraction(means[name].clamp_wh) / (Fraction(self.run.shares[name]) * households)
+
+        return max(means, key=weight)
+
+    def _days(self) -> list[date]:
+        """Return the days after the newest release, at most a year of them."""
+        return list(islice(upcoming_days(contract(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
+
+    @property
+    def is_endless(self) -> bool:
+        """Tell whether the period continues after these days."""
+        last = self.run.schedule.last_day
+        return last is None or max(self.households) < last
+
+    def _household_counts(self) -> Iterator[tuple[date, int]]:
+        """Yield the days with enough households, each with the size of the smallest group."""
+        for day in self._days():
+            households = smallest_group(
+                self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
+            )
+            if households:
+                yield day, households
+
+    def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
+        """Return the cost of releasing the days under a run file's promise, None if no day is released."""
+        terms = contract(run, model=self.model.id if self.model else None)
+        simulated = simulate_days(
+            ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
+        )
+        if not simulated.released:
+            return None
+        bounds = run.notion.figures(simulated.history, self.leakage_bounds[0], None)
+        bound_value = next((bound.value for bound in bounds if bound.name == bound_name), None)
+        losses = tuple(row.loss for row in simulated.released)
+        days = [date.fromisoformat(row.day) for row in simulated.released]
+        noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
+        dates = [row.published_on for row in simulated.released]
+        return SeriesCost(
+            bound_value,
+            losses,
+            math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh)),
+            max(noises_kwh),
+            sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh),
+            days[0],
+            days[-1],
+            (min(dates), max(dates)),
+            len(simulated.skipped),
+            _ended_by(run.promise, simulated),
+            self.is_endless and not simulated.ended,
+        )
+
+    def noise_of(self, loss: int, run: RunFile) -> float:
+        """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
+        part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
+        if part <= 0:
+            return math.inf
+        return mechanisms.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
+
+    def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
+        """Tell whether even days that spend the day cap have more noise than this."""
+        return self.noise_of(run.promise.day_cap, run) / max(self.households.values()) > error_kwh
+
+    def loss_for(self, noise_kwh: float) -> int:
+        """Return the loss of a day with this noise in the smallest group, rounded up [nano-epsilon].
+
+        The standard deviation of discrete Laplace noise is 1/(sqrt 2 sinh(1/(2 scale))), in the unit of the scale.
+        """
+        sd_wh = noise_kwh * 1000.0 * min(self.households.values())
+        scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
+        return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
+
+
+def smallest_group(roster: Roster, day: date, by: str | None, min_households: int) -> int:
+    """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
+    return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
+
+
+def _ended_by(promise: Promise, simulated: SimulatedSeries) -> str:
+    if not simulated.ended:
+        return ""
+    spent = sum(row.loss for row in simulated.history)
+    needed = simulated.released[-1].loss
+    return "epsilon_total" if promise.total_cap is not None and promise.total_cap - spent < needed else "promise"

@@ -1,0 +1,144 @@
+"""LEDGER rows -> published tables: daily averages and daily distributions, each with its guarantee, as Parquet.
+
+LEDGER -> the series ever published and the file of each: the first one of a statistic keeps the plain file name.
+
+A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
+contract.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp.release_folder.release_folder import DISTRIBUTION, MEANS
+from agedp.release_folder.verification import METADATA_KEY
+from agedp_data import mechanisms, table_schemas
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.epsilon import to_float
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.series import AnySeries, Distribution
+
+
+def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
+    """Return the daily averages of released rows; intervals cover only the noise of `mean_kwh`."""
+    noise_by_scale = {
+        scale: (mechanisms.standard_deviation(scale), mechanisms.interval(scale, coverage))
+        for scale in {row.scale for row in rows}
+    }
+    table_rows = [
+        _averages_row(row, i, *noise_by_scale[row.scale], versions)
+        for row in sorted(rows, key=_day_and_revision)
+        for i in range(len(row.cells))
+    ]
+    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
+
+
+def distribution_table(
+    rows: Sequence[ReleaseRecord], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]
+) -> pa.Table:
+    """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
+    deviation = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in rows}}
+    table_rows = []
+    for row in sorted(rows, key=_day_and_revision):
+        distribution = series[row.contract]
+        if isinstance(distribution, Distribution):
+            cells = map(distribution.place, row.cells)
+            table_rows += [
+                {
+                    **_release_columns(row, group, versions),
+                    "bin_low_kwh": float(low),
+                    "bin_high_kwh": float(high),
+                    "households_noisy": value,
+                    "noise_sd": deviation[row.scale],
+                }
+                for (group, low, high), value in zip(cells, row.values, strict=True)
+            ]
+    return table_schemas.table_from_rows(table_schemas.DAILY_DISTRIBUTION, table_rows)
+
+
+def _day_and_revision(row: ReleaseRecord) -> tuple[str, int]:
+    return row.day, row.revision
+
+
+def _averages_row(
+    row: ReleaseRecord, cell: int, deviation: float, half_width: int, versions: Mapping[str, int]
+) -> dict[str, Any]:
+    wh_per_kwh_mean = 1000.0 * row.households[cell]
+    value = row.values[cell]
+    return {
+        **_release_columns(row, row.cells[cell], versions),
+        "households": row.households[cell],
+        "noisy_sum_wh": value,
+        "mean_kwh": value / wh_per_kwh_mean,
+        "noise_sd_kwh": deviation / wh_per_kwh_mean,
+        "low_kwh": (value - half_width) / wh_per_kwh_mean,
+        "high_kwh": (value + half_width) / wh_per_kwh_mean,
+    }
+
+
+def _release_columns(row: ReleaseRecord, group: str, versions: Mapping[str, int]) -> dict[str, Any]:
+    """Return the columns of a release that every table has."""
+    return {
+        "day": date.fromisoformat(row.day),
+        "group": group,
+        "revision": row.revision,
+        "published_on": date.fromisoformat(row.published_on),
+        "epsilon": to_float(row.loss),
+        "version": versions[row.contract],
+    }
+
+
+def add_guarantee(table: pa.Table, guarantee: Mapping[str, Any]) -> pa.Table:
+    """Return the table with its guarantee in the schema metadata, one JSON key."""
+    text = json.dumps(guarantee, sort_keys=True, ensure_ascii=True).encode()
+    return table.replace_schema_metadata({METADATA_KEY: text})
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """Return a table as a Parquet file; the same table, the same bytes."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
+
+
+FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
+"""File name of each statistic, without ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSeries:
+    """A series of one statistic: its file, and its terms by the hash of each contract that has it."""
+
+    name: str
+    statistic: str
+    file: str = ""
+    terms: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def has(self, row: ReleaseRecord) -> bool:
+        """Tell whether a row is of this series and statistic."""
+        return row.series == self.name and row.contract in self.terms
+
+
+def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
+    """Return the series, means first, by first release, then by name; a series without a release has a file too."""
+    terms_by_series: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    for contract in contracts:
+        for name, terms in meaning_of(contract.promise)["series"].items():
+            terms_by_series.setdefault((terms["statistic"], name), {})[contract.hash] = terms
+    ordered = []
+    for statistic, file in FILES.items():
+        in_contracts = [name for kind, name in sorted(terms_by_series) if kind == statistic]
+        released = [row.series for row in rows if row.contract in terms_by_series.get((statistic, row.series), {})]
+        for index, name in enumerate(dict.fromkeys([*released, *in_contracts])):
+            file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
+            ordered.append(PublishedSeries(name, statistic, file_name, terms_by_series[statistic, name]))
+    return ordered

@@ -1,0 +1,294 @@
+"""TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
+
+    <confidential>/report.html    0600, rewritten by every run that publishes
+
+It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
+model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from html import escape
+from typing import Any
+
+from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
+from agedp.local_files import atomic_files
+from agedp.local_files.internal_files import FileNotice
+from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
+from agedp.reports.clamping import ClampEffect, clamp_effects
+from agedp.reports.household_details import clamp_parts, household_model_parts
+from agedp.reports.html import document, fact_list, paragraph, section, table
+from agedp.reports.mean_series import cell_means, percent
+from agedp.reports.model_files import read_model_files
+from agedp.reports.svg import Line, chart
+from agedp.reports.utility import (
+    CellUtility,
+    SeriesCell,
+    Utility,
+    count_parts,
+    pair_with_true_means,
+    state_parts,
+    utility,
+)
+from agedp.run_context import Work
+from agedp_data import table_schemas
+from agedp_data.ledger import Ledger, ReleaseRecord
+
+REPORT = "report.html"
+_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. It stays in the house."
+_ERROR_NOTE = (
+    "Errors against noise: 1 says that the noise is all that separates what was said from what is true; much more or "
+    "less over many days says that something is wrong. True means are after the clamp and the rule for missing days."
+)
+
+
+def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
+    """Write the confidential report on all releases of the population, for those who run agedp.
+
+    Returns:
+        Notices of the parts that are missing because a file is damaged.
+    """
+    rows = ledger.rows(work.population)
+    released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
+    utilities = _cell_utilities(work, rows)
+    results = {key: utility(cell_days, age_days=work.run.promise.age_days or 0) for key, cell_days in utilities.items()}
+    coverage_rows = [
+        coverage_row for coverage_row in COVERAGE.read(work.coverage) if coverage_row["population"] == work.population
+    ]
+    clamp_effects_by_series = clamp_effects(work, released)
+    files = read_model_files(work)
+    title = f"{work.run.output.title or work.population}: what was true"
+    body = [
+        f"<header><h1>{escape(title)}</h1>",
+        paragraph(_CONFIDENTIAL_NOTE, "mark"),
+        fact_list([*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))]),
+        "</header><main>",
+        section("Published against true", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
+        section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
+        section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
+        section("What was read and set aside", *_quality_parts(work)),
+        *household_model_parts(work, files, rows),
+        "</main>",
+    ]
+    atomic_files.write(work.confidential / REPORT, document(title, body).encode())
+    return files.notices
+
+
+def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
+    true_means = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
+    means = {line["series"] for line in true_means}
+    by_series = {
+        name: cell_means([row for row in rows if row.series == name], coverage=work.run.output.interval)
+        for name in dict.fromkeys(row.series for row in rows)
+        if name in means
+    }
+    return pair_with_true_means(true_means, by_series)
+
+
+def _facts(
+    work: Work,
+    results: Mapping[SeriesCell, Utility],
+    coverage_rows: Sequence[Mapping[str, Any]],
+    effects: Sequence[ClampEffect],
+    released: int,
+) -> Iterator[tuple[str, str, str]]:
+    recorded_days = max((result.days for result in results.values()), default=0)
+    yield "days released", f"{released:,}", f"true means of {recorded_days:,} are noted"
+    if results:
+        key, first = next(iter(results.items()))
+        yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
+        yield "errors against noise", format_number(first.in_sd), "1: noise is all there is"
+        expected = percent(work.run.output.interval)
+        yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"of their intervals, {expected} expected"
+    if coverage_rows:
+        households, usable, clamped_days = (
+            sum(row[name] for row in coverage_rows) for name in ("households", "usable", "clamped")
+        )
+        yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
+        yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"
+    if effects:
+        yield "the clamp cuts", f"{format_number(effects[0].cut_kwh)}\u00a0kWh", f"off a mean, {effects[0].series}"
+
+
+def _mean_parts(
+    work: Work, utilities: Mapping[SeriesCell, Sequence[CellUtility]], results: Mapping[SeriesCell, Utility]
+) -> Iterator[str]:
+    if not utilities:
+        if any(result.statistic == "mean" for result in work.run.series.values()):
+            yield paragraph("No true mean is noted yet.")
+        return
+    yield paragraph(_ERROR_NOTE, "soft")
+    for key, cell_days in utilities.items():
+        yield _true_chart(", ".join(key), cell_days)
+    age_days = work.run.promise.age_days or 0
+    stale_column = [f"{age_days} d later"] if age_days else []
+    columns = (
+        "series, cell",
+        "days",
+        "error",
+        "noise",
+        "error / noise",
+        "inside",
+        "relative",
+        "day to day",
+        *stale_column,
+    )
+    rows = [
+        (
+            ", ".join(key),
+            f"{result.days:,}",
+            format_number(result.rms_kwh),
+            format_number(result.expected_kwh),
+            format_number(result.in_sd),
+            f"{100 * result.inside:.1f} %",
+            "–" if math.isnan(result.relative) else f"{format_number(100 * result.relative)} %",
+            _number_or_dash(result.change_kwh),
+            *([_number_or_dash(result.stale_kwh)] if age_days else []),
+        )
+        for key, result in results.items()
+    ]
+    caption = (
+        "Root mean squares, kWh a home: error and noise of a day's mean; how much the true mean changes from day to day"
+        + (f", and within {age_days} days" if age_days else "")
+        + ". Relative: the error that the noise alone leads one to expect, as a part of the true mean, on average"
+    )
+    yield table(caption, columns, rows)
+    for key, cell_days in utilities.items():
+        yield _month_table(", ".join(key), cell_days)
+
+
+def _number_or_dash(value: float) -> str:
+    return "–" if math.isnan(value) else format_number(value)
+
+
+def _day_axis(shown_days: Sequence[date]) -> tuple[Scale, list[float]]:
+    """Return the axis from the first to the last day, and the position of each day on it."""
+    numbers = range(min(shown_days).toordinal(), max(shown_days).toordinal() + 1)
+    return date_axis(min(shown_days), max(shown_days)), [float(number) for number in numbers]
+
+
+def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
+    by_number = {float(cell_day.day.toordinal()): cell_day for cell_day in cell_days}
+    x, positions = _day_axis([cell_day.day for cell_day in cell_days])
+    plotted = [by_number.get(number) for number in positions]
+    true = [cell_day.true if cell_day else math.nan for cell_day in plotted]
+    published_means = [cell_day.published.mean if cell_day else math.nan for cell_day in plotted]
+    low = [cell_day.published.low if cell_day else math.nan for cell_day in plotted]
+    high = [cell_day.published.high if cell_day else math.nan for cell_day in plotted]
+    lines = [
+        Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
+        Line("true", positions, true, letter="T", style=1),
+    ]
+    ends = [end for cell_day in cell_days for end in (cell_day.published.low, cell_day.published.high, cell_day.true)]
+    worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
+    description = (
+        f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh a home on {worst.day}, "
+        f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
+    )
+    return chart(
+        f"Published and true mean by day: {name}", description, lines, x=x, y=linear_axis(ends), y_title="kWh a home"
+    )
+
+
+def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
+    months: dict[str, list[CellUtility]] = {}
+    for cell_day in cell_days:
+        months.setdefault(f"{cell_day.day:%Y-%m}", []).append(cell_day)
+    rows = []
+    for month, month_days in months.items():
+        result = utility(month_days, age_days=0)
+        true_mean, published_mean = (
+            sum(values) / len(month_days)
+            for values in (
+                (cell_day.true for cell_day in month_days),
+                (cell_day.published.mean for cell_day in month_days),
+            )
+        )
+        inside = f"{100 * result.inside:.0f} %"
+        rows.append(
+            (
+                month,
+                f"{len(month_days)}",
+                format_number(true_mean),
+                format_number(published_mean),
+                format_number(result.rms_kwh),
+                inside,
+            )
+        )
+    return table(f"By month, kWh a home: {name}", ("month", "days", "true mean", "published", "error", "inside"), rows)
+
+
+def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not coverage_rows:
+        yield paragraph("No coverage is noted yet: it is for days that are released from now on.")
+        return
+    by_series: dict[str, dict[date, list[int]]] = {}
+    for row in coverage_rows:
+        counts = by_series.setdefault(row["series"], {}).setdefault(row["day"], [0, 0, 0])
+        for i, name in enumerate(("households", "usable", "clamped")):
+            counts[i] += row[name]
+    for name, by_day in by_series.items():
+        yield _coverage_chart(name, by_day)
+        months: dict[str, list[list[int]]] = {}
+        for day, counts in sorted(by_day.items()):
+            months.setdefault(f"{day:%Y-%m}", []).append(counts)
+        rows = [_coverage_row(month, day_counts) for month, day_counts in months.items()]
+        columns = ("month", "days", "least usable %", "usable %", "clamped %")
+        yield table(f"Households with a usable day, and of these above the clamp: {name}", columns, rows)
+
+
+def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str, ...]:
+    """Return a month's shares of usable and clamped household-days; per day: households, usable, clamped."""
+    households, usable, clamped = (sum(counts[i] for counts in day_counts) for i in range(3))
+    return (
+        month,
+        f"{len(day_counts)}",
+        f"{100 * min(counts[1] / max(counts[0], 1) for counts in day_counts):.1f}",
+        f"{100 * usable / max(households, 1):.1f}",
+        f"{100 * clamped / max(usable, 1):.2f}",
+    )
+
+
+def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
+    x, positions = _day_axis(list(by_day))
+    by_number = {float(day.toordinal()): counts for day, counts in by_day.items()}
+    usable = [
+        100 * by_number[number][1] / max(by_number[number][0], 1) if number in by_number else math.nan
+        for number in positions
+    ]
+    clamped = [
+        100 * by_number[number][2] / max(by_number[number][1], 1) if number in by_number else math.nan
+        for number in positions
+    ]
+    lines = [
+        Line("households with a usable day", positions, usable, letter="U"),
+        Line("of these above the clamp", positions, clamped, letter="C", style=1),
+    ]
+    values_shown = [value for value in usable if not math.isnan(value)]
+    description = (
+        f"Usable: from {min(values_shown):.1f} to {max(values_shown):.1f} per cent of the households on the roster."
+    )
+    y = linear_axis([0.0, 100.0])
+    return chart(f"Coverage and clamp by day: {name}", description, lines, x=x, y=y, y_title="per cent", height=170)
+
+
+def _quality_parts(work: Work) -> Iterator[str]:
+    path = work.confidential / "quality.parquet"
+    if not atomic_files.path_exists(path):
+        yield paragraph("No file was read yet.")
+        return
+    quality_rows = atomic_files.read_table(path, table_schemas.QUALITY).to_pylist()
+    totals: dict[str, int] = {}
+    for quality_row in quality_rows:
+        totals[quality_row["what"]] = totals.get(quality_row["what"], 0) + quality_row["rows"]
+    rows_read = totals.get("rows read", 0)
+    rows = [
+        (outcome, f"{number:,}", f"{100 * number / rows_read:.3f} %" if rows_read else "–")
+        for outcome, number in totals.items()
+    ]
+    files = len({quality_row["input"] for quality_row in quality_rows})
+    yield table(f"Rows of {files:,} input files, by what became of them", ("", "rows", "of those read"), rows)
+    yield paragraph("File by file: quality.parquet. Rows set aside, as they stood: store/quarantine.", "soft")

@@ -1,0 +1,197 @@
+"""Parts of the confidential report on single households: clamped ones, and those that decide the model.
+
+Temporal leakage of each household under its own chain, and the households with the largest one. Confidential.
+
+The public bound uses the leakage bound, a maximum over all households at every step. Here the recursion (MATHS 4) uses
+each household's own kernels, as one stack, over the newest released days.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.calibration.leakage_bounds import steps_per_day
+from agedp.calibration.quantize import Floats
+from agedp.reports.axes import format_number, format_rounded_up, linear_axis, named_axis
+from agedp.reports.clamping import ClampEffect
+from agedp.reports.html import paragraph, section, table
+from agedp.reports.model_check_report import report_name
+from agedp.reports.model_files import ModelFiles
+from agedp.reports.svg import Line, chart
+from agedp.run_context import Work
+from agedp_data.accounting.integer_discounting import losses_by_day_number
+from agedp_data.accounting.temporal_leakage import daily_release_leakage
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.epsilon import NANO, to_float
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.notion import day_losses
+
+_MAX_DAYS: Final = 60
+_MAX_SHOWN_HOUSEHOLDS: Final = 5
+_SHARES: Final = (0.5, 0.9, 0.99)
+
+
+def household_leakage_parts(
+    model: EstimatedModel, households_with_chains: tuple[list[str], Floats] | None, rows: Sequence[ReleaseRecord]
+) -> Iterator[str]:
+    """Yield the temporal leakage of the newest releases by household, under time-homogeneous chains."""
+    losses = dict(sorted(losses_by_day_number(day_losses(rows)).items())[-_MAX_DAYS:])
+    if households_with_chains is None or not households_with_chains[0] or len(losses) < 2:
+        return
+    ids, chains = households_with_chains
+    spent, gaps = np.array(list(losses.values())) / NANO, np.diff(list(losses))
+    leakage = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
+    order = np.argsort(-leakage, kind="stable")
+    quantile_rows = [
+        (f"{100 * share:g} % of the homes at most", format_number(float(np.quantile(leakage, share))))
+        for share in _SHARES
+    ]
+    household_rows = [(ids[index], format_number(float(leakage[index]))) for index in order[:_MAX_SHOWN_HOUSEHOLDS]]
+    caption = (
+        f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
+        f"(a day's own loss: {format_number(to_float(max(losses.values())))} at most)"
+    )
+    yield table(caption, ("homes", "epsilon"), [*quantile_rows, *household_rows])
+
+
+_MAX_HOUSEHOLDS = 20
+_DISTANCE = "total_variation_"
+
+
+def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
+    """Yield the table of clamped households of each series."""
+    for effect in effects:
+        description = (
+            f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
+            f"{effect.days:,} days whose readings are kept"
+        )
+        if not effect.clamped_households:
+            yield paragraph(f"No household was above the clamp: {description}.")
+            continue
+        rows = [
+            (household.household, f"{household.days_above:,}", format_number(household.largest_kwh))
+            for household in effect.clamped_households[:_MAX_HOUSEHOLDS]
+        ]
+        shown_text = (
+            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.clamped_households):,}"
+            if len(effect.clamped_households) > _MAX_HOUSEHOLDS
+            else ""
+        )
+        columns = ("household", "days above", "largest day, kWh")
+        yield table(f"Households that the clamp binds: {description}{shown_text}", columns, rows)
+        yield paragraph(
+            f"The clamp takes {format_number(effect.cut_kwh)} kWh a home off a day's mean, on average.", "soft"
+        )
+
+
+def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
+    model = work.run.model
+    if not isinstance(model, EstimatedModel):
+        return
+    parts = [
+        *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),
+        *(_deciding_households(files.households) if files.households is not None else ()),
+        *household_leakage_parts(model, files.chains, rows),
+        *(
+            _memory_parts(files.goodness_of_fit, report_name(model.file, work.confidential))
+            if files.goodness_of_fit is not None
+            else ()
+        ),
+    ]
+    if parts:
+        yield section("The model", *parts)
+
+
+def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
+    ids = columns["household_id"]
+    never_mixing = sum(not mixes for mixes in columns["forgets"])
+    yield paragraph(
+        f"{never_mixing:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a "
+        "chain that falls apart): any one of them decides the model at every age."
+    )
+    distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
+    rows = []
+    for name, values in distances.items():
+        order = [index for _, _, index in sorted(zip((-value for value in values), ids, range(len(ids)), strict=True))]
+        age = name.removeprefix(_DISTANCE).removesuffix("_days")
+        next_value = format_number(values[order[1]]) if len(order) > 1 else "–"
+        rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), next_value))
+    if rows:
+        headings = ("age", "household", "total variation", "the next one's")
+        yield table("The household that forgets most slowly, by age: it decides what is published", headings, rows)
+
+
+def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
+    memory_figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    days_apart = memory_table["days_apart"].to_numpy()
+    for memory_figure in dict.fromkeys(memory_figures.tolist()):
+        is_figure = memory_figures == memory_figure
+        values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
+        yield from _memory_chart(memory_figure, days_apart[is_figure], values)
+    yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
+
+
+def _memory_chart(
+    memory_figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+) -> Iterator[str]:
+    ages = sorted(set(days_apart.tolist()))
+    names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
+    medians = {
+        names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
+        for column, medians_by_age in values.items()
+    }
+    measured = {
+        name: medians_by_age for name, medians_by_age in medians.items() if not all(map(math.isnan, medians_by_age))
+    }
+    if not measured:
+        return
+    positions = [float(position) for position in range(len(ages))]
+    lines = [
+        Line(
+            name,
+            positions,
+            medians_by_age,
+            letter=name[3:4].upper() if name.startswith("by") else name[0].upper(),
+            style=position,
+        )
+        for position, (name, medians_by_age) in enumerate(measured.items())
+    ]
+    description = "; ".join(
+        f"{name}: {format_number(medians_by_age[0])} at {ages[0]} d"
+        for name, medians_by_age in measured.items()
+        if medians_by_age[0] == medians_by_age[0]
+    )
+    axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
+    title = f"Model against measurement, median household: {memory_figure}"
+    y = linear_axis([0.0, 1.0])
+    yield chart(
+        title,
+        f"Total variation by days apart. {description}.",
+        lines,
+        x=axis,
+        y=y,
+        y_title="total variation",
+        height=190,
+    )
+    rows = [
+        (
+            f"{age} d",
+            *(
+                "–" if math.isnan(medians_by_age[i]) else format_rounded_up(medians_by_age[i])
+                for medians_by_age in measured.values()
+            ),
+        )
+        for i, age in enumerate(ages)
+    ]
+    yield table("The same in numbers, by days apart", ("apart", *measured), rows)
+
+
+def _median(values: np.ndarray[Any, Any]) -> float:
+    measured = values[~np.isnan(values)]
+    return float(np.median(measured)) if len(measured) else math.nan

@@ -1,0 +1,196 @@
+"""Report of a released mean: each day's value with its noise interval, as a chart and a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
+from agedp.reports.html import paragraph, table
+from agedp.reports.svg import Line, Marks, chart
+from agedp_data import mechanisms
+from agedp_data.ledger import ReleaseRecord
+
+MAX_CELLS = 40
+"""Number of groups on a page, the largest ones; the tables contain all of them."""
+
+_MAX_DAILY_ROWS = 31
+_MANY_CELLS = 1
+_WIDE_RATIO = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class CellMean:
+    """One cell of a series on one day: households, mean, noise interval and standard deviation [kWh per household]."""
+
+    day: date
+    households: int
+    mean: float
+    low: float
+    high: float
+    sd: float
+    loss: int
+
+
+def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[CellMean]]:
+    """Return the published means of one series by cell and day, for the `MAX_CELLS` largest cells."""
+    released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
+    newest = _households(released)
+    shown_cells = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
+    scales = {row.scale for row in released}
+    half_widths = {scale: mechanisms.interval(scale, coverage) for scale in scales}
+    deviation = {scale: mechanisms.standard_deviation(scale) for scale in scales}
+    by_cell: dict[str, list[CellMean]] = {}
+    for row in released:
+        day = date.fromisoformat(row.day)
+        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+            if cell not in shown_cells:
+                continue
+            wh_per_kwh_mean, half_width = 1000.0 * households, half_widths[row.scale]
+            interval = (value - half_width) / wh_per_kwh_mean, (value + half_width) / wh_per_kwh_mean
+            sd = deviation[row.scale] / wh_per_kwh_mean
+            by_cell.setdefault(cell, []).append(
+                CellMean(day, households, value / wh_per_kwh_mean, *interval, sd, row.loss)
+            )
+    return by_cell
+
+
+def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
+    """Return the number of households of each cell in its newest release."""
+    return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
+
+
+def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
+    """Yield charts and tables of one series: one chart per cell, all with one scale."""
+    cells = cell_means(rows, coverage=coverage)
+    if not cells:
+        yield paragraph(f"{name}: nothing is released yet.")
+        return
+    skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
+    all_means = [mean for means in cells.values() for mean in means]
+    shown_days = [*(mean.day for mean in all_means), *skipped]
+    x = date_axis(min(shown_days), max(shown_days))
+    y = _value_axis(all_means)
+    is_split = len(cells) > _MANY_CELLS
+    if is_split:
+        yield '<div class="two">'
+    for cell, means in cells.items():
+        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        title = f"Mean use of a home by day{f': {label}' if label else ''}"
+        yield _chart(title, means, skipped, x, y, coverage, small=is_split)
+    if is_split:
+        yield "</div>"
+    if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
+        yield paragraph(
+            f"So that the others can be seen, {days_beyond} days with far more noise reach beyond the chart.", "soft"
+        )
+    if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
+        yield paragraph(f"{hidden_cells} more groups, of fewer homes, are in the Parquet file only.", "soft")
+    for cell, means in cells.items():
+        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
+        yield _means_table(label, means, skipped)
+
+
+def _chart(
+    title: str,
+    means: Sequence[CellMean],
+    skipped: Sequence[date],
+    x: Scale,
+    y: Scale,
+    coverage: Decimal,
+    *,
+    small: bool,
+) -> str:
+    by_number = {cell_mean.day.toordinal(): cell_mean for cell_mean in means}
+    day_numbers = range(min(by_number), max(by_number) + 1)
+    mean, low, high = (
+        [getattr(by_number[day], name) if day in by_number else math.nan for day in day_numbers]
+        for name in ("mean", "low", "high")
+    )
+    line_name = f"mean, with the interval that covers its noise ({percent(coverage)})"
+    layers: list[Line | Marks] = [Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))]
+    if skipped:
+        layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
+    return chart(
+        title, _description(means, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240
+    )
+
+
+def percent(share: Decimal) -> str:
+    """Return a share in percent.
+
+    >>> percent(Decimal("0.95")), percent(Decimal("0.999"))
+    ('95 %', '99.9 %')
+    """
+    return f"{float(100 * share):.6g} %"
+
+
+def _value_axis(means: Sequence[CellMean]) -> Scale:
+    """Return an axis for means and intervals; a few days with much more noise may extend beyond it."""
+    ends = sorted(end for mean in means for end in (mean.low, mean.high))
+    inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
+    is_wide = ends[-1] - ends[0] > _WIDE_RATIO * (inner[-1] - inner[0])
+    return linear_axis(inner if is_wide else ends)
+
+
+def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
+    lowest, highest = min(means, key=_mean_kwh), max(means, key=_mean_kwh)
+    average = sum(mean.mean for mean in means) / len(means)
+    half_width = max(mean.high - mean.mean for mean in means)
+    if len(means) == 1:
+        first_part = f"One day, {means[0].day}: {format_number(average)} kWh a home"
+    else:
+        first_part = (
+            f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh a "
+            f"home on average, least "
+            f"{format_number(lowest.mean)} on {lowest.day}, most {format_number(highest.mean)} on {highest.day}"
+        )
+    last_part = f"; {len(skipped)} days were skipped" if skipped else ""
+    means_beyond = sum(mean.low < y.low or mean.high > y.high for mean in means)
+    last_part += f"; {means_beyond} days reach beyond the chart" if means_beyond else ""
+    return (
+        f"{first_part}; the noise interval reaches at most {format_number(half_width)} kWh to either side{last_part}."
+    )
+
+
+def _mean_kwh(cell_mean: CellMean) -> float:
+    return cell_mean.mean
+
+
+def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date]) -> str:
+    label_text = f" ({label})" if label else ""
+    if len(means) <= _MAX_DAILY_ROWS:
+        rows = [
+            (
+                str(mean.day),
+                f"{mean.households:,}",
+                format_number(mean.mean),
+                format_number(mean.low),
+                format_number(mean.high),
+                format_number(mean.sd),
+            )
+            for mean in means
+        ]
+        caption = f"The same in numbers, kWh a home{label_text}"
+        return table(caption, ("day", "homes", "mean", "low", "high", "noise sd"), rows)
+    months: dict[str, list[CellMean]] = {}
+    for mean in means:
+        months.setdefault(f"{mean.day:%Y-%m}", []).append(mean)
+    skipped_months = [f"{day:%Y-%m}" for day in skipped]
+    rows = [
+        (
+            month,
+            f"{len(month_means)}" + (f" (−{skipped_months.count(month)})" if month in skipped_months else ""),
+            format_number(sum(mean.mean for mean in month_means) / len(month_means)),
+            format_number(min(mean.mean for mean in month_means)),
+            format_number(max(mean.mean for mean in month_means)),
+            format_number(max(mean.sd for mean in month_means)),
+        )
+        for month, month_means in months.items()
+    ]
+    remark = "; (−n): skipped days" if skipped else ""
+    caption = f"The same by month, kWh a home{label_text}; every day is in the Parquet file{remark}"
+    return table(caption, ("month", "days", "mean", "least", "most", "noise sd"), rows)

@@ -1,0 +1,262 @@
+"""Goodness of fit of the Markov model -> a self-contained HTML page: model against lagged counts. Confidential.
+
+Values are medians and shares over households; the page contains neither household ids nor readings. It is indicative: a
+count has a null level, its interval covers only the regimes that were observed, and none of it is published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from agedp.calibration.household_memory import (
+    DAY_GIVEN_CALENDAR,
+    DAY_TOTALS,
+    HALF_HOUR_GIVEN_CALENDAR,
+    HALF_HOURS,
+    LEVEL,
+)
+from agedp.calibration.quantize import Floats
+from agedp.reports.axes import linear_axis, named_axis
+from agedp.reports.html import document, paragraph, section, table
+from agedp.reports.svg import Line, chart
+from agedp_data.leakage.function import leakage_from_total_variation
+
+if TYPE_CHECKING:
+    from agedp.calibration.model_check import MemoryCurves
+
+COVERED_DAYS = (1, 2, 7, 14, 28)
+COVERAGE = {
+    "total variation by the chains' states": (0.92, 0.91, 0.90, 0.89, 0.73),
+    "total variation given the calendar": (0.81, 0.72, 0.79, 0.77, 0.61),
+}
+"""Measured coverage of nominal 95 % intervals: 400 synthetic households, a year, regimes of 30 to 180 days,
+the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/forgetting.md)."""
+
+_LOW_SHARE, _HIGH_SHARE = 0.1, 0.9
+CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]
+"""Values of a curve by age, and its band, None without one."""
+_CHAIN_TEXTS = {
+    DAY_TOTALS: (
+        "Totals of days",
+        "How well the total of a day tells which of its states a later day is in: 0 not at all, 1 with certainty.",
+    ),
+    HALF_HOURS: (
+        "Half-hours",
+        "The same for the states of half-hours, as the model has them, whole days apart. A cyclic chain is compared "
+        "half-hour by half-hour in two states, and its line is what series drawn from it show in the same count.",
+    ),
+}
+_CALENDAR_TEXTS = {
+    DAY_GIVEN_CALENDAR: ("The total of a later day, given the calendar", "the total of a later day"),
+    HALF_HOUR_GIVEN_CALENDAR: ("A later half-hour, given the calendar", "a later half-hour"),
+}
+
+
+def report_name(model_file: str | Path, confidential: Path) -> str:
+    """Return the file name of a model's report in the confidential folder, without an ending.
+
+    A model outside the parent of that folder gets a hash of its relative path, so that two models of one name have two
+    reports, and moving all folders together keeps the names.
+
+    >>> report_name("/data/homes", Path("/data/confidential")), report_name("/a/homes", Path("/b/confidential"))
+    ('homes', 'homes-e27653b6')
+    """
+    relative_path = Path(os.path.relpath(Path(model_file).resolve(), confidential.resolve()))
+    if relative_path.parent == Path(os.pardir):
+        return relative_path.name
+    return f"{relative_path.name}-{hashlib.sha256(relative_path.as_posix().encode()).hexdigest()[:8]}"
+
+
+def memory_report_page(curves: MemoryCurves) -> str:
+    """Return the page of the confidential report on the Markov model."""
+    summary, lines, conclusions = _verdict(curves)
+    return document(
+        _TITLE,
+        [
+            f"<h1>{_TITLE}</h1>",
+            paragraph("Confidential: computed from readings, without noise.", "mark"),
+            f"<p><strong>{escape(summary)}</strong></p>",
+            *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
+            *(paragraph(conclusion) for conclusion in conclusions),
+            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in curves.figures),
+            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in curves.figures),
+            _reading_section(),
+        ],
+    )
+
+
+def markov_verdict(curves: MemoryCurves) -> list[str]:
+    """Return whether the Markov property was rejected, and what follows for the bounds; contains counts only."""
+    summary, lines, conclusions = _verdict(curves)
+    return [summary, *lines, *conclusions]
+
+
+def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
+    checks = {name: check for name, check in curves.checks.items() if check.checked}
+    if not checks:
+        return f"{_TITLE}: not tested, because no household has enough readings.", [], [_ASSUMPTION_FREE]
+    lines = [
+        f"{name}: {check.rejected:,} of {check.checked:,} households have longer memory than a first-order chain "
+        f"(about {check.checked * (1 - LEVEL):.0f} are expected by chance)"
+        for name, check in checks.items()
+    ]
+    if any(check.contradicted for check in checks.values()):
+        summary = f"{_TITLE}: Markov property rejected."
+        conclusion = (
+            "Bounds that credit age are conditional on the model, which these households contradict. Quote such a "
+            "bound as conditional on the model or not at all, and never let it justify a larger epsilon."
+        )
+    else:
+        summary = f"{_TITLE}: Markov property not rejected, up to {curves.ages_days[-1]} days."
+        conclusion = (
+            "This is no proof: the test does not cover later ages, nor slow changes that the period does not show. "
+            "Bounds that credit age stay conditional on the model."
+        )
+    return summary, lines, [_ASSUMPTION_FREE, conclusion]
+
+
+_TITLE = "Goodness of fit of the Markov model"
+_ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
+
+
+def _chain_section(curves: MemoryCurves, name: str) -> str:
+    title, description = _CHAIN_TEXTS[name]
+    values = {value: curves.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
+    low, high = (curves.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
+    lines = {
+        "counted directly (median home; band: 80 % of homes)": (values["direct"], (low, high)),
+        "by powers of the chain (median home)": (values["powers"], None),
+        "noise of such a count (median home)": (values["floor"], None),
+    }
+    rejected = _column_means(curves.figures[name]["rejected"])
+    rows = [
+        ("powers of the chain", _float_list(values["powers"])),
+        ("counted directly", _float_list(values["direct"])),
+        ("a tenth of homes below", _float_list(low)),
+        ("a tenth of homes above", _float_list(high)),
+        ("interval, lower end", _float_list(values["low"])),
+        ("interval, upper end", _float_list(values["high"])),
+        ("noise of such a count", _float_list(values["floor"])),
+        ("homes rejected, share", rejected),
+    ]
+    chart_html = _figure(curves, f"{title}: chain and count", lines, "total variation", 1.0)
+    households = curves.checks[name].checked
+    return section(
+        f"{title} ({households:,} homes)", paragraph(description), chart_html, _medians_table(curves, title, rows)
+    )
+
+
+def _calendar_section(curves: MemoryCurves, name: str) -> str:
+    title, secret = _CALENDAR_TEXTS[name]
+    leakage = {share: curves.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
+    powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
+    chain_leakage = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), curves.loss))
+    lines = {
+        "counted directly (median home; band: 80 % of homes)": (
+            leakage[0.5],
+            (leakage[_LOW_SHARE], leakage[_HIGH_SHARE]),
+        ),
+        "by the chain of day totals (median home)": (chain_leakage, None),
+    }
+    rows = [
+        ("left of the loss", _float_list(leakage[0.5])),
+        ("a tenth of homes above", _float_list(leakage[_HIGH_SHARE])),
+        ("total variation", _float_list(curves.quantile(name, "direct", 0.5))),
+        ("interval, lower end", _float_list(curves.quantile(name, "low", 0.5))),
+        ("interval, upper end", _float_list(curves.quantile(name, "high", 0.5))),
+        ("noise of such a count", _float_list(curves.quantile(name, "floor", 0.5))),
+        ("left at this or a later age", _float_list(_maximum_from_age(leakage[0.5]))),
+    ]
+    description = (
+        f"Of a loss of {curves.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
+        "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
+        "at the home's own median, which can only lower it."
+    )
+    chart_html = _figure(
+        curves, f"What is left of a loss of {curves.loss:g} about {secret}", lines, "loss left", curves.loss
+    )
+    return section(title, paragraph(description), chart_html, _medians_table(curves, title, rows))
+
+
+def _maximum_from_age(values: Floats) -> Floats:
+    """Return the maximum over this and all later ages: an output remains public at every later age (MATHS 2b)."""
+    return np.fmax.accumulate(values[::-1])[::-1]
+
+
+def _figure(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
+    positions = [float(position) for position in range(len(curves.ages_days))]
+    layers = [
+        Line(
+            name,
+            positions,
+            values.tolist(),
+            None if band is None else (band[0].tolist(), band[1].tolist()),
+            letter,
+            style,
+        )
+        for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
+    ]
+    description = "; ".join(
+        f"{name}: {_values_text(values.tolist(), curves.ages_days)}" for name, (values, _) in lines.items()
+    )
+    return chart(
+        title,
+        f"By days apart, evenly spaced, not to scale. {description}",
+        layers,
+        x=named_axis({position: f"{age} d" for position, age in zip(positions, curves.ages_days, strict=True)}),
+        y=linear_axis([0.0, y_top], zero=True),
+        y_title=y_title,
+    )
+
+
+def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
+    texts = [f"{value:.2f} at {age} d" for value, age in zip(values, ages, strict=True) if not math.isnan(value)]
+    return ", ".join(texts) or "nothing to compare"
+
+
+def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+    return _table(f"{title}, by days apart: medians over homes", curves.ages_days, rows, digits=3)
+
+
+def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence[float]]], *, digits: int) -> str:
+    cells = [
+        (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
+    ]
+    return table(caption, ("days apart", *(f"{age} d" for age in ages)), cells)
+
+
+def _reading_section() -> str:
+    notes = (
+        "An output that is a days old was read from a day that ended a days ago: the current day is a + 1 days apart.",
+        "A count is a largest one of noisy numbers, so it is above 0 where nothing is remembered: its noise is shown, "
+        "never subtracted, and is too high for strict habits.",
+        f"Intervals are nominal {LEVEL:.0%} ones from whole weeks drawn again: they describe sampling noise given the "
+        "regimes that were seen, and are no bounds for the memory. How often they really held the truth is below.",
+        "Beyond the largest age measured nothing is known: there a loss counts as never forgotten.",
+        "Figures per household are in the Parquet table beside this page.",
+    )
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    coverage_table = _table(
+        "Share of intervals that held the truth, measured on made-up homes of a year with regimes of 30 to 180 days",
+        COVERED_DAYS,
+        list(COVERAGE.items()),
+        digits=2,
+    )
+    return section("How to read this", f'<ul class="soft">{items}</ul>', coverage_table)
+
+
+def _float_list(values: Floats) -> list[float]:
+    return [float(value) for value in values]
+
+
+def _column_means(values: Floats) -> list[float]:
+    measured = [column[~np.isnan(column)] for column in values.T]
+    return [float(column.mean()) if len(column) else math.nan for column in measured]

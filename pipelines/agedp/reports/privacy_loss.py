@@ -1,0 +1,318 @@
+"""Report of the privacy loss: every bound of the statement, its cost in noise, and its growth by day.
+
+Each bound is on a page once, with all that the statement contains about it.
+
+Report of bounded changes: privacy loss of a day by size of the change in a household's use.
+
+Report of the losses of each day and of all days so far, against the caps of the promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import ROUND_CEILING, Context, Decimal
+from html import escape
+from typing import Any
+
+from agedp.reports.axes import date_axis, format_number, format_rounded_up, linear_axis, logarithmic_axis
+from agedp.reports.html import paragraph, size_bar, table, text_table
+from agedp.reports.loss_over_time import BoundKey, LossOverTime
+from agedp.reports.svg import Level, Line, Marks, chart
+from agedp_data.epsilon import to_float
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.bounded_change import BoundedChangeLoss
+from agedp_data.notions.notion import Accountant, day_losses
+from agedp_data.notions.publication import Publication
+from agedp_data.parameters import exact_text
+from agedp_data.statement.markdown import holds_when
+
+_STYLES = 6
+_NOISE_NOTE = (
+    "The mean of the newest day carries noise with a standard deviation of {} kWh a home. Held to epsilon 1 instead, "
+    "for the same days in the same proportions, a figure would have asked for its noise at 1."
+)
+_CAPS_NOTE = (
+    "A figure under a model is no reason for less noise by itself: models may be wrong, so the caps of the promise "
+    "hold whatever a model says."
+)
+_DATES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledBound:
+    """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
+
+    `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
+    releases.
+    """
+
+    letter: str
+    key: BoundKey
+    text: str
+    epsilon: float
+    is_unconditional: bool
+    condition: str
+    factor: str
+    limit: str
+
+
+def labelled_bounds(statement: Mapping[str, Any]) -> list[LabelledBound]:
+    """Return the bounds of a statement in its order."""
+    return [
+        LabelledBound(
+            _letter(index),
+            BoundKey(bound["name"], bound["about"], bound["assumption"]),
+            bound["epsilon"],
+            math.inf if bound["epsilon"] == "infinite" else float(bound["epsilon"]),
+            bound["kind"] == "assumption-free",
+            holds_when(bound),
+            f"×\u00a0{bound['factor']}" if bound.get("factor") else "",
+            bound.get("limit", ""),
+        )
+        for index, bound in enumerate(statement["figures"])
+    ]
+
+
+def _letter(index: int) -> str:
+    """Return A to Z, then AA and on.
+
+    >>> _letter(0), _letter(25), _letter(26)
+    ('A', 'Z', 'AA')
+    """
+    return (_letter(index // 26 - 1) if index >= 26 else "") + chr(ord("A") + index % 26)
+
+
+def bounds_table(
+    bounds: Sequence[LabelledBound], noise_factors: Mapping[BoundKey, float | None], *, sd_kwh: float | None
+) -> Iterator[str]:
+    """Yield the table of bounds with bars on one logarithmic scale, and the noise at which each would be 1.
+
+    `times` has the factor of the noise by bound, None if the caps decide; `sd_kwh` is the noise of the newest mean
+    [kWh per household], None if no mean was released.
+    """
+    scale = logarithmic_axis([bound.epsilon for bound in bounds])
+    has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
+    if has_noise_column:
+        yield paragraph(_NOISE_NOTE.format(format_number(sd_kwh or 0.0)), "soft")
+        if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
+            yield paragraph(_CAPS_NOTE, "soft")
+    rows = [
+        (
+            f'<b class="letter">{bound.letter}</b> {escape(bound.key.name)}',
+            size_bar(scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0, filled=bound.is_unconditional),
+            f"<strong>{escape(bound.text)}</strong>",
+            escape(bound.factor or "–"),
+            escape(bound.limit or "none"),
+            *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
+            escape(f"{bound.key.scope} · {bound.condition}"),
+        )
+        for bound in bounds
+    ]
+    caption = (
+        f"Epsilon at most, after all days released. Bars: {format_number(scale.low)} to "
+        f"{format_number(scale.high)}, logarithmic; "
+        "filled: always true, outlined: true if the model is. A sum of discounted losses bounds no odds."
+    )
+    noise = ["noise at 1"] if has_noise_column else []
+    columns = ("figure", "", "epsilon", "odds change by", "limit", *noise, "about what, and when it holds")
+    yield text_table(caption, columns, rows)
+
+
+def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
+    if bound.key not in noise_factors:
+        return "–"
+    factor = noise_factors[bound.key]
+    return "caps decide" if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
+
+
+def rounded_up_text(bound: LabelledBound) -> str:
+    """Return an epsilon exactly if that is short, else rounded up to four digits."""
+    if len(bound.text) <= 7 or not 0 < bound.epsilon < math.inf:
+        return bound.text
+    rounded = Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(bound.text))
+    return f"{rounded.normalize():f}"
+
+
+def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[BoundKey, LossOverTime]) -> Iterator[str]:
+    """Yield one chart of all bounds by day of the data, and a table of some of these days."""
+    drawn_bounds = [(bound, losses_over_time[bound.key]) for bound in bounds if bound.key in losses_over_time]
+    dates = sorted({day for _, curve in drawn_bounds for day in curve.days})
+    if len(dates) < 2:
+        return
+    values = {bound.letter: [_to_epsilon(value) for value in curve.values] for bound, curve in drawn_bounds}
+    y = logarithmic_axis([value for epsilons in values.values() for value in epsilons])
+    bounds_by_curve: dict[LossOverTime, list[LabelledBound]] = {}
+    for bound, curve in drawn_bounds:
+        bounds_by_curve.setdefault(curve, []).append(bound)
+    lines = [
+        Line(
+            _line_name(same_bounds),
+            [float(date.fromisoformat(day).toordinal()) for day in curve.days],
+            values[same_bounds[0].letter],
+            letter=same_bounds[0].letter,
+            style=index % _STYLES,
+            dots=False,
+        )
+        for index, (curve, same_bounds) in enumerate(bounds_by_curve.items())
+    ]
+    end_texts = "; ".join(
+        f"{bound.letter}, {bound.key.name}: {format_rounded_up(values[bound.letter][-1])} at the end"
+        for bound, _ in drawn_bounds
+    )
+    description = f"Every figure by day of the data, on a logarithmic scale. {end_texts}."
+    x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
+    title = "Every figure as the days were released"
+    yield chart(title, description, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
+    shown_dates = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
+    rows = [
+        (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
+        for curve, same_bounds in bounds_by_curve.items()
+    ]
+    yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown_dates), rows)
+
+
+def _line_name(bounds: Sequence[LabelledBound]) -> str:
+    """Return the name of a line that several bounds share."""
+    first, *further_bounds = bounds
+    if_model = "" if first.is_unconditional else " (if the model holds)"
+    same_text = f"; the same: {', '.join(bound.letter for bound in further_bounds)}" if further_bounds else ""
+    return f"{first.key.name}{if_model}{same_text}"
+
+
+def _to_epsilon(value: int | None) -> float:
+    return math.inf if value is None else to_float(value)
+
+
+def _value_at(curve: LossOverTime, day: str) -> str:
+    values_so_far = [value for curve_day, value in zip(curve.days, curve.values, strict=True) if curve_day <= day]
+    return (
+        "infinite" if not values_so_far or values_so_far[-1] is None else format_rounded_up(to_float(values_so_far[-1]))
+    )
+
+
+def schedules_table(schedules: Mapping[str, float]) -> str:
+    """Return the table of mean noise [kWh per household] by schedule of the promise, the promised one first."""
+    promised = next(iter(schedules))
+    rows = [
+        (
+            name + (" (as promised)" if name == promised else ""),
+            format_number(kwh),
+            f"{format_number(kwh / schedules[promised])} ×",
+        )
+        for name, kwh in schedules.items()
+    ]
+    caption = "Noise by schedule of the same promise: mean standard deviation over its days, kWh a home, before caps"
+    return table(caption, ("schedule", "noise", "as promised"), rows)
+
+
+_POINTS = 40
+_MAX_ROWS = 8
+
+
+def size_parts(
+    accountants: Sequence[Accountant], rows: Sequence[ReleaseRecord], publication: Publication, *, full_wh: int
+) -> Iterator[str]:
+    """Yield the loss of a day by size of change up to the full range, if the statement has a bound for any size."""
+    sizes = sorted({accountant.size_kwh for accountant in accountants if isinstance(accountant, BoundedChangeLoss)})
+    released = [row for row in rows if row.state == "released"]
+    if not sizes or not released:
+        return
+    grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
+    losses = {size: _loss(size, released, publication) for size in {*grid, *sizes}}
+    size_texts = ", ".join(f"{exact_text(size)} kWh: {format_rounded_up(losses[size])}" for size in sizes)
+    description = f"At most, of any one day. {size_texts}; any size: {format_rounded_up(losses[grid[-1]])}."
+    layers: list[Line | Marks] = [
+        Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
+        Marks("sizes of the statement", [float(size) for size in sizes if size <= grid[-1]]),
+    ]
+    x, y = linear_axis([0.0, float(grid[-1])]), linear_axis([0.0, losses[grid[-1]]], zero=True)
+    title = "What a day says of a change, by its size in kWh"
+    yield chart(title, description, layers, x=x, y=y, y_title="epsilon", height=170)
+    table_sizes = sorted({*sizes, *grid[_POINTS // _MAX_ROWS - 1 :: _POINTS // _MAX_ROWS]})
+    yield table(
+        "The same in numbers: epsilon at most, of any one day",
+        ("a change of one home's use by at most, kWh", "epsilon"),
+        [(exact_text(size), format_rounded_up(losses[size])) for size in table_sizes],
+    )
+
+
+def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
+    [bound] = BoundedChangeLoss(size, publication).figures(rows, None, None)
+    return to_float(bound.value or 0)
+
+
+def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
+    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise."""
+    losses = day_losses(rows)
+    if not losses:
+        return
+    first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
+    all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
+    spent = [losses.get(str(day), 0) for day in all_days]
+    running_totals = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running_totals(spent)
+    x = date_axis(first, last)
+    positions = [float(day.toordinal()) for day in all_days]
+    largest = max(spent)
+    yield '<div class="two">'
+    for title, values, cap, amount_text in (
+        (
+            "Loss of each day",
+            spent,
+            promise["max_day_epsilon"],
+            f"at most {format_rounded_up(to_float(largest))} a day",
+        ),
+        (
+            "Loss of all days so far",
+            running_totals,
+            promise["epsilon_total"],
+            f"{format_rounded_up(to_float(running_totals[-1]))} in all",
+        ),
+    ):
+        limit = None if cap == "unlimited" else float(cap)
+        line = Line("spent", positions, [to_float(value) for value in values], steps=len(values) > 1)
+        y = linear_axis([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
+        levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
+        description = (
+            f"{amount_text}; "
+            + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit")
+            + "."
+        )
+        yield chart(
+            title,
+            f"Epsilon by day of the data: {description}",
+            [line, *levels],
+            x=x,
+            y=y,
+            y_title="epsilon",
+            height=170,
+        )
+    yield "</div>"
+    yield _month_table(all_days, spent, running_totals)
+
+
+def _running_totals(spent: Sequence[int]) -> list[int]:
+    totals, total = [], 0
+    for loss in spent:
+        total += loss
+        totals.append(total)
+    return totals
+
+
+def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
+    months: dict[str, list[int]] = {}
+    for index, day in enumerate(all_days):
+        months.setdefault(f"{day:%Y-%m}", []).append(index)
+    rows = [
+        (
+            month,
+            f"{sum(spent[i] > 0 for i in indices)}",
+            format_rounded_up(to_float(max(spent[i] for i in indices))),
+            format_rounded_up(to_float(sum(spent[i] for i in indices))),
+            format_rounded_up(to_float(running_totals[indices[-1]])),
+        )
+        for month, indices in months.items()
+    ]
+    return table("The same by month: epsilon", ("month", "days", "largest day", "month", "so far"), rows)

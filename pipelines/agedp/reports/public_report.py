@@ -1,0 +1,284 @@
+"""LEDGER -> report.html: the release on one self-contained HTML page. Public.
+
+It depends on the statement, the ledger's rows, the run file and the model's public part only: the same head and
+software give the same bytes, and no reading can influence it. The page of an earlier statement is computed from the
+rows, promise and model of that time.
+
+Head of the public report: what was released, and a summary of households, noise and epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from agedp.budget import series_by_contract
+from agedp.reports.axes import format_number
+from agedp.reports.distributions import distribution_parts
+from agedp.reports.html import document, fact_list, markdown_to_html, paragraph, section
+from agedp.reports.leakage_model import leakage_parts, model_parts
+from agedp.reports.loss_over_time import losses_over_time, noise_factors, schedule_noise_kwh
+from agedp.reports.mean_series import percent, series_parts
+from agedp.reports.privacy_loss import (
+    LabelledBound,
+    bounds_table,
+    growth_parts,
+    labelled_bounds,
+    rounded_up_text,
+    schedules_table,
+    size_parts,
+    spending_parts,
+)
+from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
+from agedp.run_context import Work
+from agedp_data import mechanisms
+from agedp_data.config.contract import promise_of
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.model import Model
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Promise
+from agedp_data.parameters import watt_hours
+from agedp_data.statement.document import markdown
+from agedp_data.statement.markdown import is_over, title_of
+
+_EPSILON_NOTE = (
+    "Epsilon says how much of one household can show: everything released changes the odds of any guess about it by a "
+    "factor e^epsilon at most, 1.1 at epsilon .1, 2.7 at 1, 22,000 at 10. Small is private; a figure far above 10 "
+    "promises little, and says so."
+)
+_ENDS = {"promise": "then the promise is used up", "period": "the last day of its period"}
+_ENDED = {
+    "promise": "the promise is used up",
+    "period": "the last day of its period",
+    "broken": "a newer model stops it",
+}
+
+
+def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]) -> Iterator[str]:
+    """Yield the head of a page: title, notes, summary."""
+    statement = report.statement
+    days, published = statement["days"], statement["published"]
+    yield f"<header><h1>{escape(title)}</h1>"
+    yield from (f'<p class="mark">{escape(note)}</p>' for note in statement["notes"])
+    if days["released"]:
+        dates = _dates_text(published["first"], published["last"])
+        yield paragraph(
+            f"{_content_text(report)}, day by day, of the population {statement['population']}, released with noise "
+            f"that protects each household. Published {dates}.",
+            "soft",
+        )
+    else:
+        yield paragraph(f"Nothing is released to the population {statement['population']} yet.")
+    yield fact_list([*_facts(report, bounds)])
+    yield paragraph(_EPSILON_NOTE, "soft")
+    yield "</header>"
+
+
+def _content_text(report: ReportData) -> str:
+    means, counts = series_names(report, "mean"), series_names(report, "distribution")
+    if not means:
+        return "How many homes used how much electricity"
+    return "Mean electricity use of a home" + (", and how many homes used how much" if counts else "")
+
+
+def _dates_text(first: str, last: str) -> str:
+    return f"on {first}" if first == last else f"from {first} to {last}"
+
+
+def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
+    days = report.statement["days"]
+    skipped = f"; {len(days['skipped'])} skipped" if days["skipped"] else ""
+    yield (
+        "days released",
+        f"{days['released']:,}",
+        f"{days['first']} to {days['last']}{skipped}" if days["first"] else "",
+    )
+    counts = [*household_counts(report)]
+    if counts:
+        households = [number for number, _ in counts]
+        yield (
+            "homes counted",
+            _range_text(households),
+            "on the roster, by day" if min(households) < max(households) else "on the roster",
+        )
+    released = released_means(report)
+    if released:
+        newest = max(released, key=lambda row: (row.day, -row.seq))
+        half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
+        scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
+        scope += ", smallest group" if len(newest.cells) > 1 else ""
+        yield (
+            "noise of a day's mean",
+            f"±\u00a0{format_number(half_width)}\u00a0kWh",
+            f"{percent(report.coverage)} of the time, newest day{scope}",
+        )
+    elif counts:
+        newest = max((row for _, row in counts), key=lambda row: (row.day, -row.seq))
+        half_width = mechanisms.interval(newest.scale, report.coverage)
+        yield (
+            "noise of a count",
+            f"±\u00a0{half_width:,}\u00a0homes",
+            f"{percent(report.coverage)} of the time, newest day",
+        )
+    for bound in bounds:
+        if bound.key.name in ("day", "total") and bound.is_unconditional:
+            scope_text = "one day of a home" if bound.key.name == "day" else "all days of a home"
+            yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
+
+    ending = report.statement.get("ending", {})
+    if ending.get("last_day"):
+        has_ended = is_over(report.statement)
+        reason = (_ENDED if has_ended else _ENDS).get(ending["because"], "")
+        yield "ended with" if has_ended else "goes on until", ending["last_day"], reason
+
+
+def _range_text(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+_NOTIONS_NOTE = (
+    "The same releases under every notion that applies to them. Filled bars hold whatever households do; outlined ones "
+    "hold if the model does, and only about what is named beside them."
+)
+_INTERVAL_NOTE = (
+    "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
+    "clamp, not homes that are not on the roster. Negative values are left as drawn."
+)
+_TABLE_NOTE = "The figures are those of the table above, with all that the statement says of each."
+_AGE_NOTE = (
+    "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
+    "itself, and real households may remember for longer than the model does."
+)
+_CORRELATION_NOTE = (
+    "Who does today what they did yesterday is told about by the releases of both days. Under the model, this is what "
+    "the releases before and behind a day add to its own. Real households may hang together more than the model does."
+)
+
+
+def public_report(
+    work: Work,
+    ledger: Ledger,
+    statement: Mapping[str, Any],
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
+) -> bytes:
+    """Return report.html for a statement and its rows and contracts."""
+    series_of_contracts = series_by_contract(contracts)
+    promise = promise_of(contracts[-1].promise, series_of_contracts)
+    terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
+    run = work.run.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
+    accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run.comparison))]
+    days = len({row.day for row in rows if row.state == "released"})
+    noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
+    contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
+    model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
+    stored_models = {model.model: model.envelope for model in ledger.models()}
+    envelope = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
+    coverage = work.run.output.interval
+    return public_report_page(
+        ReportData(
+            statement, rows, contract_texts, accountants, envelope, coverage, promise, noise_means, run.publication
+        )
+    ).encode()
+
+
+def public_report_page(report: ReportData) -> str:
+    """Return the page of a report."""
+    statement = report.statement
+    title = title_of(statement)
+    bounds = labelled_bounds(statement)
+    return document(
+        title,
+        [
+            *header_parts(report, title, bounds),
+            "<main>",
+            _released_section(report),
+            _losses_section(report, bounds),
+            *_model_section(report),
+            *_leakage_section(report),
+            section(
+                "The statement, word for word",
+                markdown_to_html(markdown(statement), below=2, tables=_TABLE_NOTE),
+                kind="annex",
+            ),
+            "</main>",
+            *_footer(statement),
+        ],
+    )
+
+
+def _released_section(report: ReportData) -> str:
+    names = series_names(report, "mean")
+    parts = [paragraph(_INTERVAL_NOTE, "soft")]
+    for name in names:
+        parts += series_parts(name, series_rows(report, name, "mean"), coverage=report.coverage, titled=len(names) > 1)
+    for name in series_names(report, "distribution"):
+        rows = series_rows(report, name, "distribution")
+        parts += distribution_parts(name, rows, report.contracts, coverage=report.coverage)
+    return section("What was released", *parts)
+
+
+def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
+    curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
+    newest = _newest_mean(report)
+    sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
+    factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
+    return section(
+        "What it says about one household, under every notion",
+        paragraph(_NOTIONS_NOTE, "soft"),
+        *bounds_table(bounds, factors, sd_kwh=sd),
+        *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
+        *growth_parts(bounds, curves),
+        *size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report)),
+        *spending_parts(report.rows, report.statement["contract"]["promise"]),
+    )
+
+
+def _newest_mean(report: ReportData) -> ReleaseRecord | None:
+    return max(released_means(report), key=lambda row: (row.day, -row.seq), default=None)
+
+
+def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
+    current_series = report.statement["contract"]["series"]
+    series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
+    return schedules_table(
+        schedule_noise_kwh(
+            report.noise_means,
+            clamp_wh=watt_hours(Decimal(series["clamp_kwh"])),
+            share=float(report.promise.part_of_day(newest.series, Fraction(series["share"]))),
+            households=min(newest.households),
+        )
+    )
+
+
+def _full_wh(report: ReportData) -> int:
+    """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
+    all_series = (
+        terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
+    )
+    return max(watt_hours(Decimal(terms_of_series["clamp_kwh"])) for terms_of_series in all_series)
+
+
+def _model_section(report: ReportData) -> Iterator[str]:
+    parts = [*model_parts(report.leakage_bound, report.rows)] if report.leakage_bound is not None else []
+    if parts:
+        yield section("What the model says of age", paragraph(_AGE_NOTE, "soft"), *parts)
+
+
+def _leakage_section(report: ReportData) -> Iterator[str]:
+    promise = report.statement["contract"]["promise"]
+    parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
+    if parts:
+        yield section("What the model says of days that hang together", paragraph(_CORRELATION_NOTE, "soft"), *parts)
+
+
+def _footer(statement: Mapping[str, Any]) -> Iterator[str]:
+    software = ", ".join(f"{name} {version}" for name, version in statement["software"].items())
+    yield "<footer>"
+    yield f'<p class="soft">Ledger <code>{escape(statement["ledger"]["id"])}</code>, head '
+    yield f"<code>{escape(statement['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"

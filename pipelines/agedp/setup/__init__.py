@@ -1,0 +1,1 @@
+"""What is done once, before the first release: `agedp init` and `agedp sample`."""

@@ -1,0 +1,326 @@
+"""Input files -> a commented run file and a first roster, for the user to read, correct and decide.
+
+Layout, period, roster, and the columns of a long table, as far as its first rows show them, are read off the files.
+Every key that decides privacy is an option; without the option its line begins with `# decide:`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.local_files import atomic_files
+from agedp.run_context import engine_for, reading_rules, store_for
+from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
+from agedp.setup.long_columns import TABLE, LongTable, read_columns
+from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
+from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
+from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
+from agedp.stages.ingest import Delivery, ingest
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.file_identity import read_header
+from agedp.store.store import Store
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.config.loading import validate_run_file
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.layout import INTERVAL_MINUTES, SLOTS, RejectionReason, slot_step
+from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.errors import InputError
+from agedp_data.roster import Roster, format_roster, read_roster
+
+_OLD_DAYS = 365
+_ANY_DAY = date(2012, 1, 1)
+_DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), ("model", "period"))
+
+
+@dataclass(frozen=True, slots=True)
+class RecognisedLayout:
+    """What the headers of the files show: the dataset's name, and of a long table its columns."""
+
+    dataset: str
+    long: LongTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InitialFiles:
+    """The files written by `init`, and the facts and options that they are based on."""
+
+    run_file: Path
+    roster: Path
+    facts: FileFacts
+    draft: RunFileDraft
+    long: LongTable | None = None
+    options: OptionValues = field(default_factory=dict)
+
+    @property
+    def households(self) -> int:
+        """Return the number of households on the roster."""
+        return self.facts.households
+
+    @property
+    def undecided(self) -> tuple[Key, ...]:
+        """Return the keys without a decision."""
+        return self.draft.undecided
+
+    @property
+    def age_days(self) -> int:
+        """Return the age of the newest day of the files, in days."""
+        return (clock.now().date() - self.facts.last).days
+
+    @property
+    def credits_age(self) -> bool:
+        """Tell whether the notion credits age, so that `age_days` is required."""
+        notion = notion_of(self.options)
+        return notion is not None and notion.model_fields["age_days"].is_required()
+
+    @property
+    def is_old_archive(self) -> bool:
+        """Tell whether an archive publishes days that are years old."""
+        mode = self.options.get(("schedule", "mode"), quoted("archive"))
+        return mode == quoted("archive") and self.age_days > _OLD_DAYS
+
+    def read_roster(self) -> Roster:
+        """Return the roster that was written."""
+        return read_roster(self.roster)
+
+
+def init(
+    patterns: Sequence[str],
+    *,
+    folder: Path,
+    options: OptionValues | None = None,
+    paths: DraftPaths | None = None,
+    progress: ProgressReporter = SILENT,
+) -> InitialFiles:
+    """Write run.toml and roster.csv into a folder.
+
+    Args:
+        patterns: files, folders, globs or URLs of the input files.
+        folder: where to write.
+        options: TOML text of the decided keys, as from `run_file_options.toml_of`.
+        paths: paths of release, ledger and model in the run file; by default below `folder`/out.
+        progress: receives the progress of reading.
+
+    Raises:
+        InputError: no usable file, a file that cannot be parsed, or a run file that exists already.
+        RunFileError: an option with an invalid value.
+    """
+    run_file, roster = folder / "run.toml", folder / "roster.csv"
+    options = _with_absolute_paths(options or {})
+    check_group_column(roster, options)
+    if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
+        raise existing_file_error(run_file if run_file.exists() else roster)
+    paths = paths or DraftPaths()
+    layout = read_layout(patterns, options)
+    facts = _facts(layout, patterns, {})
+    provisional = _provisional(facts, options, paths, folder)
+    with _store(provisional, layout) as store:
+        delivery = ingest(store, patterns, engine=engine_for(provisional, None, progress))
+        spans = _day_spans(store, delivery)
+    if not spans:
+        raise _no_reading_error(delivery)
+    facts = _facts(layout, patterns, spans)
+    run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
+    if not run_file_draft.undecided:
+        load_decided(run_file_draft, base=folder.absolute())
+    if BY not in options:
+        write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
+    atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
+    return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
+
+
+def _no_reading_error(delivery: Delivery) -> InputError:
+    """Return the error about files without any kept row."""
+    problem = "the files hold no reading; there is nobody to put on a roster"
+    reason, number = max(delivery.rejected.items(), key=lambda item: item[1], default=("", 0))
+    if reason != RejectionReason.ABOVE_BOUND.words:
+        return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
+    return InputError(
+        "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
+        "(docs/own-data.md, Cumulative registers)"
+    )
+
+
+def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, paths: DraftPaths) -> RunFileDraft:
+    """Return the run file that `init` would write, with a period that is not read yet; nothing is written.
+
+    Raises:
+        InputError, RunFileError: as `init`.
+    """
+    options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
+    facts = _facts(read_layout(patterns, options), patterns, {})
+    check_group_column(folder / "roster.csv", options)
+    return draft(facts, options, paths=paths, base=folder.absolute())
+
+
+def _with_absolute_paths(options: OptionValues) -> OptionValues:
+    """Return the options with absolute paths; relative ones are relative to the current folder."""
+    absolute = dict(options)
+    for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
+        if key in absolute and "://" not in (location := json.loads(absolute[key])):
+            absolute[key] = quoted(str(Path(location).absolute()))
+    return absolute
+
+
+def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLayout:
+    """Return the layout of the files: by option, by a publisher's header, or by the first rows of a long table.
+
+    Raises:
+        InputError: no usable file, or a long table whose first rows do not show its layout.
+    """
+    sources = file_listing.list_input_files(patterns).sources
+    dataset_option = options.get(("input", "dataset"))
+    if dataset_option is not None and dataset_option != quoted(Long.name):
+        return RecognisedLayout(json.loads(dataset_option))
+    if dataset_option is None and (dataset := _publisher(sources)) is not None:
+        return RecognisedLayout(dataset)
+    for source in sources:
+        long = _long_table(source, options)
+        if long is not None:
+            _check_readable(long, source)
+            return RecognisedLayout(Long.name, long)
+    if dataset_option is not None or any(table == TABLE for table, _ in options):
+        raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
+    return RecognisedLayout(next(iter(LAYOUTS)))  # its reader raises the error about the header
+
+
+def _publisher(sources: Sequence[InputFile]) -> str | None:
+    """Return the first dataset with the header of a file, None if no file has a known header."""
+    for source in sources:
+        for name in LAYOUTS:
+            try:
+                if read_header(source, LAYOUTS[name])[0] is not None:
+                    return name
+            except InputError:
+                continue
+    return None
+
+
+def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
+    head = file_listing.read_head(source)
+    complete = len(head) < file_listing.HEAD_BYTES
+    if b"\x00" in head:
+        return None  # UTF-16, or not text: the reader raises the error
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = head.decode("latin-1")
+    lines = text.splitlines()
+    try:
+        return read_columns(lines if complete else lines[:-1], options, complete=complete)
+    except InputError as error:
+        raise source.error(str(error), private=error.private) from None
+
+
+def _check_readable(long: LongTable, source: InputFile) -> None:
+    """Refuse a table whose rows cannot be read yet, naming the options that are needed and their candidates."""
+    if long.unreadable:
+        needed = "; ".join(
+            f"{FLAGS[TABLE, key]} ({' or '.join(quoted(name) for name in candidates)})"
+            for key, candidates in long.unreadable.items()
+        )
+        private = f"a long table whose first rows leave open how to read it. Give {needed}"
+        flags = ", ".join(FLAGS[TABLE, key] for key in long.unreadable)
+        raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)
+
+
+def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]) -> FileFacts:
+    first = min((span[0] for span in spans.values()), default=_ANY_DAY)
+    last = max((span[1] for span in spans.values()), default=_ANY_DAY)
+    columns = layout.long.lines if layout.long is not None else ()
+    locations = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
+    interval = (layout.long.interval_minutes if layout.long is not None else None) or INTERVAL_MINUTES
+    return FileFacts(layout.dataset, locations, first, last, len(spans), columns, interval)
+
+
+def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFile:
+    """Return a run file that reads the files as the final one will, with every option checked.
+
+    Raises:
+        RunFileError: an option with an invalid value, or one without effect.
+    """
+    undated = {key: toml for key, toml in options.items() if key not in _DATES}
+    draft(facts, undated, paths=paths, base=folder.absolute())
+    input_options = {key: toml for key, toml in options.items() if key[0] in ("input", TABLE)}
+    lines = tuple(_provisional_line(line) for line in facts.columns)
+    text = draft(replace(facts, columns=lines), input_options, paths=paths, base=folder.absolute()).text(proposals=True)
+    run, problems = validate_run_file(text, base=folder.absolute())
+    if run is None:
+        raise InputError(f"[{problems[0].table}] {problems[0].key}: {problems[0].message}")
+    return run
+
+
+def _provisional_line(line: KeyLine) -> KeyLine:
+    """Return a column's line for reading the roster before a decision.
+
+    An undecided unit becomes Wh, the smaller one, so that no value exceeds the physical bound.
+    """
+    return line if line.decided or line.key != "unit" else replace(line, toml=quoted("Wh"))
+
+
+@contextmanager
+def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
+    """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
+    confidential = atomic_files.make_private(Path(run.output.confidential))
+    if layout.long is None or all(line.decided for line in layout.long.lines):
+        yield store_for(run)
+        return
+    folder = atomic_files.make_private(confidential / f"proposed-{os.getpid()}")
+    try:
+        yield Store(folder / "store", run.input.dataset, reading_rules(run))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: OptionValues) -> RunFileDraft:
+    """Return the draft with a note on days that are years old."""
+    initial = InitialFiles(Path(), Path(), facts, run_file_draft, options=options)
+    if not initial.is_old_archive:
+        return run_file_draft
+    notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
+    notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
+    notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
+    return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
+
+
+def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
+    """Return all missing options for the chosen notion, as text."""
+    notion = notion_of(options)
+    has_risk = notion is not None and "risk" in notion.model_fields
+    flags = [flag_of(key) for key in undecided]
+    return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
+
+
+def _day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
+    """Return the first and last day of every household, by days with nearly all readings if it has any.
+
+    The first reading is often a midnight, which belongs to the day before.
+    """
+    step = slot_step(store.layout.interval_minutes)
+    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
+    return _day_spans_with(store, delivery, min_readings=1) | full_days
+
+
+def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
+    """Return the first and last day with at least `min_readings` readings, by household."""
+    spans: dict[str, tuple[date, date]] = {}
+    for month in delivery.months:
+        table = read_daily_totals(store, month, delivery.contents)
+        table = table.filter(pc.greater_equal(table["readings"], min_readings))
+        grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
+        for row in grouped.to_pylist():
+            first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))
+            spans[row["household_id"]] = (min(first, row["day_min"]), max(last, row["day_max"]))
+    return spans

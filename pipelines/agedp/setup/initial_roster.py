@@ -1,0 +1,59 @@
+"""The roster of a new run file: written once, never over a corrected one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from agedp.local_files import atomic_files
+from agedp.setup.run_file_options import SERIES, Key, OptionValues
+from agedp_data.errors import InputError, RunFileError
+from agedp_data.messages import escape_text
+from agedp_data.roster import READ_OFF_MARK, read_roster
+
+BY: Final[Key] = (SERIES, "by")
+
+
+def is_read_off(roster: Path) -> bool:
+    """Tell whether a roster exists that still begins with the line that `init` writes."""
+    try:
+        with roster.open("rb") as stream:
+            return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()
+    except OSError:
+        return False
+
+
+def check_group_column(roster: Path, options: OptionValues) -> None:
+    """Refuse a group column that the roster does not have; the input files contain no groups.
+
+    Raises:
+        RunFileError: the roster does not exist or has no such column.
+    """
+    if BY not in options:
+        return
+    column = json.loads(options[BY])
+    if not roster.exists() or column not in read_roster(roster).groups:
+        problem = "has no such column" if roster.exists() else "does not exist"
+        raise RunFileError(
+            f"--by {escape_text(column)}: {roster.name} {problem}, and no group can be read off the files. Write "
+            f"{escape_text(str(Path(roster.parent.name, roster.name)))} with this column first, or remove --by"
+        )
+
+
+def write_roster(roster: Path, content: bytes) -> None:
+    """Write the roster; an equal one of an interrupted call is not changed.
+
+    Raises:
+        InputError: another roster exists, for instance a corrected one.
+    """
+    if roster.exists():
+        if roster.read_bytes() != content:
+            raise existing_file_error(roster)
+        return
+    atomic_files.write(roster, content)
+
+
+def existing_file_error(path: Path) -> InputError:
+    """Return the error about a file that would be overwritten."""
+    return InputError(f"{path} is there already; move it away or name another folder with --in")

@@ -1,0 +1,217 @@
+"""Proposals for the undecided keys of a run file, and the comments on all keys.
+
+A proposal follows what is given, so that the proposals of one run file go together. A notion proposes values for its
+own keys (`NotionText.proposals`); any other key is proposed by its type: its first choice, or 1. A proposal is never
+taken without a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, Literal, get_args, get_origin
+
+from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
+from agedp_data.config.model_section import DeclaredModel, EstimatedModel
+from agedp_data.datasets.layout import INTERVAL_MINUTES
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Promise
+from agedp_data.parameters import Section
+
+CLASSICAL: Final = "classical"
+_DAY_EPSILON: Final = Decimal("0.5")
+_CLAMP_KWH: Final = Decimal(50)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLine:
+    """One key of a run file with its TOML text; `decided` is false for a proposal without a decision."""
+
+    key: str
+    toml: str
+    comment: str = ""
+    decided: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """Facts of the input files: layout, period, number of households, columns and interval of a long table."""
+
+    dataset: str
+    files: tuple[str, ...]
+    first: date
+    last: date
+    households: int
+    columns: tuple[KeyLine, ...] = ()
+    interval_minutes: int = INTERVAL_MINUTES
+
+    @property
+    def days(self) -> int:
+        """Return the number of days that the files cover."""
+        return (self.last - self.first).days + 1
+
+
+def notion_of(options: OptionValues) -> type[Promise] | None:
+    """Return the notion that the options name, classical without one, None for an unknown name."""
+    name = options.get(("promise", "notion"), quoted(CLASSICAL))
+    return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
+
+
+def model_block(options: OptionValues) -> type[Section]:
+    """Return which [model] it is: declared where an option names a curve or kernel, else estimated."""
+    return DeclaredModel if {("model", "curve"), ("model", "kernel")} & set(options) else EstimatedModel
+
+
+class Proposals:
+    """A proposal and a comment for every key; proposals depend on the options, so that they are consistent."""
+
+    def __init__(self, facts: FileFacts, options: OptionValues) -> None:
+        self._facts, self._options = facts, options
+
+    def toml(self, table: str, key: str) -> str:
+        """Return the proposal for a key."""
+        if (table, key) in self._options:
+            return self._options[table, key]
+        notion = notion_of(self._options) if table == "promise" else None
+        if notion is not None and key in notion.TEXT.proposals:
+            return notion.TEXT.proposals[key]
+        if key in _COMPUTED:
+            return str(getattr(self, f"_{key}")())
+        return _PROPOSED.get((table, key)) or self._default_choice(table, key)
+
+    def comment(self, table: str, key: str) -> str:
+        """Return the comment on a key."""
+        return _COMMENTS.get((table, key), "")
+
+    def _default_choice(self, table: str, key: str) -> str:
+        """Return a value of a key without a proposal: its first choice, or 1."""
+        block = notion_of(self._options) if table == "promise" else model_block(self._options)
+        kind: Any = block.model_fields[key].annotation if block is not None and key in block.model_fields else None
+        return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
+
+    def _number(self, table: str, key: str) -> Decimal | None:
+        try:
+            return Decimal(self._options[table, key])
+        except (KeyError, InvalidOperation):
+            return None
+
+    def _min_households(self) -> int:
+        return min(
+            100, max(1, (self._facts.households + 1) // 2)
+        )  # not all: every day after the first that leaves would go
+
+    def _epsilon_per_day(self) -> str:
+        caps = (self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total"))
+        return f"{min([_DAY_EPSILON, *(cap for cap in caps if cap is not None)]):f}"
+
+    def _max_day_epsilon(self) -> str:
+        return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._epsilon_per_day()):f}"
+
+    def _epsilon_total(self) -> str:
+        cap = self._number("promise", "max_day_epsilon") or Decimal(self._max_day_epsilon())
+        return f"{cap * self._days:f}"
+
+    def _clamp_kwh(self) -> str:
+        return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
+
+    def _bins_kwh(self) -> str:
+        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
+        return f"[0, {clamp / 2:f}, {clamp:f}]"
+
+    @property
+    def _days(self) -> int:
+        """Return the number of days to release, as far as the options determine it."""
+        try:
+            first, last = (
+                date.fromisoformat(self._options.get(("schedule", key), f"{day}"))
+                for key, day in (("first_day", self._facts.first), ("last_day", self._facts.last))
+            )
+        except ValueError:
+            return self._facts.days
+        return max(1, (last - first).days + 1)
+
+    def _horizon_days(self) -> int:
+        return self._days
+
+    def _budget(self) -> str:
+        return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
+
+    def _rate(self) -> str:
+        return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
+
+    def _spend(self) -> str:
+        return quoted("per-request" if ("promise", "delta_kwh") in self._options else "even")
+
+    def _method(self) -> str:
+        return quoted("total_variation" if ("model", "curve") in self._options else "tight")
+
+    def _assume(self) -> str:
+        return quoted("curve" if ("model", "curve") in self._options else "markov")
+
+    def _step(self) -> str:
+        return quoted("half-hour" if self._options.get(("model", "chain")) == quoted("cyclic") else "day")
+
+    def _period(self) -> str:
+        return f"[{self._facts.first}, {self._facts.last}]"
+
+
+_COMPUTED: Final[frozenset[str]] = frozenset(
+    (
+        "min_households", "epsilon_per_day", "max_day_epsilon", "epsilon_total", "clamp_kwh", "bins_kwh",
+        "horizon_days", "budget", "rate", "spend", "method", "assume", "step", "period",
+    )
+)  # fmt: skip
+"""Keys whose proposal follows from other keys or from the files."""
+
+_PROPOSED: Final[Mapping[Key, str]] = {
+    ("promise", "age_days"): "2",
+    ("model", "states"): "12",
+    ("model", "edges"): quoted("quantile"),
+    ("model", "chain"): quoted("homogeneous"),
+    ("model", "min_visits"): "10",
+    ("model", "confidence"): quoted("plug-in"),
+    ("model", "level"): "0.95",
+    ("model", "publish"): quoted("envelope"),
+    ("model", "basis"): quoted("name the source of the curve or kernel"),
+}
+
+_COMMENTS: Final[Mapping[Key, str]] = {
+    ("input", "corrections"): "two files disagree: the later one by name holds | set-aside: neither",
+    ("population", "min_households"): "a day with fewer households is never released; can be raised later",
+    (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
+    (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
+    ("promise", "age_days"): "a day is released when it is this old",
+    ("promise", "epsilon_per_day"): "epsilon of one day",
+    ("promise", "max_day_epsilon"): "cap of any one day",
+    ("promise", "epsilon_total"): "cap of all days together; the series ends there",
+    ("promise", "method"): "tight | total_variation | spectral | reversibilised",
+    ("promise", "secret"): "what the bound is about: day | half-hour",
+    ("promise", "alpha"): "bound on the temporal leakage about any one day",
+    ("promise", "horizon_days"): "the series closes after so many releases",
+    ("promise", "budget"): "best | supremum | exact | even",
+    ("promise", "discount"): "exponential | hyperbolic",
+    ("promise", "rate"): "a loss j days old counts rate^j, or 1 / (1 + rate j)",
+    ("promise", "epsilon"): "bound on the discounted sum, on every day",
+    ("promise", "schedule"): "renewal | optimal | constant | classical | paper",
+    ("promise", "clock"): "data-day | publication-day",
+    ("promise", "window_days"): "length of the window",
+    ("promise", "epsilon_per_window"): "epsilon of any window",
+    ("promise", "spend"): "w-event: even | remaining; neighbourhood: fraction | per-request | offline",
+    ("promise", "delta_kwh"): "size of the change that is protected",
+    ("output", "witness"): "confirms the ledger's head in another place; keep it out of the ledger's backups",
+    ("model", "assume"): "markov | curve",
+    ("model", "period"): "the days that it is estimated from",
+    ("model", "step"): "half-hour | day",
+    ("model", "edges"): "quantile | equal-width | a list of public kWh values",
+    ("model", "chain"): "homogeneous | cyclic",
+    ("model", "min_visits"): "a state with fewer visits is credited no decay",
+    ("model", "confidence"): "plug-in | sampling-bound",
+    ("model", "publish"): "acknowledges that it comes from the readings and is published without noise",
+    ("input.columns", "time_format"): "a strptime pattern, or iso",
+    ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
+    ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',
+    ("input.columns", "day_zone"): "time zone whose midnight ends a day",
+    ("input.columns", "unit"): "kWh | Wh",
+}

@@ -1,0 +1,1 @@
+"""The stages of a run: ingest, aggregate, plan, release, publish, report; and the amendment of a contract."""

@@ -1,0 +1,297 @@
+"""files -> READINGS (confidential store) and QUALITY: every input row kept, or rejected and counted by reason.
+
+Only files that are not in the store yet are parsed. Files with the same bytes are ingested once. Before a series
+begins, a file that cannot be parsed stops the run with one line, and nothing is drawn. After that such a file is
+rejected as a whole and the run continues: the content of files must not decide whether a day is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agedp.compute.engine import Engine, check_shared, map_items, map_merge
+from agedp.local_files import atomic_files
+from agedp.local_files.checksums import checked_json
+from agedp.store.daily_totals import RejectedRows, deduplicate_month
+from agedp.store.data_quality import count_by_reason, renumber_quarantine, write_quality
+from agedp.store.file_identity import (
+    IdentifiedFile,
+    OpenedFile,
+    check_unlisted_files,
+    identify_files,
+    open_file,
+    select_counted_manifests,
+)
+from agedp.store.manifest import Manifest, Part
+from agedp.store.month_reader import load_month_readings
+from agedp.store.part_writer import write_part
+from agedp.store.store import Store
+from agedp_data.config.input import LongColumns
+from agedp_data.config.loading import read_columns
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
+from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
+from agedp_data.datasets.deduplication import Readings
+from agedp_data.datasets.layout import SLOTS, NamedColumns, ReadingRules
+from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.zone_changes import tzdata_version
+from agedp_data.errors import UnreadableFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PARTS_PER_WORKER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
+
+    `fresh` are the content ids of files that were not in the store before. Confidential: `unreadable` contains one line
+    for each file that was rejected as a whole, with the reason.
+    """
+
+    contents: tuple[str, ...]
+    months: tuple[str, ...]
+    rows_read: int
+    rows_kept: int
+    rejected: dict[str, int]
+    files: int
+    files_new: int
+    files_ignored: int
+    fresh: tuple[str, ...] = field(default=(), compare=False)
+    unreadable: tuple[str, ...] = field(default=(), compare=False)
+
+
+def ingest(
+    store: Store, patterns: Sequence[str], *, engine: Engine, excluding: Sequence[str] = (), has_begun: bool = False
+) -> Delivery:
+    """Ingest input files into the store and account for every row.
+
+    Args:
+        store: the confidential store.
+        patterns: paths, globs or URLs of the files.
+        engine: scheduler, workers and memory limits.
+        excluding: files that are not ingested.
+        has_begun: whether the series has begun. Then the content of a file never stops the run: a file that cannot be
+            parsed is rejected as a whole.
+
+    Raises:
+        UnreadableFile: a file that cannot be parsed, before a series begins; none of it is stored.
+        InputError: a file that cannot be opened.
+    """
+    atomic_files.make_private(store.folder / "files")
+    check_shared(store.folder, engine)
+    atomic_files.remove_stale_files(store.folder.parent)
+    stored_manifests = store.manifests()
+    stored_digests = {manifest.digest for manifest in stored_manifests.values()}
+    listing = file_listing.list_input_files(patterns, excluding=excluding, required=False)
+    listed = identify_files(store, listing.sources, engine=engine)
+    unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
+    earlier = select_counted_manifests(store, stored_manifests, listed)
+    check_unlisted_files(store, stored_manifests, earlier, listed)
+    if not (listed or earlier):
+        file_listing.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
+    fresh = [
+        file
+        for file in listed
+        if unique[file.content] is file and not store.contains(file.content, stored_manifests.get(file.content))
+    ]
+    unreadable: dict[str, UnreadableFile] = {}
+    try:
+        unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
+    finally:
+        stored_manifests |= {
+            file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
+        }
+        store.discard_parts_except(stored_manifests)
+    for source in listing.sources:
+        source.check_unchanged()
+    readable = [file for file in listed if file.content not in unreadable]
+    earlier = select_counted_manifests(store, stored_manifests, readable)
+    named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
+    named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
+    contents = store.order_contents(named_contents)
+    manifests = {content: stored_manifests[content] for content in contents}
+    months = sorted({month for manifest in manifests.values() for month in manifest.months})
+    months = [month for month in months if month >= store.retained_from()]
+    rejected_by_month = map_items(
+        "days", months, function=partial(deduplicate_month, store, contents=contents), engine=engine
+    )
+    rejected = _join_rejected(rejected_by_month)
+    write_quality(store, listed, manifests, rejected, unreadable)
+    counts = len(listed), len(fresh), listing.ignored
+    delivery = _count_rows(manifests, tuple(months), rejected, counts)
+    return replace(
+        delivery,
+        fresh=tuple(
+            file.content for file in fresh if file.content not in unreadable and file.digest not in stored_digests
+        ),
+        unreadable=tuple(error.private for error in unreadable.values()),
+    )
+
+
+def _ingest_new_files(
+    store: Store, fresh: Sequence[IdentifiedFile], *, engine: Engine, has_begun: bool
+) -> dict[str, UnreadableFile]:
+    """Parse new files, part by part, and write them into the store.
+
+    Returns:
+        The errors about files that cannot be parsed, by content id; empty before the series begins.
+
+    Raises:
+        UnreadableFile: the first such file, before the series begins.
+    """
+    opening = partial(_as_value, partial(open_file, store=store, check_rows=not has_begun))
+    opened = map_items("open", fresh, function=opening, engine=engine)
+    _check_readable(opened, has_begun=has_begun)
+    size = sum(file.source.size for file in fresh)
+    readable = [file for file in opened if isinstance(file, OpenedFile)]
+    groups = [[(file, chunk) for chunk in split_file(file, engine, size)] for file in readable]
+    parsing = partial(_as_value, partial(_ingest_part, store=store, chunk_bytes=engine.chunk_bytes))
+    results = map_merge("read", groups, function=parsing, merge=partial(_merge_parts, store=store), engine=engine)
+    _check_readable(results, has_begun=has_begun)
+    contents = [file.content for file in fresh] + [file.file.content for file in readable]
+    outcomes = zip(contents, [*opened, *results], strict=True)
+    return {content: outcome for content, outcome in outcomes if isinstance(outcome, UnreadableFile)}
+
+
+def _as_value(function: Callable[[Any], Any], item: Any) -> Any:  # noqa: ANN401
+    """Return the error about a file as a value: not the task, but the caller decides whether it stops the run."""
+    try:
+        return function(item)
+    except UnreadableFile as error:
+        return error
+
+
+def _check_readable(outcomes: Sequence[object], *, has_begun: bool) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, UnreadableFile) and not has_begun:
+            raise outcome
+
+
+def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ...]:
+    """Return the parts of a file, at least one; of several chunks each if `size`, the bytes of all files, is large."""
+    share = size // (_PARTS_PER_WORKER * engine.workers)
+    part_bytes = max(1, min(share // engine.chunk_bytes, engine.part_chunks)) * engine.chunk_bytes
+    empty = (Chunk(opened.source, 0, opened.data_start, opened.data_start),)
+    if opened.header is None:
+        return empty
+    return split_into_chunks(opened.source, start=opened.data_start, chunk_bytes=part_bytes) or empty
+
+
+def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[OpenedFile, Part]:
+    opened, chunk = item
+    return opened, write_part(store, opened.file.content, chunk.number, parse_chunk(opened, chunk, store, chunk_bytes))
+
+
+def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
+    """Yield the parsed batches of lines of a chunk."""
+    if opened.header is None:
+        return
+    for data in read_lines(chunk, batch_bytes=chunk_bytes):
+        yield parse_lines(data, layout=store.layout, header=opened.header, rules=store.rules)
+
+
+def _merge_parts(results: Sequence[tuple[OpenedFile, Part] | UnreadableFile], *, store: Store) -> UnreadableFile | None:
+    """Write the manifest of a file, unless a part of it cannot be parsed: then the file is rejected."""
+    error = next((result for result in results if isinstance(result, UnreadableFile)), None)
+    if error is None:
+        _write_manifest([result for result in results if not isinstance(result, UnreadableFile)], store=store)
+    return error
+
+
+def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store) -> None:
+    """Write the manifest of a file; it is written last and makes the file count."""
+    opened, parts = results[0][0], tuple(part for _, part in results)
+    opened.source.check_unchanged()
+    renumber_quarantine(store, opened.file.content, parts)
+    variant = opened.header.variant if opened.header else "empty"
+    source, digest = opened.source, opened.file.digest
+    manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts, tzdata_version())
+    atomic_files.write(store.folder / "files" / f"{opened.file.content}.json", checked_json(manifest.to_json()))
+
+
+def _join_rejected(rejected_by_month: Sequence[RejectedRows]) -> RejectedRows:
+    file, row, reason = (
+        np.concatenate([np.zeros(0, np.int64), *(month_rows[i] for month_rows in rejected_by_month)]) for i in range(3)
+    )
+    return file, row, reason
+
+
+def _count_rows(
+    manifests: Mapping[str, Manifest],
+    months: tuple[str, ...],
+    rejected_later: RejectedRows,
+    counts: tuple[int, int, int],
+) -> Delivery:
+    rejected: dict[str, int] = {}
+    for counted in (*(manifest.rejected for manifest in manifests.values()), count_by_reason(rejected_later[2])):
+        for reason, number in counted.items():
+            rejected[reason] = rejected.get(reason, 0) + number
+    rows_kept = sum(manifest.kept for manifest in manifests.values()) - len(rejected_later[2])
+    rows_read = sum(manifest.rows_read for manifest in manifests.values())
+    if rows_read != rows_kept + sum(rejected.values()):
+        raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} set aside")
+    return Delivery(tuple(manifests), months, rows_read, rows_kept, dict(sorted(rejected.items())), *counts)
+
+
+def read_readings(
+    files: str | Path | Sequence[str | Path],
+    *,
+    dataset: str,
+    columns: Mapping[str, Any] | LongColumns | None = None,
+    rules: ReadingRules | None = None,
+) -> pd.DataFrame:
+    """Return the readings of files as a data frame: household_id, day, slot (0..47), energy_wh.
+
+    For notebooks of the data holder: the result is confidential. `columns` are the keys of [input.columns], for
+    dataset "long" only.
+
+    Raises:
+        InputError: a file that cannot be parsed, or an unknown dataset.
+        RunFileError: `columns` that are invalid in a run file.
+    """
+    import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
+
+    named = _named_columns(columns)
+    layout_of(dataset, named)
+    patterns = [files] if isinstance(files, str | Path) else files
+    with TemporaryDirectory(prefix="agedp-") as folder:
+        store = Store(Path(folder) / "store", dataset, replace(rules or ReadingRules(), columns=named))
+        delivery = ingest(store, [str(pattern) for pattern in patterns], engine=Engine())
+        months = [load_month_readings(store, month, delivery.contents) for month in delivery.months]
+    frame = pd.concat([_to_frame(readings) for readings in months] or [_to_frame(None)], ignore_index=True)
+    return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
+
+
+def _named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+    if columns is None:
+        return None
+    checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
+    return NamedColumns.from_keys(checked.model_dump())
+
+
+def _to_frame(readings: Readings | None) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
+    empty = np.zeros(0, np.int64)
+    time = readings.time if readings else empty
+    day, slot = np.divmod(time, SLOTS)
+    return pd.DataFrame(
+        {
+            "household_id": pd.array(
+                np.array(readings.ids, object)[readings.household] if readings else [], dtype="str"
+            ),
+            "day": day.astype("datetime64[D]").astype("datetime64[s]"),
+            "slot": slot,
+            "energy_wh": readings.energy_wh if readings else empty,
+        }
+    )

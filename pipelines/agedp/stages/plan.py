@@ -1,0 +1,311 @@
+"""Run file + leakage bounds + ledger + DUE DAYS -> PLAN: the budget of each due day.
+
+The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
+ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
+if its delivery never came, if too few households are on the roster, or if its budget is zero while later days still
+have some (`promise.grant`). Later days are then released as planned.
+
+Run file + roster + markers + clock -> DUE DAYS, and the days that wait for their delivery.
+
+A day is due `age_days` after its end (in an archive without `age_days`: at its end). `live` and `archive` publish
+every due day now, under the true date, so a missed week needs no special treatment; `rehearsal` steps a simulated date
+from the ledger's newest date to `as_of` and publishes each day on the first date on which it is due. Nothing here
+depends on a reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+
+from agedp.budget import EffectivePromise
+from agedp_data import clock, mechanisms
+from agedp_data.config import RunFile
+from agedp_data.datasets import filesystem
+from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.notions.notion import Notion
+from agedp_data.roster import Roster
+
+Cells = tuple[tuple[str, int], ...]
+"""Groups of a release and the number of households in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueDay:
+    """A due day: end of its data, date of publication, households of each group by series, series to publish.
+
+    `cells` by series leaves out groups with fewer than `min_households`; `series` are those that have not published
+    the day yet; `given_up`: the delivery's marker never came; `skipped`: [schedule] skip_days lists the day.
+    """
+
+    day: date
+    input_ended_at: str
+    publish_on: date
+    cells: Mapping[str, Cells]
+    series: tuple[str, ...]
+    given_up: bool = False
+    skipped: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Tell whether the day is drawn: it has a delivery and enough households, and is not in skip_days."""
+        return not (self.given_up or self.skipped) and any(self.cells[name] for name in self.series)
+
+    @property
+    def households(self) -> int:
+        """Return the number of households in the largest release of the day."""
+        return max((sum(number for _, number in cells) for cells in self.cells.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class DueDays:
+    """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker."""
+
+    due: tuple[DueDay, ...]
+    waiting: tuple[date, ...] = ()
+
+
+def last_due_date(run: RunFile) -> date | None:
+    """Return the date on which the last day of the period is due, if it has a last day."""
+    return None if run.schedule.last_day is None else _due_on(run, run.schedule.last_day)
+
+
+def list_due_days(
+    run: RunFile, roster: Roster, closed: Collection[tuple[str, str]], *, until: datetime, not_before: date
+) -> DueDays:
+    """Return the days that are due at `until` and not in `done`, which are (day, series), for every series.
+
+    A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due.
+    Later days do not wait for it, nor does a day in [schedule] skip_days wait. A rehearsed day is published when it is
+    due, or given up at the end of its waiting time; other days are published now. No day is published on a date before
+    `not_before`, because the dates of a ledger never decrease.
+
+    Raises:
+        LedgerError: days are due, but the clock's date is before `not_before`.
+    """
+    due: list[DueDay] = []
+    waiting: list[date] = []
+    for day in _period(run, until.date()):
+        series = tuple(name for name in run.series if (day.isoformat(), name) not in closed)
+        if not series:
+            continue
+        day_end = run.input.layout.day_end(day)
+        due_at = day_end + timedelta(days=run.promise.age_days or 0)
+        if due_at > until:
+            break
+        skipped = day in run.schedule.skipped_days
+        delivered = skipped or _is_delivered(run, day)
+        given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
+        if not delivered and not given_up:
+            waiting.append(day)
+            continue
+        waited = timedelta(days=run.schedule.patience_days if given_up else 0)
+        is_rehearsal = run.schedule.mode == "rehearsal"
+        publish_on = max(_due_on(run, day) + waited, not_before) if is_rehearsal else until.date()
+        cells = _cells(run, roster, day)
+        due.append(DueDay(day, clock.format_instant(day_end), publish_on, cells, series, given_up, skipped))
+    if due and run.schedule.mode != "rehearsal" and until.date() < not_before:
+        raise LedgerError(
+            f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
+            "dates never run backwards: set the clock right, or run again on that date"
+        )
+    # a day that was given up is published after days that were due while it waited
+    return DueDays(tuple(sorted(due, key=lambda due_day: due_day.publish_on)), tuple(waiting))
+
+
+def _is_delivered(run: RunFile, day: date) -> bool:
+    """Tell whether the marker of a day's delivery exists, a public event; without markers age alone decides."""
+    marker = run.schedule.marker
+    if marker is None:
+        return True
+    marker_path = marker.replace("{day}", day.isoformat())
+    if filesystem.is_url(marker_path):
+        with filesystem.input_errors(f"[schedule] wait_for: the marker of {day}", marker_path):
+            return filesystem.exists(marker_path)
+    try:
+        (run.folder / marker_path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:  # unreadable is not absent: the day would be given up
+        raise RunFileError(
+            f"[schedule] wait_for: the marker of {day} cannot be looked for ({error.strerror}); correct the path, or "
+            "let this user read its folder"
+        ) from None
+    return True
+
+
+def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
+    """Return the cells of each series on a day: "all", or the groups of its roster column that are large enough."""
+    min_households = run.population.min_households
+    return {
+        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= min_households)
+        for name, series in run.series.items()
+    }
+
+
+def _period(run: RunFile, until: date) -> Iterator[date]:
+    day = run.schedule.first_day
+    while day <= min(run.schedule.last_day or until, until):
+        yield day
+        day += timedelta(days=1)
+
+
+def _due_on(run: RunFile, day: date) -> date:
+    day_end = run.input.layout.day_end(day)
+    return clock.due_on(day_end, age_days=run.promise.age_days or 0)
+
+
+RELEASED, SKIPPED = "released", "skipped"
+MECHANISM = "discrete-laplace"
+NO_DELIVERY = "no delivery"
+TOO_FEW = "fewer homes on the roster than [population] min_households"
+SKIP_DAYS = "[schedule] skip_days"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTerms:
+    """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
+
+    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
+    release must be permitted under each of them, so no new model relaxes a promise.
+    """
+
+    run: RunFile
+    notion: Notion
+    leakage_bounds: tuple[LeakageBound | None, ...]
+    contract: str
+    model: str
+
+    @property
+    def effective_promise(self) -> EffectivePromise:
+        """Return the promise with all models in force."""
+        return EffectivePromise(self.notion, self.leakage_bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
+
+    row: ReleaseRecord
+    loss: Fraction
+    skip_reason: str = ""
+
+
+def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
+    """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
+
+    The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
+    down, the noise scale up, and the recorded loss is that of the scale.
+
+    Raises:
+        Refused: the promise permits neither this release nor a later one; nothing was drawn.
+    """
+    run = terms.run
+    if reason := _skip_reason(due, series):
+        return _skipped(terms, due, series, reason)
+    share = run.series[series].share
+    part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
+    publish_on = due.publish_on.isoformat()
+    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
+    if budget.skipped:
+        return _skipped(terms, due, series, budget.skipped)
+    if budget.loss <= 0:
+        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
+    spend = Fraction(budget.loss, NANO)
+    sensitivity = run.series[series].sensitivity("replacement")
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
+    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+    terms.effective_promise.admit(history, row)
+    return PlannedRelease(row, spend)
+
+
+def _skip_reason(due: DueDay, series: str) -> str:
+    """Return the public reason why a day is not drawn, "" if it is drawn."""
+    if due.skipped:
+        return SKIP_DAYS
+    if due.given_up:
+        return NO_DELIVERY
+    return "" if due.cells[series] else TOO_FEW
+
+
+def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
+    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
+
+
+def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
+    """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
+    promise = terms.run.promise
+    horizon: object = getattr(promise, "horizon_days", None)
+    if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
+        return f"horizon_days = {horizon} days are released and the series is over"
+    if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
+        return obstacle
+    spent = sum(row.loss for row in history)
+    if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
+        models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
+        constraints = [
+            *(["what is released already"] if spent else []),
+            *(["this model" if models == 1 else "each of its models, earlier ones too"] if models else []),
+        ]
+        constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
+    total = f"epsilon_total = {promise.epsilon_total:f}"
+    return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
+
+
+def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
+    statistic = terms.run.series[series]
+    groups = due.cells[series] if state == RELEASED else ()
+    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
+    return ReleaseRecord(
+        population=terms.run.population.name,
+        series=series,
+        day=due.day.isoformat(),
+        revision=0,
+        state=state,
+        cells=tuple(cell for cell, _ in cells),
+        values=(),
+        households=tuple(number for _, number in cells),
+        sensitivity=statistic.sensitivity("replacement"),
+        scale=scale,
+        mechanism=MECHANISM,
+        loss=loss,
+        input_ended_at=due.input_ended_at,
+        published_on=due.publish_on.isoformat(),
+        contract=terms.contract,
+        model=terms.model,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DuePlan:
+    """Planned releases and skipped days of a run now, and the first refusal, if any."""
+
+    planned: tuple[PlannedRelease, ...]
+    refused: Refused | None
+
+    @property
+    def releases(self) -> tuple[ReleaseRecord, ...]:
+        """Return the rows, without values."""
+        return tuple(planned.row for planned in self.planned)
+
+
+def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
+    """Plan the due days in order, as `release` would, on a copy of the history; draws nothing."""
+    rows = list(history)
+    planned: list[PlannedRelease] = []
+    for due_day in due:
+        for series in due_day.series:
+            try:
+                release = plan_release(terms, due_day, series, rows)
+            except Refused as refused:
+                return DuePlan(tuple(planned), refused)
+            planned.append(release)
+            rows.append(release.row)
+    return DuePlan(tuple(planned), None)

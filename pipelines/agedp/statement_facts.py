@@ -1,0 +1,196 @@
+"""Run file + LEDGER -> the content of a statement: bounds, limits, versions, notes, and the end of the series.
+
+Nothing here reads a clock: the same rows give the same statement on every day. "Today" is the newest date of
+publication in the ledger; the forecast of the end releases every later day when it is due.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final
+
+from agedp.planning.forecast import ForecastContract, ForecastView, forecast
+from agedp.run_context import Work
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.model_section import EstimatedModel, contract_states
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.records import differences
+from agedp_data.ledger.witness import names_witness
+from agedp_data.notions import NOTIONS
+from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_figures
+from agedp_data.parameters import exact_text
+from agedp_data.statement.document import (
+    OVERLAP,
+    OWN_DAYS,
+    RECOVERED,
+    ROSTER_READ_OFF,
+    TAKEN_OVER,
+    UNWITNESSED,
+    ContractVersion,
+    SeriesEnd,
+)
+
+_DAYS_AHEAD: Final = 366
+"""Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
+
+
+def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+    """Return the bounds of these releases under the promise and under every other notion that applies."""
+    accountants = [
+        work.run.notion,
+        *(accountant for notion in NOTIONS for accountant in notion.compared(work.run.comparison)),
+    ]
+    bounds = [
+        bound for accountant in accountants for bound in accountant.figures(rows, work.terms.leakage_bounds[0], None)
+    ]
+    return [*bounds, *_bounds_of_earlier_models(work, rows, accountants)]
+
+
+def _bounds_of_earlier_models(
+    work: Work, rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
+) -> list[LossBound]:
+    """Return the bounds under earlier models, each for the rows up to the last one that was charged under it.
+
+    A model that a contract named without a release stays in force as well: its bounds are for all rows.
+    """
+    bounds = []
+    for model, leakage_bound in work.earlier_models.items():
+        last_index = max((i for i, row in enumerate(rows) if row.model == model), default=None)
+        charged_rows, suffix = (
+            (rows, "by an earlier model") if last_index is None else (rows[: last_index + 1], "as promised")
+        )
+        if len(work.earlier_models) > 1:  # each by a name of its own
+            suffix += f" ({model[:8]})"
+        model_bounds = [
+            bound for accountant in accountants for bound in accountant.figures(charged_rows, leakage_bound, None)
+        ]
+        bounds += [
+            replace(bound, name=f"{bound.name} {suffix}", assumption=f"{bound.assumption}, by model {model[:16]}")
+            for bound in model_bounds
+            if bound.kind == "conditional"
+        ]
+    return bounds
+
+
+def other_populations(ledger: Ledger, population: str) -> set[str]:
+    """Return the other populations that have a contract in the ledger."""
+    return {contract.population for contract in ledger.contracts()} - {population}
+
+
+def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound]:
+    """Return the bounds for a household that is a member of all populations of the ledger; none for one population."""
+    populations = other_populations(ledger, population)
+    if not populations:
+        return []
+    household = f"of a household that is counted in all {len(populations) + 1} populations of this ledger"
+    scopes = (f"any one day {household}", f"all published days {household}")
+    return [
+        replace(bound, name=f"{bound.name} with the other populations", about=scope)
+        for bound, scope in zip(spent_figures(day_losses(ledger.rows())), scopes, strict=True)
+    ]
+
+
+def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
+    """Return the end of the series if every day is released when it is due."""
+    newest = date.fromisoformat(max(row.published_on for row in rows))
+    view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
+    outlook = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
+    total, last = work.run.promise.total_cap, work.run.schedule.last_day
+    newest_day = max(row.day for row in rows)
+    if outlook.stopped:
+        return SeriesEnd(newest_day, "broken", total)
+    if outlook.ended_by_promise:
+        return SeriesEnd(outlook.last_day.isoformat() if outlook.last_day else newest_day, "promise", total)
+    if last is not None and (outlook.next_day is None or last < outlook.next_day + timedelta(days=_DAYS_AHEAD)):
+        return SeriesEnd(last.isoformat(), "period", total)
+    return SeriesEnd("", "", total)
+
+
+def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
+    """Return every contract of a population, with its changes to the contract before it."""
+    texts = [meaning_of(contract.promise) for contract in contracts]
+    changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
+    return [ContractVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
+
+
+def statement_notes(work: Work, ledger: Ledger) -> list[str]:
+    """Return notes on the origin of ledger, roster and model that a reader must know."""
+    model, schedule = work.run.model, work.run.schedule
+    # Days that were released with a roster read off the data keep this note, whatever roster follows.
+    earlier = [json.loads(record.claim) for record in ledger.statements(work.population)[-1:]]
+    read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
+    includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
+    ledger_notes = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
+    in_force = ledger.contracts(work.population)[-1].promise
+    has_other_populations = bool(other_populations(ledger, work.population))
+    unwitnessed = (UNWITNESSED, not names_witness(in_force))
+    notes = (
+        *ledger_notes,
+        (ROSTER_READ_OFF, read_off),
+        (OWN_DAYS, includes_released_days),
+        (OVERLAP, has_other_populations),
+        unwitnessed,
+    )
+    return [note for note, applies in notes if applies]
+
+
+def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
+    """Return the periods of all estimated models whose leakage bounds the ledger contains, oldest first."""
+    models = (meaning_of(contract.promise).get("model", {}) for contract in contracts)
+    periods = [model["period"] for model in models if model.get("source") == "estimated"]
+    return sorted({f"{first} to {last}" for first, last in periods})
+
+
+def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
+    """Tell whether a release counts more than the states of the newest model, and whether any release counts states.
+
+    States of a model with other edges, or another step, are not the states of the newest model.
+    """
+    terms = {contract.hash: meaning_of(contract.promise) for contract in contracts}
+    newest = _state_terms(terms[contracts[-1].hash])
+    state_terms = set()
+    for row in rows:
+        if row.state == "released":
+            contract_terms = terms[row.contract]
+            # contracts of an earlier agedp lack this key: their distributions count readings
+            state_terms.add(
+                _state_terms(contract_terms) if contract_terms["series"][row.series].get("values") == "states" else None
+            )
+    return not state_terms <= {newest}, bool(state_terms - {None})
+
+
+def _state_terms(terms: Mapping[str, Any]) -> str:
+    """Return step and edges of a contract's states, as JSON text."""
+    model = terms.get("model", {})
+    return json.dumps([model.get("step"), model.get("edges")])
+
+
+def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return edges and representative values of the states that series of a contract count, kWh as text."""
+    states = contract_states(terms)
+    if states is None:
+        return {}
+    edges_kwh, values_kwh = (
+        [exact_text(Decimal(wh) / 1000) for wh in values_wh]
+        for values_wh in (states.edges_wh, states.representative_values_wh)
+    )
+    return {"step": states.step, "edges_kwh": edges_kwh, "counts_as_kwh": values_kwh}
+
+
+def newest_head(ledger: Ledger) -> str:
+    """Return the hash of the newest row that is not a statement: a statement cannot name its own row."""
+    hashes = {row.seq: row.hash for row in ledger.rows()}
+    hashes |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
+    return hashes[max(hashes)]
+
+
+def release_titles(work: Work) -> dict[str, str]:
+    """Return title, source, licence and contact, as far as the run file contains them."""
+    output = work.run.output
+    titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
+    return {key: text for key, text in titles.items() if text}

@@ -1,0 +1,194 @@
+"""READINGS of a month -> DAYS: the daily total of each household, and the number of its readings.
+
+    <confidential>/store/days/month=2013-03/<hash of the parts>.parquet           DAYS
+    <confidential>/store/days/month=2013-03/<hash of the parts>.aside.parquet     rows rejected by deduplication
+
+A month is deduplicated once for a set of parts; a new clamp, group or roster uses the same DAYS. The stored tables
+number files among those with a part in the month: their numbers among all files change with every delivery.
+
+READINGS of a month -> STATE_DAYS: daily totals in which every half-hour counts as the value of its state.
+
+    <confidential>/store/days/month=2013-03/<hash of parts and states>.parquet    STATE_DAYS
+
+They are computed only if a series counts states of half-hours, and only for the months that it needs. The name is a
+hash of parts and states: different state edges give a different table. A missing half-hour counts as 0, as in DAYS. A
+repeated half-hour counts once, as the state of the sum of both passes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.local_files import atomic_files
+from agedp.store.household_day_keys import (
+    daily_totals,
+    distinct_keys,
+    household_day_key,
+    is_in_sorted,
+    split_household_day_key,
+)
+from agedp.store.month_reader import (
+    MonthIndex,
+    deduplicate_stored_rows,
+    index_month,
+    iterate_month_readings,
+    load_shared_rows,
+    load_table,
+)
+from agedp.store.store import PartMonth, Store
+from agedp_data import table_schemas
+from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.errors import InputError
+from agedp_data.markov.states import RepresentativeValues
+
+RejectedRows = tuple[Ints, Ints, Ints]
+"""Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
+
+
+def daily_totals_path(
+    store: Store, month: str, contents: Sequence[str], *, extra_key: Mapping[str, Any] | None = None
+) -> Path:
+    """Return the path of the DAYS of a month for these files in this order.
+
+    `extra_key` is hashed into the name, for tables that depend on further settings.
+    """
+    part_names = [part.name for part in store.month_parts(month, contents)]
+    hashed = [store.dataset, store.order.criterion, part_names, *([] if extra_key is None else [extra_key])]
+    name = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()
+    return store.folder / "days" / f"month={month}" / f"{name}.parquet"
+
+
+def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> RejectedRows:
+    """Deduplicate a month unless it is stored already; return the rejected rows, files by their index in `contents`."""
+    path = daily_totals_path(store, month, contents)
+    rejected_path = path.with_suffix(".aside.parquet")
+    parts = store.month_parts(month, contents)
+    file_indices = np.array(sorted({part.file_index for part in parts}), np.int64)
+    if atomic_files.count_rows(path) is not None and atomic_files.count_rows(rejected_path) is not None:
+        with suppress(atomic_files.FolderRemoved):
+            table = load_table(rejected_path, table_schemas.SETTLED)
+            file, row, reason = (table[name].to_numpy().astype(np.int64) for name in ("file", "row", "reason"))
+            return file_indices[file], row, reason
+    days, (file, row, reason) = _deduplicated(store, month, parts)
+    atomic_files.make_private(path.parent)
+    rejected = table_schemas.table_from_columns(
+        table_schemas.SETTLED, file=np.searchsorted(file_indices, file), row=row, reason=reason
+    )
+    atomic_files.write_table(rejected_path, rejected, sync=False)
+    atomic_files.write_table(path, days, sync=False)
+    return file, row, reason
+
+
+def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple[pa.Table, RejectedRows]:
+    """Return the DAYS of a month and the rejected rows, by file and row."""
+    index = index_month(store, month, parts)
+    shared = deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
+    shared_keys = distinct_keys(household_day_key(shared.household, shared.time // SLOTS))
+    energy, readings = daily_totals(shared, shared_keys)
+    key = [shared_keys]
+    values = [(energy, readings)]
+    rejected = [(shared.rejected_file, shared.rejected_row, shared.rejected_reason)]
+    for part, table, keys in zip(parts, index.tables, index.keys, strict=True):
+        final = ~is_in_sorted(keys, index.shared)
+        read = table["readings"].to_numpy().astype(np.int64)
+        with_reading = final & (read > 0)
+        key.append(keys[with_reading])
+        values.append((table["energy_wh"].to_numpy()[with_reading], read[with_reading]))
+        rejected.append(_rejected_of_part(store, part, table, final))
+    energy, readings = (np.concatenate([part_values[i] for part_values in values]) for i in range(2))
+    return _daily_table(index, np.concatenate(key), energy, readings), _join_rejected(rejected)
+
+
+def _rejected_of_part(store: Store, part: PartMonth, table: pa.Table, final: Flags) -> RejectedRows:
+    """Return the rejected rows of one part, of the household-days without rows in any further part."""
+    rows = table["aside_row"].combine_chunks()
+    reasons = table["aside_reason"].combine_chunks()
+    lengths = np.diff(rows.offsets.to_numpy())
+    is_final = np.repeat(final, lengths)
+    row = rows.flatten().to_numpy().astype(np.int64)[is_final]
+    manifest = store.manifest(part.content) if len(row) else None
+    if manifest is None and len(row):
+        raise InputError("the confidential store changed while it was read; run again")
+    first = manifest.first_row(part.number) if manifest else 0
+    reason = reasons.flatten().to_numpy().astype(np.int64)[is_final]
+    return np.full(len(row), part.file_index), row + first, reason
+
+
+def _join_rejected(rejected: Sequence[RejectedRows]) -> RejectedRows:
+    file, row, reason = (np.concatenate([part_rows[i] for part_rows in rejected]) for i in range(3))
+    order = np.lexsort((row, file))
+    return file[order], row[order], reason[order]
+
+
+def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
+    order = np.argsort(key, kind="stable")
+    household, day = split_household_day_key(key[order])
+    ids = pa.array(index.ids, pa.string())
+    return table_schemas.table_from_columns(
+        table_schemas.DAYS,
+        household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), ids),
+        day=day,
+        energy_wh=energy[order],
+        readings=readings[order],
+    )
+
+
+def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
+    """Return the DAYS of a deduplicated month; a damaged table is computed again."""
+    path = daily_totals_path(store, month, contents)
+    try:
+        return load_table(path, table_schemas.DAYS)
+    except atomic_files.FolderRemoved:
+        deduplicate_month(store, month, contents)
+        return load_table(path, table_schemas.DAYS)
+
+
+def state_days_path(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> Path:
+    """Return the path of the STATE_DAYS of a month for these files in this order and these states."""
+    return daily_totals_path(store, month, contents, extra_key=states.to_json())
+
+
+def write_state_days(month: str, *, store: Store, contents: Sequence[str], states: RepresentativeValues) -> None:
+    """Compute the STATE_DAYS of a month unless they are stored already."""
+    path = state_days_path(store, month, contents, states)
+    if atomic_files.count_rows(path) is None:
+        atomic_files.make_private(path.parent)
+        atomic_files.write_table(path, _state_days_table(store, month, contents, states), sync=False)
+
+
+def read_state_days(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
+    """Return the STATE_DAYS of a month; they are computed if they are not stored."""
+    write_state_days(month, store=store, contents=contents, states=states)
+    path = state_days_path(store, month, contents, states)
+    try:
+        return load_table(path, table_schemas.STATE_DAYS)
+    except atomic_files.FolderRemoved:
+        write_state_days(month, store=store, contents=contents, states=states)
+        return load_table(path, table_schemas.STATE_DAYS)
+
+
+def _state_days_table(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
+    ids: tuple[str, ...] = ()
+    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for part in iterate_month_readings(store, month, contents):  # each household-day is in one part only
+        ids = part.ids
+        part_keys = distinct_keys(household_day_key(part.household, part.time // SLOTS))
+        counted, _ = daily_totals(replace(part, energy_wh=states.represent(part.energy_wh)), part_keys)
+        keys.append(part_keys)
+        values.append(counted)
+    key, energy = np.concatenate(keys), np.concatenate(values)
+    order = np.argsort(key, kind="stable")
+    household, day = split_household_day_key(key[order])
+    names = pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), pa.array(ids, pa.string()))
+    return table_schemas.table_from_columns(
+        table_schemas.STATE_DAYS, household_id=names, day=day, counted_wh=energy[order]
+    )

@@ -1,0 +1,305 @@
+"""Input files -> content ids and headers; the digests of unchanged files come from the store.
+
+    <confidential>/store/names.json     names of the input files, size and times as a text, and their digests
+
+The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
+
+Stored files that count although they are no longer listed, and the check that all of them can be counted.
+
+A delivery may be removed once it is ingested. Files that were parsed under different rules, or as another dataset,
+never count: two populations may share a folder, and a bound may be amended.
+"""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agedp.compute.engine import Engine, explain_worker_errors, map_merge
+from agedp.local_files import atomic_files
+from agedp.local_files.checksums import checked_json, read_checked_json
+from agedp.local_files.internal_files import FileKind, read_content
+from agedp.store.manifest import Manifest
+from agedp.store.store import Store
+from agedp_data.datasets import file_listing
+from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.intervals import interval_of_rows, interval_remedy
+from agedp_data.datasets.layout import INTERVAL_MINUTES, Header, Layout, RejectionReason
+from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.errors import InputError
+from agedp_data.messages import escape_text
+
+_DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
+_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+_HEADER_LINES = 2
+_FIRST_BYTES = 4096
+_SETTLING_NS = 2 * 10**9
+_FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
+_BATCH_BYTES, _BATCH_FILES = 2**30, 1000
+
+
+@dataclass(frozen=True, slots=True)
+class IdentifiedFile:
+    """An input file with the digest of its bytes and its content id."""
+
+    source: InputFile
+    digest: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """A file with its parsed header; `header` is None for a file without rows."""
+
+    file: IdentifiedFile
+    header: Header | None
+    data_start: int
+
+    @property
+    def source(self) -> InputFile:
+        """Return the file."""
+        return self.file.source
+
+
+def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine) -> list[IdentifiedFile]:
+    """Return the files with their digests; only new or changed files are read, in segments.
+
+    Raises:
+        InputError: a file that cannot be read.
+    """
+    digest_by_location = _read_digests(store)
+    listed_ns = time.time_ns()
+    changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
+    unchanged = [source for source in sources if source.touched_ns < listed_ns - _SETTLING_NS]
+    with explain_worker_errors(engine):
+        for batch in _batches(changed):
+            segments = [file_listing.file_segments(source) for source in batch]
+            digests = map_merge(
+                "hash", segments, function=file_listing.hash_segment, merge=file_listing.combine_digests, engine=engine
+            )
+            digest_by_location |= {
+                file.location: (file.fingerprint, digest) for file, digest in zip(batch, digests, strict=True)
+            }
+            _write_digests(
+                store,
+                {
+                    file.location: digest_by_location[file.location]
+                    for file in unchanged
+                    if file.location in digest_by_location
+                },
+            )
+    lasting = {source.location: digest_by_location[source.location] for source in unchanged}
+    _write_digests(store, lasting)
+    return [
+        IdentifiedFile(
+            source, digest_by_location[source.location][1], store.content_id(digest_by_location[source.location][1])
+        )
+        for source in sources
+    ]
+
+
+def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
+    """Yield the files in order, in batches of about `_BATCH_BYTES`; a run that is stopped loses one batch."""
+    batch: list[InputFile] = []
+    for source in sources:
+        batch.append(source)
+        if sum(file.size for file in batch) >= _BATCH_BYTES or len(batch) >= _BATCH_FILES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _write_digests(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
+    if lasting != _read_digests(store):
+        atomic_files.write(store.folder / "names.json", checked_json(lasting))
+
+
+def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
+    def parse(path: Path) -> dict[str, tuple[str, str]]:
+        record = read_checked_json(path.read_bytes())
+        return {str(name): (str(fingerprint), str(digest)) for name, (fingerprint, digest, *_) in record.items()}
+
+    return read_content(store.folder / "names.json", parse, FileKind.DERIVED, advice="").value or {}
+
+
+def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -> OpenedFile:
+    """Return a file's header.
+
+    Args:
+        file: the file.
+        store: the store of its readings.
+        check_rows: whether to check its first rows: only before a series begins, later no row stops a file.
+
+    Raises:
+        UnreadableFile: not a text file, an unknown header (the message names the columns and the nearest known
+            layout), a damaged archive, or first rows without a valid date or with an interval other than declared.
+    """
+    opened = OpenedFile(file, *read_header(file.source, store.layout))
+    if check_rows and opened.header is not None:
+        _check_first_rows(opened, opened.header, store)
+    return opened
+
+
+def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
+    """Return a file's header under a layout (None if it has no rows), and the position of its first data row.
+
+    Only the first lines decide, never a row of a household.
+
+    Raises:
+        UnreadableFile: as `open_file`.
+    """
+    head = file_listing.read_head(source)
+    bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
+    if not head[bom:].strip() and len(head) < file_listing.HEAD_BYTES:
+        return None, len(head)
+    raw_lines = head[bom:].split(b"\n", _HEADER_LINES)
+    if len(head) == file_listing.HEAD_BYTES or len(raw_lines) > _HEADER_LINES:
+        raw_lines.pop()  # its end is unknown
+    lines = [line.decode("latin-1").removesuffix("\r") for line in raw_lines]
+    refusal = None
+    try:
+        header = layout.recognise(lines)
+    except InputError as error:
+        header, refusal = None, source.unreadable(str(error), private=error.private)
+    if header is None:
+        raise _not_csv_error(source, head) or refusal or _unknown_header_error(source, lines, layout)
+    return header, min(len(head), bom + sum(len(line) + 1 for line in raw_lines[: header.lines]))
+
+
+def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
+    """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return source.unreadable("is UTF-16; save it as UTF-8")
+    if b"\x00" in head[:_FIRST_BYTES]:
+        return source.unreadable("is binary, not CSV")
+    line = head.partition(b"\n")[0].removesuffix(b"\r")
+    if b"\r" in line and b"\n" not in head:
+        return source.unreadable("its lines end in carriage returns alone; write the table again with line feeds")
+    for mark, word in _SEPARATORS.items():
+        if b"," not in line and line.count(mark) > 1:
+            return source.unreadable(
+                f"its columns stand apart by {word}; write the table again with commas between them"
+            )
+    return None
+
+
+def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
+    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
+    head = file_listing.read_head(opened.source)[opened.data_start :]
+    rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == file_listing.HEAD_BYTES else head
+    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    if (reason == RejectionReason.DATE).any() and np.isin(
+        reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
+    ).all():
+        error = store.layout.date_format_error(lines, header)
+        raise opened.source.unreadable(str(error), private=error.private)
+    declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
+    if minutes not in (None, declared):
+        problem = f"readings are {minutes} minutes apart, not {declared}"
+        raise opened.source.unreadable(
+            f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}"
+        )
+    off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
+    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
+        problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
+        hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
+        raise opened.source.unreadable(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
+
+
+def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:
+    """Return the error; the first line is private: without a header it is a row of a household."""
+    nonempty = [line for line in lines if line.replace(",", "")]
+    first_line = nonempty[0] if nonempty else ""
+    headers = [(name, text) for name, candidate in LAYOUTS.items() for text in candidate.known_headers()]
+    nearest = difflib.get_close_matches(first_line, [text for _, text in headers], n=1, cutoff=0.0)
+    name = next((name for name, text in headers if [text] == nearest), layout.name)
+    hint = f'did you mean dataset = "{name}"?' if name != layout.name else _DESCRIBE
+    problem = f'are not those of dataset "{layout.name}"; the nearest known are "{nearest[0]}"; {hint}'
+    return source.unreadable(f"its columns {problem}", private=f'columns "{escape_text(first_line, 120)}" {problem}')
+
+
+_REMEDY = "put the files back in [input] files"
+
+
+def select_counted_manifests(
+    store: Store, stored: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
+) -> dict[str, Manifest]:
+    """Return the stored files that count, listed or not: those parsed under the present rules of the run file.
+
+    Of a file that was parsed under several formats only the newest counts; listed files are parsed again.
+    """
+    if not store.order.keeps_unlisted:
+        return {}
+    current = {content: manifest for content, manifest in stored.items() if manifest.read_as == store.read_as}
+    listed_digests = {manifest.digest for manifest in current.values()} | {manifest.digest for manifest in listed}
+    earlier = {
+        content: manifest
+        for content, manifest in stored.items()
+        if store.is_read_alike(manifest) and manifest.digest not in listed_digests
+    }
+    return current | earlier
+
+
+def check_unlisted_files(
+    store: Store, stored: Mapping[str, Manifest], earlier: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
+) -> None:
+    """Check that files that are no longer listed can be counted from the store.
+
+    Args:
+        store: the confidential store.
+        stored: the manifests of all stored files, under any rules.
+        earlier: those that count (`select_counted_manifests`).
+        listed: the input files.
+
+    Raises:
+        InputError: their readings or manifests are damaged, or they were parsed under different rules and are retained.
+    """
+    if not store.order.keeps_unlisted:
+        return
+    unlisted = earlier.keys() - {file.content for file in listed}
+    if missing := sum(not store.contains(content, earlier[content]) for content in unlisted):
+        raise InputError(
+            f"the confidential store lacks readings of {missing} files that are no longer delivered; {_REMEDY}"
+        )
+    if damaged := len(set(store.manifest_contents()) - stored.keys() - {file.content for file in listed}):
+        notes = f"the notes on {damaged} files that the store holds are damaged: without them they do not count"
+        raise InputError(
+            f"{notes}; {_REMEDY}, then remove the damaged notes",
+            private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged notes",
+        )
+    digests = {file.digest for file in listed} | {file.digest for file in earlier.values()}
+    keys = _changed_keys(store, [file for file in stored.values() if file.digest not in digests])
+    if "format" in keys:
+        raise InputError(f"files that are no longer delivered were read by another version of agedp; {_REMEDY}")
+    if keys:
+        raise InputError(
+            f"files that are no longer delivered were read under another [input] {', '.join(sorted(keys))}; "
+            f"{_REMEDY}, or change the key back"
+        )
+
+
+def _changed_keys(store: Store, manifests: Sequence[Manifest]) -> set[str]:
+    """Return the keys that differ for files of the same table, if any of their months is retained.
+
+    A table of another dataset, or with different columns, is a different delivery and not missing here.
+    """
+    current, retained_from = store.read_as, store.retained_from()
+    keys: set[str] = set()
+    for manifest in manifests:
+        same_table = all(manifest.read_as.get(key) == current.get(key) for key in ("dataset", "columns"))
+        if same_table and any(month >= retained_from for month in manifest.months):
+            keys |= _differing_keys(manifest.read_as, current)
+    return keys
+
+
+def _differing_keys(stored: Mapping[str, Any], current: Mapping[str, Any]) -> set[str]:
+    return {key for key in stored.keys() | current.keys() if stored.get(key) != current.get(key)}

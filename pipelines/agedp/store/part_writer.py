@@ -1,0 +1,238 @@
+"""Chunks of one input file -> its parts: the readings of each month, their daily totals, the rejected rows.
+
+    <confidential>/store/month=2013-03/<content>-<number>.parquet            READINGS, in the order of the file
+    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet  PART_DAYS: daily totals of this part
+
+One task writes one part from consecutive chunks: they are parsed one after the other into sixteen bytes per row, so
+memory depends on the size of a part and not of the file. A part's position in the file is its number only; the
+manifest contains the number of rows before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.local_files import atomic_files
+from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
+from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key
+from agedp.store.manifest import Part
+from agedp.store.store import Store, month_name, month_numbers
+from agedp_data import table_schemas
+from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
+from agedp_data.datasets.layout import SLOTS, Ints, Layout, RejectionReason
+from agedp_data.errors import InputError
+
+_MAX_ROWS = 2**31 - 1
+# Column statistics of these files are never used, and computing them takes a fifth of the writing time.
+_OPTIONS: dict[str, Any] = {"compression_level": 1, "write_statistics": False}
+_DICTIONARY_COLUMNS = ("household_id", "slot", "channel")
+_DELTA_COLUMNS = ("row", "day")
+Int32s = np.ndarray[Any, np.dtype[np.int32]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRows:
+    """Rows (n) in the order of the file: household code, day x 48 + slot, channel, energy (n, width), row."""
+
+    household: Int32s
+    time: Int32s
+    channel: np.ndarray[Any, np.dtype[np.uint8]]
+    energy_wh: Int32s
+    row: Int32s
+
+    def select(self, indices: Ints | slice) -> ParsedRows:
+        """Return the rows with these indices."""
+        return ParsedRows(
+            self.household[indices],
+            self.time[indices],
+            self.channel[indices],
+            self.energy_wh[indices],
+            self.row[indices],
+        )
+
+
+def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
+    """Write a part's readings and daily totals by month, and its quarantine file.
+
+    Raises:
+        InputError: the part has too many rows.
+    """
+    counts: dict[str, int] = {}
+    notes: dict[str, int] = {}
+    rejected: list[pa.Table] = []
+    rows = 0
+
+    def counted() -> Iterator[ParsedChunk]:
+        nonlocal rows
+        for chunk in chunks:
+            _add_counts(counts, notes, chunk)
+            if len(chunk.rejected_row):
+                rejected.append(rejected_rows(chunk, rows))
+            rows += chunk.rows_read
+            yield chunk
+
+    ids, kept_rows = collect_kept_rows(store.layout, counted())
+    write_quarantine(store, content, number, rejected)
+    names = pa.array(ids, pa.string())
+    months = {
+        name: _write_month(store, name, f"{content}-{number}", kept_rows.select(indices), names)
+        for name, indices in _rows_by_month(kept_rows.time)
+    }
+    return Part(rows, len(kept_rows.row), counts | count_reasons(rejected), notes, months)
+
+
+def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
+    """Return the household ids of chunks, and their kept rows.
+
+    Raises:
+        InputError: too many rows for 32-bit row numbers.
+    """
+    ids: dict[str, int] = {}
+    kept_chunks: list[ParsedRows] = []
+    rows = 0
+    for chunk in chunks:
+        kept_chunks.append(_kept_rows(chunk, ids, layout, rows))
+        rows += chunk.rows_read
+        if rows > _MAX_ROWS:
+            raise InputError("more rows in one piece than can be numbered; cut the file, or lower [engine] block_mib")
+    return list(ids), _join_parsed(kept_chunks, layout)
+
+
+def _kept_rows(chunk: ParsedChunk, ids: dict[str, int], layout: Layout, before: int) -> ParsedRows:
+    records = chunk.records
+    is_kept = records.reason == RejectionReason.KEPT
+    indices = slice(None) if is_kept.all() else np.flatnonzero(is_kept)
+    codes = np.array([ids.setdefault(name, len(ids)) for name in records.ids], np.int32)
+    household = codes[records.household[indices]] if len(codes) else np.zeros(0, np.int32)
+    time = (records.day * SLOTS + records.slot if layout.width == 1 else records.day * SLOTS).astype(np.int32)
+    return ParsedRows(
+        household,
+        time[indices],
+        records.channel[indices].astype(np.uint8),
+        records.energy_wh[indices].astype(np.int32),
+        (chunk.row[indices] + before).astype(np.int32),
+    )
+
+
+def _add_counts(counts: dict[str, int], notes: dict[str, int], chunk: ParsedChunk) -> None:
+    for name, number in chunk.records.notes.items():
+        notes[name] = notes.get(name, 0) + number
+    excluded = int((chunk.records.reason == RejectionReason.CATEGORY).sum())
+    if excluded:
+        counts[RejectionReason.CATEGORY.words] = counts.get(RejectionReason.CATEGORY.words, 0) + excluded
+
+
+def _join_parsed(chunks: Sequence[ParsedRows], layout: Layout) -> ParsedRows:
+    if len(chunks) == 1:
+        return chunks[0]
+    household, time, row = (
+        np.concatenate([np.zeros(0, np.int32), *(getattr(rows, name) for rows in chunks)])
+        for name in ("household", "time", "row")
+    )
+    channel = np.concatenate([np.zeros(0, np.uint8), *(rows.channel for rows in chunks)])
+    energy = np.concatenate([np.zeros((0, layout.width), np.int32), *(rows.energy_wh for rows in chunks)])
+    return ParsedRows(household, time, channel, energy, row)
+
+
+def _rows_by_month(time: Int32s) -> Iterable[tuple[str, Ints]]:
+    """Yield each month's name with the indices of its rows, in their order."""
+    if len(time) == 0:
+        return
+    day = time // SLOTS
+    first = int(day.min())
+    months = month_numbers(np.arange(first, int(day.max()) + 1))
+    month = (months - months[0]).astype(np.int16)[day - first]
+    order = np.argsort(month, kind="stable")  # 16 bits: a radix sort
+    bounds = np.searchsorted(month[order], np.arange(int(months[-1] - months[0]) + 2))
+    for i, (start, stop) in enumerate(pairwise(bounds)):
+        if stop > start:
+            yield month_name(int(months[0]) + i), order[start:stop]
+
+
+def _write_month(store: Store, month: str, name: str, rows: ParsedRows, names: pa.Array) -> tuple[int, int, int]:
+    """Write one month of a part; return its rows, its bytes and the bytes of its days."""
+    path, days = store.month_folder(month) / f"{name}.parquet", store.part_days_folder(month) / f"{name}.parquet"
+    atomic_files.make_private(path.parent)
+    atomic_files.make_private(days.parent)
+    table = _readings_table(store.layout, rows, names)
+    size = atomic_files.write_table(
+        path,
+        table,
+        use_dictionary=[name for name in table.column_names if name in _DICTIONARY_COLUMNS],
+        column_encoding={name: _encoding(name) for name in table.column_names if name not in _DICTIONARY_COLUMNS},
+        **_OPTIONS,
+        sync=False,
+    )
+    return (
+        len(rows.row),
+        size,
+        atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_OPTIONS),
+    )
+
+
+def _encoding(name: str) -> str:
+    """Return the encoding of a column of numbers: byte-stream split compresses readings quicker and smaller."""
+    return "DELTA_BINARY_PACKED" if name in _DELTA_COLUMNS else "BYTE_STREAM_SPLIT"
+
+
+def _readings_table(layout: Layout, rows: ParsedRows, names: pa.Array) -> pa.Table:
+    day = rows.time // np.int32(SLOTS)
+    slot = rows.time - day * np.int32(SLOTS)
+    values: dict[str, Any] = {
+        "household_id": pa.DictionaryArray.from_arrays(pa.array(rows.household), names),
+        "day": day,
+        "row": rows.row.astype(np.int64),
+    }
+    if layout.width == 1:
+        values |= {"slot": slot.astype(np.uint8), "energy_wh": rows.energy_wh[:, 0]}
+    else:
+        values |= {f"energy_wh_{i}": rows.energy_wh[:, i] for i in range(SLOTS)}
+    if layout.channels > 1:
+        values |= {"channel": rows.channel}
+    return table_schemas.table_from_columns(
+        table_schemas.readings_schema(width=layout.width, channels=layout.channels), **values
+    )
+
+
+def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Table:
+    """Return the daily totals of one part's rows: one line for each household-day with a row, even without a reading.
+
+    The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
+    """
+    count = len(rows.row)
+    deduplicated = deduplicate_rows(
+        StoredRows(
+            tuple(names.to_pylist()),
+            rows.household.astype(np.int64),
+            rows.channel.astype(np.int64),
+            rows.time.astype(np.int64),
+            np.zeros(count, np.int64),
+            np.arange(count),
+            rows.energy_wh.astype(np.int64),
+        ),
+        complete_channels=store.layout.complete_channels(store.rules),
+    )
+    row_keys = household_day_key(rows.household.astype(np.int64), rows.time.astype(np.int64) // SLOTS)
+    keys = distinct_keys(row_keys)
+    energy, readings = daily_totals(deduplicated, keys)
+    rejected_keys = row_keys[deduplicated.rejected_row]
+    order = np.argsort(rejected_keys, kind="stable")
+    offsets = pa.array(np.append(np.searchsorted(rejected_keys[order], keys), len(order)).astype(np.int32))
+    rejected = deduplicated.rejected_row[order]
+    household, day = split_household_day_key(keys)
+    return table_schemas.table_from_columns(
+        table_schemas.PART_DAYS,
+        household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), names),
+        day=day,
+        energy_wh=energy,
+        readings=readings,
+        aside_row=pa.ListArray.from_arrays(offsets, pa.array(rows.row[rejected].astype(np.int64))),
+        aside_reason=pa.ListArray.from_arrays(offsets, pa.array(deduplicated.rejected_reason[order].astype(np.uint8))),
+    )

@@ -1,0 +1,70 @@
+"""Retention of the confidential store, and rows that arrived too late; both after the day is published.
+
+Readings older than `engine.keep_days`, counted from the run's date, are removed month by month, but never before their
+days are released: parts, DAYS and rejected rows. Rejected rows without a month are as old as the newest reading of
+their file, or as the file if it has none. An archive retains its readings unless `keep_days` is written: all of its
+days are old.
+
+The files that remain contain no reading of a household: the manifests (counts by month, so that the same bytes are
+not parsed again), `names.json`, QUALITY and the row numbers that deduplication rejected (of listed files and retained
+months), and SUMS of the last due days, which are as confidential as the true means.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agedp.local_files import atomic_files
+from agedp.store.manifest import Manifest
+from agedp.store.month_reader import load_table
+from agedp.store.store import Store
+
+_FOLDERS = ("days", "part_days", "quarantine", ".")
+
+
+def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from: date) -> None:
+    """Remove the months wholly before `today` - `keep_days` and before `needed_from`, the next day to release."""
+    keep_from = min(today - timedelta(days=keep_days), needed_from)
+    first_kept = f"{keep_from:%Y-%m}"
+    old_folders = [
+        folder for folder_name in _FOLDERS for folder in _months_before(store.folder / folder_name, first_kept)
+    ]
+    if old_folders:
+        # never earlier: removed months remain removed, even if keep_days grows
+        store.write_retained_from(max(first_kept, store.retained_from()))
+    for folder in old_folders:
+        with atomic_files.write_errors(folder), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+    for path in store.quarantine_folder("").glob("*.parquet"):
+        manifest = store.manifest(path.stem.rpartition("-")[0])
+        if manifest is not None and _newest_month(manifest) < first_kept:
+            with atomic_files.write_errors(path):
+                path.unlink(missing_ok=True)
+
+
+def _months_before(folder: Path, first_kept: str) -> list[Path]:
+    return [month for month in folder.glob("month=*") if month.name.removeprefix("month=") < first_kept]
+
+
+def _newest_month(manifest: Manifest) -> str:
+    """Return the month of the newest reading of a file, or of its last change if it has none."""
+    changed = datetime.fromtimestamp(manifest.modified_ns // 10**9, UTC)
+    return max(manifest.months, default=f"{changed:%Y-%m}")
+
+
+def count_late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:
+    """Return the number of rows of these files whose days were released before the files arrived."""
+    days = pa.array(sorted(released), pa.date32())
+    late = 0
+    for month in sorted({f"{day:%Y-%m}" for day in released}):
+        for stored_part in store.month_parts(month, list(contents)):
+            table = load_table(store.month_folder(month) / stored_part.name, store.schema, columns=["day"])
+            late += int(pc.sum(pc.is_in(table["day"], value_set=days).cast(pa.int64())).as_py() or 0)
+    return late

@@ -1,0 +1,276 @@
+"""The confidential store of READINGS: append-only Parquet parts by month and content.
+
+    <confidential>/store/month=2013-03/<content>-<number>.parquet              rows of one part of an input file
+    <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet    daily totals of these rows
+    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   its rejected rows
+    <confidential>/store/quarantine/<content>-<number>.parquet                 rejected rows without a month
+    <confidential>/store/files/<content>.json                                  written last: the file is complete
+
+A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
+parts. `months.load_month_readings` returns the readings of a month; `days` stores daily totals.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.local_files import atomic_files
+from agedp.local_files.checksums import read_checked_json
+from agedp.local_files.internal_files import FileKind, read_content
+from agedp.store.manifest import Manifest, content_id
+from agedp_data import table_schemas
+from agedp_data.datasets.file_listing import natural_sort_key
+from agedp_data.datasets.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
+from agedp_data.datasets.registry import layout_of
+
+FORMAT = 5
+"""Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
+EARLIER_FORMATS = (4,)
+"""A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
+_EPOCH = date(1970, 1, 1)
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrder:
+    """The order of files for corrections, and whether files that are no longer listed still count.
+
+    `criterion` is None (conflicting rows are rejected), "name" (natural order) or "modified". With `keeps_unlisted`
+    (every mode but archive) a delivery may be removed once it is ingested.
+    """
+
+    criterion: str | None = None
+    keeps_unlisted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The stored readings of one dataset under one set of parsing rules."""
+
+    folder: Path
+    dataset: str
+    rules: ReadingRules
+    order: FileOrder = FileOrder()
+
+    @property
+    def layout(self) -> Layout:
+        """Return the dataset's layout."""
+        return layout_of(self.dataset, self.rules.columns, self.rules.interval_minutes)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the table of READINGS of the dataset's layout."""
+        return table_schemas.readings_schema(width=self.layout.width, channels=self.layout.channels)
+
+    def content_id(self, digest: str) -> str:
+        """Return the content id of a file with this digest."""
+        return content_id(digest, self.read_as)
+
+    @property
+    def read_as(self) -> dict[str, Any]:
+        """Return the dataset and the parsing rules, named as in [input]; content ids depend on them."""
+        return _reading_rules_json(self.dataset, self.rules)
+
+    def is_read_alike(self, manifest: Manifest) -> bool:
+        """Return whether a file was parsed under this store's rules, in this or an earlier format."""
+        current = self.read_as
+        return manifest.read_as == current or any(
+            manifest.read_as == {**current, "format": number} for number in EARLIER_FORMATS
+        )
+
+    def manifest(self, content: str) -> Manifest | None:
+        """Return the manifest of a stored file; None if the file is not completely in the store.
+
+        Raises:
+            InputError: the system denies access; an existing file must not count as missing.
+        """
+
+        def parse(path: Path) -> Manifest | None:
+            manifest = Manifest.from_json(read_checked_json(path.read_bytes()))
+            return manifest if manifest.is_consistent() and content == manifest.content else None
+
+        return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
+
+    def manifests(self) -> dict[str, Manifest]:
+        """Return the manifests of all files in the store, under any rules, by content id."""
+        manifests = ((content, self.manifest(content)) for content in self.manifest_contents())
+        return {content: manifest for content, manifest in manifests if manifest is not None}
+
+    def manifest_contents(self) -> tuple[str, ...]:
+        """Return the content ids with a manifest, including damaged ones."""
+        return tuple(sorted(path.stem for path in (self.folder / "files").glob("*.json")))
+
+    def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
+        """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
+
+        Of several files with one content the earliest counts: a file that is delivered again must not undo a
+        correction that was delivered in between.
+        """
+
+        def sort_key(named_content: tuple[str, str, int]) -> tuple[object, ...]:
+            _, name, modified_ns = named_content
+            file_name = name.rpartition("/")[2]  # without its folder, which may be moved
+            return (
+                modified_ns if self.order.criterion == "modified" else 0,
+                natural_sort_key(file_name),
+                file_name,
+                natural_sort_key(name),
+            )
+
+        return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
+
+    def contains(self, content: str, manifest: Manifest | None) -> bool:
+        """Return whether a file is completely in the store, every part with the size that its manifest contains."""
+        return manifest is not None and all(
+            file_size(path) == size for path, size in self._stored_files(content, manifest)
+        )
+
+    def _stored_files(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
+        """Yield the paths and sizes of the parts of a file, except for removed months."""
+        retained_from = self.retained_from()
+        for number, part in enumerate(manifest.parts):
+            for month, (_, size, days_size) in part.months.items():
+                if month >= retained_from:
+                    yield self.month_folder(month) / f"{content}-{number}.parquet", size
+                    yield self.part_days_folder(month) / f"{content}-{number}.parquet", days_size
+
+    def retained_from(self) -> str:
+        """Return the first retained month: earlier readings were removed (see `retention`); "" if none were.
+
+        Raises:
+            DamagedFile: the record is damaged; removed readings would count as missing ones.
+        """
+        advice = "put back a copy of it, or name another confidential folder"
+        return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
+
+    def write_retained_from(self, month: str) -> None:
+        """Write the first retained month, before earlier readings are removed."""
+        atomic_files.write(self.folder / "forgotten_before", f"{month} {_month_checksum(month)}".encode())
+
+    def month_folder(self, month: str) -> Path:
+        """Return the folder of a month's readings."""
+        return self.folder / f"month={month}"
+
+    def part_days_folder(self, month: str) -> Path:
+        """Return the folder of the daily totals of each part of a month."""
+        return self.folder / "part_days" / f"month={month}"
+
+    def quarantine_folder(self, month: str) -> Path:
+        """Return the folder of a month's rejected rows; "" for rejected rows without a month."""
+        return self.folder / "quarantine" / f"month={month}" if month else self.folder / "quarantine"
+
+    def discard_parts_except(self, contents: Collection[str]) -> None:
+        """Remove parts of incomplete files: a run was interrupted, or a file was rejected after some of its parts.
+
+        No other process may ingest files into the store at the same time.
+        """
+        patterns = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
+        for path in (path for pattern in patterns for path in self.folder.glob(f"{pattern}/*.parquet")):
+            if path.stem.rpartition("-")[0] not in contents:
+                path.unlink(missing_ok=True)
+
+    def month_parts(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
+        """Return the parts of these files that have readings of a month, in the files' order."""
+        index_by_content = {content: i for i, content in enumerate(contents)}
+        try:
+            names = [path.stem for path in self.month_folder(month).iterdir() if path.suffix == ".parquet"]
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise atomic_files.unreadable_error(self.month_folder(month), error.errno) from None
+        identified = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
+        parts = sorted(
+            (index_by_content[content], number, content)
+            for content, number in identified
+            if content in index_by_content
+        )
+        return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartMonth:
+    """One part in one month: index of its file in the order, content id, number of the part."""
+
+    file_index: int
+    content: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Return the file name of the part."""
+        return f"{self.content}-{self.number}.parquet"
+
+
+@lru_cache(maxsize=64)
+def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
+    keys = layout_of(dataset, rules.columns, rules.interval_minutes).keys
+    layout_keys = rules.layout_keys if rules.layout_keys is not None or keys is None else keys()
+    rules_json = {
+        "format": FORMAT,
+        "dataset": dataset,
+        "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
+        "columns": asdict(rules.columns) if rules.columns else None,
+        "interval_minutes": rules.interval_minutes if rules.interval_minutes != INTERVAL_MINUTES else None,
+        **(layout_keys.model_dump(mode="json") if layout_keys else {}),
+    }
+    return json.loads(json.dumps({key: value for key, value in rules_json.items() if value is not None}))  # type: ignore[no-any-return]
+
+
+def _parse_month(path: Path) -> str:
+    """Return the month in the file; a file without a checksum was written by an earlier version."""
+    month, space, check = path.read_text(encoding="ascii").partition(" ")
+    if not _MONTH.fullmatch(month) or (space and check != _month_checksum(month)):
+        raise ValueError("it names no month")
+    return month
+
+
+def _month_checksum(month: str) -> str:
+    return hashlib.sha256(month.encode()).hexdigest()[:8]
+
+
+def file_size(path: Path) -> int | None:
+    """Return the size of a file; None if it does not exist.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    try:
+        return path.stat().st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise atomic_files.unreadable_error(path, error.errno) from None
+
+
+def month_numbers(day: Ints) -> Ints:
+    """Return months since 1970 of days since 1970."""
+    months: Ints = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+    return months
+
+
+def month_name(month: int) -> str:
+    """Return the name of a month as in its folder, for example 2013-03."""
+    return str(np.datetime64(int(month), "M"))
+
+
+def months_between(first: date, last: date) -> tuple[str, ...]:
+    """Return the names of the months of a period."""
+    days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
+    low, high = month_numbers(days)
+    return tuple(month_name(month) for month in range(int(low), int(high) + 1))
+
+
+def date_of_day(number: int) -> date:
+    """Return the date of a day since 1970."""
+    return _EPOCH + timedelta(days=int(number))

@@ -1,1 +1,0 @@
-"""The experiments of the four papers, run on the code that the releases run on: `python -m pipelines.papers`."""

@@ -1,0 +1,204 @@
+"""The folder of a demonstration: quantized states are the drawn ones, flaws break no chain, nothing is replaced."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.demo.demo_folder import check_folder, locked_folder, write_dataset
+from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
+from agedp.demo.walks import WALKS, walk_matrix
+from agedp.setup.sample import sample
+from agedp.stages.ingest import read_readings
+from agedp_data.config import load
+from agedp_data.datasets.synthetic.households import draw_states, random_generator
+from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.errors import Busy, InputError
+from agedp_data.markov.states import states
+from agedp_flows.demonstration import run_demonstration
+from tests.agedp.demo.conftest import SIZE
+
+NAMES = [dataset.name for dataset in DATASETS]
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=NAMES)
+def test_quantized_states_are_the_drawn_states_of_every_household(demonstration, dataset):
+    place = demonstration.folder / dataset.name
+    draw = draw_dataset(dataset, SIZE)
+    days = SIZE.calibration_days + SIZE.released_days
+    generator = random_generator(draw.seed, "states", 0)
+    drawn = draw_states(draw.profiles.kind, steps=48 * days, generator=generator, chains=draw.profiles.chains)
+    edges = pq.read_table(place / "model" / "edges.parquet").to_pandas().set_index("household_id")
+    frame = read_readings([str(place / "input" / "*.csv")], dataset=dataset.name)
+    order = [each["household_id"] for each in json.loads((place / "chains.json").read_text())["households"]]
+    top = 0
+    for number, household in enumerate(order):
+        rows = frame[frame["household_id"] == household]
+        first = np.datetime64(draw.calibration.first)
+        step = (rows["day"].to_numpy().astype("datetime64[D]") - first).astype(int) * 48 + rows["slot"].to_numpy()
+        quantized = states(rows["energy_wh"].to_numpy(), edges.loc[household].to_numpy())
+        assert len(rows) > 0.8 * drawn.shape[1]
+        assert np.array_equal(quantized, drawn[number, step])
+        top += int(drawn[number].max() == 11)
+    assert top == len(order)  # every household visits its highest state, so every one was compared
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=NAMES)
+def test_every_state_of_every_household_is_seen_far_more_than_min_visits(demonstration, dataset):
+    table = pq.read_table(demonstration.folder / dataset.name / "model" / "households.parquet").to_pandas()
+    assert (table["states_visited"] == 12).all()
+    assert table["rarest_state_visits"].min() > SIZE.min_visits
+    assert table["forgets"].all()
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=NAMES)
+def test_periods_do_not_meet_and_no_day_exceeds_the_clamp(dataset):
+    draw = draw_dataset(dataset, Size())
+    assert draw.calibration.last < draw.released.first
+    assert 48 * 11.5 * draw.step_wh.max() / 1000 <= dataset.largest_day_kwh <= dataset.clamp_kwh
+    if dataset.name == "ausgrid":
+        sydney = ZoneDays("Australia/Sydney")
+        days = np.arange(np.datetime64(draw.calibration.first), np.datetime64(draw.released.last) + 1)
+        changed = [day for day in days.tolist() if sydney.absent_slots(day) or sydney.repeated_slots(day)]
+        assert len(days) == Size().calibration_days + Size().released_days
+        assert changed == []
+
+
+def test_rows_are_kept_or_rejected_by_reason(demonstration):
+    london, ausgrid = (mixing.rows for mixing in demonstration.mixings)
+    for rows in (london, ausgrid):
+        assert rows.rows_read == rows.rows_kept + sum(rows.rows_rejected.values())
+    # one Null row per household, unless it has a gap there; duplicates at the ends of days 8 and 39
+    assert london.rows_rejected["no reading (Null or empty)"] == SIZE.households
+    assert 0 < london.rows_rejected["exact duplicate"] <= 2 * SIZE.households
+    # a row of solar generation for every row of consumption, and for the one day that lacks its consumption
+    assert ausgrid.rows_rejected == {"consumption category not asked for": ausgrid.rows_kept + 1}
+
+
+def test_chains_json_states_matrices_and_energies(demonstration):
+    document = json.loads((demonstration.folder / "london" / "chains.json").read_text())
+    for kind, walk in zip(document["kinds"], WALKS, strict=True):
+        assert kind["name"] == walk.name
+        np.testing.assert_allclose(kind["transition_matrix"], walk_matrix(walk), atol=1e-12)
+        np.testing.assert_allclose(kind["stationary_distribution"], 1 / 12, atol=1e-12)
+    for household in document["households"]:
+        steps = np.diff(household["energies_wh"])
+        assert len(steps) == 11
+        assert set(steps.tolist()) == {2 * household["energies_wh"][0]}
+
+
+def test_a_second_call_writes_nothing_and_another_folder_is_refused(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    out = tmp_path / "out"
+    assert all(write_dataset(out, dataset, size) for dataset in DATASETS)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    check_folder(out, size)
+    assert not any(write_dataset(out, dataset, size) for dataset in DATASETS)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    larger = Size(households=4, calibration_days=2, released_days=2, seed=1)
+    with pytest.raises(InputError, match="not from this demonstration"):
+        check_folder(out, larger)
+
+
+def test_files_of_other_names_stay_beside_a_demonstration(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "index.html").write_text("figures")
+    (tmp_path / "rehearsal").mkdir()
+    (tmp_path / "notes.txt").write_text("mine")
+    with locked_folder(tmp_path, size):
+        assert write_dataset(tmp_path, DATASETS[0], size)
+    check_folder(tmp_path, size)
+    assert (tmp_path / "papers" / "index.html").read_text() == "figures"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["london", "notes.txt", "papers", "rehearsal"]
+
+
+def make_sample(place):
+    sample("london", place, households=3, days=2, seed=1)
+
+
+def make_page(place):
+    place.write_text("<title>another page</title>")
+
+
+def make_folder(place):
+    place.mkdir()
+    (place / "flow.py").write_text("mine")
+
+
+@pytest.mark.parametrize(("name", "make"), [
+    ("london", make_sample), ("ausgrid", make_folder), ("index.html", make_page), ("index.html", make_folder),
+    ("prefect", make_folder), ("prefect", make_page),
+])  # fmt: skip
+def test_a_foreign_file_under_a_name_of_the_demonstration(tmp_path, name, make):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    make(tmp_path / name)
+    with pytest.raises(InputError) as caught, locked_folder(tmp_path, size):
+        pass
+    line = f"{tmp_path / name}: is not from this demonstration. Move it, or name another folder (make run OUT=DIR)."
+    assert str(caught.value) == line
+
+
+def test_a_second_demonstration_in_a_folder_is_refused(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    with locked_folder(tmp_path, size):
+        with pytest.raises(Busy, match=r"^another demonstration works in this folder\. .*\.$") as caught:
+            next(run_demonstration(tmp_path, size))
+        assert caught.value.private == f"{tmp_path}: {caught.value}"
+        with locked_folder(tmp_path / "another", size):
+            pass
+    with locked_folder(tmp_path, size):
+        pass
+
+
+@pytest.mark.parametrize("spoil", ["{", "[]", '{"households": 7}'])
+def test_chains_that_were_edited_are_something_else(tmp_path, spoil):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    write_dataset(tmp_path, DATASETS[0], size)
+    (tmp_path / "london" / "chains.json").write_text(spoil)
+    with pytest.raises(InputError, match="not from this demonstration"):
+        check_folder(tmp_path, size)
+
+
+def test_a_demonstration_that_was_cut_off_goes_on(tmp_path):
+    size = Size(households=3, calibration_days=2, released_days=2, seed=1)
+    (tmp_path / "prefect").mkdir()
+    (tmp_path / ".london.making" / "input").mkdir(parents=True)
+    (tmp_path / ".london.making" / "input" / "half.csv").write_text("half")
+    check_folder(tmp_path, size)
+    assert write_dataset(tmp_path, DATASETS[0], size)
+    check_folder(tmp_path, size)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["london", "prefect"]
+    assert not (tmp_path / "london" / "input" / "half.csv").exists()
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=NAMES)
+def test_run_files_promise_three_notions_on_one_model(demonstration, dataset):
+    runs = [load(demonstration.folder / dataset.name / f"{notion}.toml") for notion in NOTIONS]
+    assert [run.promise.notion for run in runs] == list(NOTIONS)
+    assert {run.schedule.mode for run in runs} == {"rehearsal"}
+    assert len({run.model.file for run in runs}) == 1
+    for key in ("release", "confidential", "ledger"):
+        assert len({getattr(run.output, key) for run in runs}) == 3
+    assert all(run.model.period[1] < run.schedule.first_day for run in runs)
+
+
+# computed before chains became a value of the writers
+SAMPLES = {
+    "london": "680e6dbd7467998008031bee8eeb3be8e0d662491d72b6ef7ba1680a7122a3e6",
+    "ausgrid": "9e820738a7169059e57b9e77e1164dd6cf39ef086c7e8fe284f99b0f945cbf5c",
+}
+
+
+@pytest.mark.parametrize("dataset", NAMES)
+def test_agedp_sample_writes_the_same_bytes_as_before(tmp_path, dataset):
+    sample(dataset, tmp_path / "s", households=6, days=4, seed=3)
+    digest = hashlib.sha256()
+    for path in sorted(path for path in (tmp_path / "s").rglob("*") if path.is_file()):
+        digest.update(path.read_bytes())
+    assert digest.hexdigest() == SAMPLES[dataset]

@@ -1,0 +1,170 @@
+"""The page and the tables of a demonstration: whole, self-contained, and equal to what the releases contain."""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_CEILING, Context, Decimal
+from html import unescape
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.exact_bounds import exact_bound
+from agedp.demo.mixing_rows import mixing_rows
+from agedp.demo.release_rows import release_row
+from agedp.demo.release_table import noise_ratio
+from agedp.stages.publish import open_release
+from agedp_data.leakage.function import leakage
+from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.model import Model
+from agedp_data.statement.document import WITH_MODEL
+from tests.agedp.demo.conftest import Demonstration
+from tests.agedp.reports.browser import CHROMIUM, browser
+from tests.agedp.reports.html import Page, faults_of
+from tests.agedp.reports.test_in_a_browser import LAYOUT
+
+UP = Context(prec=3, rounding=ROUND_CEILING)
+
+
+def three_digits(text: str) -> str:
+    return f"{UP.create_decimal(text).normalize():f}"
+
+
+def test_the_page_has_every_section_and_asks_for_nothing(demonstration: Demonstration) -> None:
+    page = demonstration.page
+    links = re.findall(r'href="([^"]*)"', page)
+    assert [fault for fault in faults_of(page) if not fault.startswith("a href=")] == []
+    assert "<script" not in page
+    assert "://" not in page
+    text = Page(page).text
+    for words in ("The six releases", "London: chains and bounds", "Ausgrid: the released series", WITH_MODEL[1]):
+        assert words in text
+    assert "No household exists" in text
+    assert "confidential for real households" in text
+    for name in MIXING_NAMES.values():
+        assert name.lower() in text.lower()
+    figures = Page(page).titles
+    assert sum("transition matrix" in title for title in figures) == 4
+    assert sum("Decay of dependence" in title for title in figures) == 2
+    assert sum("daily mean" in title for title in figures) == 6
+    assert len([link for link in links if link.endswith("report.html")]) == 6
+    for link in links:
+        assert link == "data:," or (demonstration.folder / link).is_file()
+
+
+def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstration) -> None:
+    rows = re.findall(r"<tr>(.*?)</tr>", demonstration.page.partition("<tbody>")[2].partition("</tbody>")[0], re.S)
+    cells = [[unescape(re.sub("<[^>]*>", "", cell)) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in rows]
+    assert len(cells) == 6
+    for place, row in zip([(d, n) for d in ("london", "ausgrid") for n in NOTIONS], cells, strict=True):
+        folder = open_release(demonstration.folder.joinpath(*place, "release"))
+        folder.verify()
+        figures = {figure["name"]: figure for figure in folder.statement["figures"]}
+        table = folder.table()
+        bound = {
+            "age-dependent": ("risk", "risk at 2 days"),
+            "temporal": ("temporal leakage", "temporal leakage"),
+            "discounted": ("discounted sum (exponential 0.7)", "discounted sum"),
+        }[place[1]]
+        limit = figures[bound[0]]
+        assert row[0] == f"{place[0].capitalize()}, {place[1]}"
+        assert row[1] == str(len(table)) == "4"
+        assert row[2] == f"{math.sqrt((table['noise_sd_kwh'] ** 2).mean()):.3f}"
+        assert row[5].split(" to ")[-1] == three_digits(figures["day"]["epsilon"])
+        assert row[6] == three_digits(figures["total"]["epsilon"])
+        assert row[7] == f"{bound[1]}: {three_digits(limit['epsilon'])} of {three_digits(limit['limit'])}"
+        assert Decimal(limit["epsilon"]) <= Decimal(limit["limit"])
+        assert row[-1] == "report, privacy statement, run file"
+
+
+def test_age_dependent_releases_spend_more_than_their_risk(demonstration: Demonstration) -> None:
+    """The aged credit is real: the epsilon of a day is above the bound on the risk, and within the cap."""
+    for release in demonstration.releases:
+        if release.notion == "age-dependent":
+            assert Decimal(release.bound.limit) < Decimal(release.day_epsilon) <= 2
+
+
+def steps_of(kernels: np.ndarray, first: float, losses: list[float], gap: int) -> list[float]:
+    """MATHS 3 and 4 in one line each: z_k = e_k + L(z_(k-1)) through the kernel over the gap."""
+    composed, over = [first], np.linalg.matrix_power(kernels, gap)
+    for loss in losses:
+        composed.append(loss + float(leakage(over, composed[-1])))
+    return composed
+
+
+def test_bounds_under_exact_chains_follow_the_recursions(demonstration: Demonstration) -> None:
+    for release in demonstration.releases:
+        mixing = next(each for each in demonstration.mixings if each.dataset == release.dataset)
+        value = exact_bound(release, mixing.kernels)
+        losses = [row["epsilon"] for row in release.days]
+        expected = []
+        for kernel in mixing.kernels:  # symmetric, so that the reversed chain is the chain itself
+            past = steps_of(kernel, losses[0], losses[1:], 48)
+            future = steps_of(kernel, losses[-1], losses[-2::-1], 48)[::-1]
+            if release.notion == "age-dependent":
+                aged = np.linalg.matrix_power(kernel, 96)
+                expected.append(max(float(leakage(aged, loss)) for loss in past))
+            else:
+                before = [0.0, *(float(leakage(kernel, loss)) for loss in past[:-1])]
+                after = [*(float(leakage(kernel, loss)) for loss in future[1:]), 0.0]
+                expected.append(max(map(sum, zip(losses, before, after, strict=True))))
+        if release.notion == "discounted":
+            assert value is None
+        else:
+            assert value == pytest.approx(max(expected), rel=1e-9)
+            assert 0 < value <= float(release.bound.limit)
+
+
+def test_terminal_and_page_show_the_same_cells(demonstration: Demonstration) -> None:
+    text = Page(demonstration.page).text
+    for release in demonstration.releases:
+        assert all(cell in text for cell in release_row(release))
+    for mixing in demonstration.mixings:
+        for _, chains, *values in mixing_rows(mixing):
+            assert " ".join([chains, *values]) in text
+
+
+def test_figures_of_chains_are_those_of_the_calibration(demonstration: Demonstration) -> None:
+    mixing = demonstration.mixings[0]
+    table = pq.read_table(demonstration.folder / "london" / "model" / "households.parquet").to_pandas()
+    rows = {(measure, chains): values for measure, chains, *values in mixing_rows(mixing)}
+    public = Model.from_text((demonstration.folder / "london" / "model" / "public.json").read_text()).leakage_bound
+    at_ages = [public.ages.tolist().index(48 * age) for age in (1, 2, 3)]
+    for key in ("total_variation", "reversibilised"):
+        columns = [f"{key}_{age}_days" for age in (1, 2, 3)]
+        name = MIXING_NAMES[key]
+        assert rows[name, "estimated chains, largest"] == [f"{value:.4f}" for value in table[columns].max()]
+        assert rows[name, "estimated chains, largest"] == [f"{value:.4f}" for value in public.bounds[key][at_ages]]
+        assert rows[name, "estimated chains, median household"] == [f"{value:.4f}" for value in table[columns].median()]
+    assert mixing.not_reversible == len(table) == 9
+    # the picture's curve passes through the table's ages
+    at = [mixing.curve_days.index(float(age)) for age in (1, 2, 3)]
+    np.testing.assert_allclose(
+        mixing.curves["estimated_largest"][at], mixing.estimated["total_variation"].max(axis=0), atol=1e-12
+    )
+
+
+def test_noise_to_change_is_what_the_published_series_says() -> None:
+    means, deviation = [1.0, 1.5, 1.1, 1.9], 0.1
+    days = [{"mean_kwh": mean, "noise_sd_kwh": deviation} for mean in means]
+    value = noise_ratio(days, means)
+    squares = [(after - before) ** 2 for before, after in pairwise(means)]
+    assert value.true_change == pytest.approx(math.sqrt(sum(squares) / 3))
+    assert value.estimated_change == pytest.approx(math.sqrt(sum(squares) / 3 - 2 * deviation**2))
+    assert value.ratio == pytest.approx(deviation / value.estimated_change)
+    hidden = noise_ratio([{**day, "noise_sd_kwh": 1.0} for day in days], means)
+    assert hidden.ratio is None
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to look at pages with (Debian package chromium)")
+def test_the_page_is_laid_out_well_in_a_browser(demonstration: Demonstration, tmp_path: Path) -> None:
+    with browser(tmp_path) as tab:
+        for width in (390, 1280):
+            tab.look(demonstration.folder / "index.html", width=width, dark=width == 390)
+            assert tab.run(LAYOUT) == []
+            assert tab.complaints == []

@@ -1,0 +1,318 @@
+"""A released day keeps its roster and is drawn once, whatever becomes of the ledger's address or of a killed run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from agedp.internal_records.roster_history import RosterDigest, RosterHistory
+from agedp.run_context import load_work
+from agedp.stages.amend import amend
+from agedp_data import mechanisms
+from agedp_data.errors import LedgerBehind, Refused
+from agedp_data.ledger import Ledger
+from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.roster import Roster
+
+FIRST = date(2013, 1, 1)
+OLD, NEW = tuple("ABCDEF"), tuple("UVWXYZ")
+DAYS = [FIRST + timedelta(days=i) for i in range(6)]
+TWO = '[series.second]\nstatistic = "mean"\nclamp_kwh = 50\nshare = 0.5\n'
+BY_TARIFF = {"by": "tariff"}
+
+
+@pytest.fixture(scope="module")
+def made(houses, tmp_path_factory):
+    """Twelve homes with readings of six days, six of them on the roster."""
+    house = houses(tmp_path_factory.mktemp("house"))
+    house.london({(home, day, slot): 200 for home in OLD + NEW for day in DAYS for slot in range(48)})
+    return house
+
+
+@pytest.fixture
+def homes(made, houses, tmp_path):
+    found = houses(shutil.copytree(made.folder, tmp_path / "house"))
+    roster(found)
+    run_file(found)
+    return found
+
+
+def roster(homes, members=OLD, *, groups="ab", column="tariff", since=FIRST, until=""):
+    lines = [f"{home},{since},{until},{groups[i % len(groups)]}" for i, home in enumerate(members)]
+    (homes.folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{column}", *lines]) + "\n")
+
+
+def run_file(homes, *, mode="archive", second=False, by="", **replaced):
+    """Write a run file; `replaced` changes names of its places."""
+    promise = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
+    promise += "age_days = 1\n" if mode == "rehearsal" else ""
+    homes.write(FIRST, DAYS[-1], mode=mode, promise=promise, rest=TWO if second else "")
+    text = homes.run_file.read_text()
+    series = f"clamp_kwh = 50\n{'share = 0.5' if second else ''}\n{f'by = {json.dumps(by)}' if by else ''}\n[promise]"
+    text = text.replace("clamp_kwh = 50\n[promise]", series)
+    for key, name in replaced.items():
+        old = {"ledger": "ledger.sqlite", "release": '"release"', "confidential": '"confidential"', "name": '"homes"'}[
+            key
+        ]
+        text = text.replace(old, name if key == "ledger" else f'"{name}"')
+    homes.run_file.write_text(text)
+
+
+def rows_of(homes, name="ledger.sqlite"):
+    with Ledger.open(f"sqlite:///{homes.folder / name}") as ledger:
+        return ledger.rows()
+
+
+def day_before(number):
+    """The date of a run that releases this many days."""
+    return FIRST + timedelta(days=number)
+
+
+def test_a_ledger_and_a_folder_that_are_both_renamed_do_not_release_the_same_days_again(homes):
+    homes.run(today=day_before(3))
+    run_file(homes, ledger="other.sqlite", release="elsewhere")
+    with pytest.raises(LedgerBehind, match="2013-01-01 was released to 'homes' from another ledger") as caught:
+        homes.run(today=day_before(5))
+    assert caught.value.exit_status == 3
+    assert not (homes.folder / "other.sqlite").exists()
+    run_file(homes)
+    assert len(homes.run(today=day_before(5)).released) == 2
+
+
+def test_an_older_copy_of_the_ledger_is_found_without_any_release_folder(homes):
+    homes.run(today=day_before(2))
+    shutil.copy(homes.folder / "ledger.sqlite", homes.folder / "older.sqlite")
+    homes.run(today=day_before(4))
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    shutil.rmtree(homes.folder / "release")
+    with pytest.raises(LedgerBehind, match="2013-01-03 was released"):
+        homes.run(today=day_before(5))
+
+
+@pytest.mark.parametrize("lost", ["statement.json", "ledger_rows.jsonl", "daily_averages.parquet"])
+def test_an_older_copy_of_the_ledger_is_found_beside_a_folder_that_lost_a_file(homes, lost):
+    homes.run(today=day_before(2))
+    shutil.copy(homes.folder / "ledger.sqlite", homes.folder / "older.sqlite")
+    homes.run(today=day_before(4))
+    newest = (homes.folder / "ledger.sqlite").read_bytes()
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    shutil.rmtree(homes.folder / "confidential")
+    before = homes.files()
+    (homes.folder / "release" / lost).unlink()
+    with pytest.raises(LedgerBehind, match="holds more than the ledger"):
+        homes.run(today=day_before(5))
+    (homes.folder / "ledger.sqlite").write_bytes(newest)
+    homes.run(today=day_before(4))
+    assert homes.files() == before  # a missing file is mended
+
+
+def test_a_folder_without_its_statement_is_still_its_population_s(homes):
+    homes.run(today=day_before(2))
+    (homes.folder / "release" / "statement.json").unlink()
+    run_file(homes, name="others")
+    with pytest.raises(Exception, match="holds the release of population 'homes'"):
+        homes.run(today=day_before(2))
+
+
+def test_rehearsals_neither_bind_nor_are_bound(homes):
+    run_file(homes, mode="rehearsal", ledger="try.sqlite", release="try")
+    homes.run(as_of=day_before(4))
+    run_file(homes)
+    homes.run(today=day_before(3))
+    run_file(homes, mode="rehearsal", ledger="again.sqlite", release="again")
+    homes.run(as_of=day_before(4))
+    assert [len(rows_of(homes, name)) for name in ("try.sqlite", "ledger.sqlite", "again.sqlite")] == [3, 3, 3]
+
+
+class Ended(Exception):
+    """A run that ends in a draw: what it stored before stays."""
+
+
+def die_in_draw(monkeypatch, number):
+    """Let a run end in its n-th draw: what it would still have noted is not."""
+    real, drawn = mechanisms.discrete_laplace, Counter()
+
+    def dying(*args, **options):
+        drawn["all"] += 1
+        if drawn["all"] == number:
+            raise Ended
+        return real(*args, **options)
+
+    monkeypatch.setattr(mechanisms, "discrete_laplace", dying)
+    monkeypatch.setattr(RosterHistory, "settle", lambda *_: None)
+
+
+def killed(homes, number, *, until):
+    with pytest.MonkeyPatch.context() as patch:
+        die_in_draw(patch, number)
+        with pytest.raises(Ended):
+            homes.run(today=day_before(until))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda homes: roster(homes, NEW), "2013-01-01"),
+        (lambda homes: split(homes, DAYS[1]), "2013-01-02"),
+    ],
+)
+def test_a_half_released_day_goes_on_with_the_same_households_only(homes, change, named):
+    run_file(homes, second=True)
+    killed(homes, 4, until=3)  # the first day is complete, the second half done
+    assert [(row.day, row.series) for row in rows_of(homes)][-1] == ("2013-01-02", "daily_mean")
+    change(homes)
+    with pytest.raises(Refused, match=f"other households on {named}"):
+        homes.run(today=day_before(3))
+    assert len(rows_of(homes)) == 3
+    roster(homes)
+    homes.run(today=day_before(3))
+    assert Counter((row.day, row.series) for row in rows_of(homes)) == Counter(
+        (str(day), series) for day in DAYS[:3] for series in ("daily_mean", "second")
+    )
+
+
+def split(homes, day):
+    """From this day on the roster counts the other homes."""
+    rows = [f"{home},{FIRST},{day - timedelta(days=1)},a" for home in OLD] + [f"{home},{day},,a" for home in NEW]
+    (homes.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *rows]) + "\n")
+
+
+def test_a_day_that_was_noted_and_never_drawn_binds_nobody(homes):
+    killed(homes, 3, until=4)  # two days drawn, the third and fourth noted
+    split(homes, DAYS[2])
+    homes.run(today=day_before(4))
+    assert len(rows_of(homes)) == 4
+    run_file(homes, ledger="other.sqlite", release="elsewhere", name="others")
+    killed(homes, 1, until=1)
+    run_file(homes, ledger="third.sqlite", release="elsewhere", name="others")
+    homes.run(today=day_before(1))
+    assert len(rows_of(homes, "third.sqlite")) == 1
+
+
+def test_of_two_runs_with_other_rosters_the_second_does_not_go_on_with_the_first_one_s_day(homes):
+    run_file(homes, second=True)
+    work = load_work(homes.run_file)
+    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True):
+        mine, theirs = RosterDigest(work.roster), RosterDigest(other_roster(homes))
+    notes = RosterHistory(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
+    first, second = (notes.before_draw(one, [], DAYS[:3]) for one in (mine, theirs))
+    first(DAYS[0], ())
+    killed(homes, 2, until=1)
+    [row] = rows_of(homes)
+    with pytest.raises(Refused, match="other households on 2013-01-01"):
+        second(DAYS[0], (row,))
+    second(DAYS[1], (row,))  # a day that nobody began
+    with pytest.raises(Refused, match="other households on 2013-01-02"):
+        first(DAYS[1], (row, row.__class__(**{**as_fields(row), "day": "2013-01-02"})))
+
+
+def as_fields(row):
+    return {name: getattr(row, name) for name in row.__slots__}
+
+
+def other_roster(homes):
+    roster(homes, NEW)
+    found = load_work(homes.run_file).roster
+    roster(homes)
+    return found
+
+
+def without_notes(homes):
+    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+
+
+def test_without_notes_the_homes_of_each_group_are_compared(homes):
+    run_file(homes, **BY_TARIFF)
+    homes.run(today=day_before(2))
+    without_notes(homes)
+    roster(homes, groups="aab")
+    with pytest.raises(Refused, match="other households on 2013-01-01"):
+        homes.run(today=day_before(3))
+    roster(homes)
+    homes.run(today=day_before(3))
+    without_notes(homes)
+    run_file(homes)
+    amend(load_work(homes.run_file))
+    roster(homes, OLD[:5], column="other")
+    with pytest.raises(Refused, match="other households"):  # fewer homes than the groups had
+        homes.run(today=day_before(4))
+    roster(homes, column="other")
+    homes.run(today=day_before(4))
+
+
+def test_a_column_that_no_series_needs_any_more_may_leave_the_roster(homes):
+    run_file(homes, **BY_TARIFF)
+    homes.run(today=day_before(2))
+    run_file(homes)
+    amend(load_work(homes.run_file))
+    roster(homes, column="renamed")
+    homes.run(today=day_before(3))
+    roster(homes, groups="ba")
+    with pytest.raises(Refused, match=r"column 'tariff' groups the households of 2013-01-01.* otherwise than then"):
+        homes.run(today=day_before(4))
+    roster(homes, OLD[:5], column="renamed")
+    with pytest.raises(Refused, match="counts other households on 2013-01-01"):
+        homes.run(today=day_before(4))
+
+
+def test_two_populations_share_a_confidential_folder(homes):
+    for until in (2, 3):
+        for name, members in (("homes", OLD), ("others", NEW)):
+            roster(homes, members)
+            run_file(homes, name=name, release=f"of {name}")
+            homes.run(today=day_before(until))
+    assert Counter(row.population for row in rows_of(homes)) == {"homes": 3, "others": 3}
+
+
+def test_a_stretch_between_two_changes_of_the_roster_is_looked_at_once(homes, monkeypatch):
+    split(homes, date(2014, 6, 1))
+    counted, looked = RosterDigest(load_work(homes.run_file).roster), Counter()
+    on = Roster.on
+
+    def counting(self, day):
+        looked[day] += 1
+        return on(self, day)
+
+    monkeypatch.setattr(Roster, "on", counting)
+    digests = [counted.digest(FIRST + timedelta(days=i), None) for i in range(800)]
+    assert len(looked) == 2
+    assert [len(set(part)) for part in (digests[:516], digests[516:])] == [1, 1]
+    assert len(set(digests)) == 2
+
+
+def test_a_run_reads_its_ledger_once(homes, monkeypatch):
+    homes.run(today=day_before(6))
+    read, add = Counter(), HashChain.add
+
+    def counting(self, table, columns):
+        read[columns["seq"]] += 1
+        return add(self, table, columns)
+
+    monkeypatch.setattr(HashChain, "add", counting)
+    homes.run(today=day_before(6))
+    assert set(read.values()) == {1}
+    assert len(read) == 8  # a contract, six releases, a statement
+
+
+def test_digests_tell_rosters_apart_by_who_is_in_which_group():
+    def of(rows):
+        ids = tuple(sorted({home for home, _ in rows}))
+        code = {home: i for i, home in enumerate(ids)}
+        many = np.array([code[home] for home, _ in rows]), np.zeros(len(rows), np.int64), np.full(len(rows), 99999)
+        return RosterDigest(Roster(ids, *many, {"g": tuple(group for _, group in rows)}))
+
+    one = of([("A", "x"), ("B", "y")])
+    for rows, members, groups in (
+        ([("B", "y"), ("A", "x")], True, True),
+        ([("A", "y"), ("B", "x")], True, False),
+        ([("A", "x"), ("C", "y")], False, False),
+        ([('A"', "x"), ("B", "y")], False, False),
+    ):
+        other = of(rows)
+        assert (one.digest(FIRST, None) == other.digest(FIRST, None)) is members
+        assert (one.digest(FIRST, "g") == other.digest(FIRST, "g")) is groups

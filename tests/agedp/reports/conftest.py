@@ -1,0 +1,65 @@
+"""Release and confidential reports of a few scenes, and a browser to look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from agedp_data.errors import Refused
+from tests.agedp.conftest import House
+from tests.agedp.reports.browser import CHROMIUM, Browser, browser
+from tests.agedp.reports.test_report import build
+
+WEEK = (
+    'notion = "w-event"\nwindow_days = 7\nepsilon_per_window = 3.5\nspend = "remaining"\nmax_day_epsilon = 2\n'
+    'epsilon_total = "unlimited"\n'
+)
+
+
+COUNTS = (
+    '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 40\nby = "area"\nbins_kwh = ['
+    + ", ".join(str(i * 4 / 10) if i % 5 else str(i * 2 // 5) for i in range(101))
+    + "]\n"
+)
+
+
+def build_counts(house: House) -> House:
+    """Counts of a hundred ranges in eight groups, rehearsed until the promise is used up."""
+    homes = {f"H{i:02d}": f"area {i // 2}" for i in range(16)}
+    days = [date(2013, 1, 30 - 1) + timedelta(days=i) for i in range(4)]
+    house.london({(home, day, slot): 150 for home in homes for day in days for slot in range(48)})
+    rows = [f"{home},{days[0]},,{area}" for home, area in homes.items()]
+    (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,area", *rows]) + "\n")
+    promise = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 1.5\n'
+    house.write(days[0], days[-1], mode="rehearsal", promise=promise, rest=COUNTS)
+    text = house.run_file.read_text()
+    mean = '[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n'
+    house.run_file.write_text(text.replace(mean, ""))
+    with suppress(Refused):
+        house.run()
+    return house
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By name: aged (two series, groups, a hole, a model); one day; counts; the confidential one of the first."""
+    aged = build(House(tmp_path_factory.mktemp("aged")))
+    one_day = build(House(tmp_path_factory.mktemp("day")), promise=WEEK, rest="", days=1, title="One day")
+    return {
+        "aged": aged.folder / "release" / "report.html",
+        "counts": build_counts(House(tmp_path_factory.mktemp("counts"))).folder / "release" / "report.html",
+        "one day": one_day.folder / "release" / "report.html",
+        "confidential": aged.folder / "confidential" / "report.html",
+    }
+
+
+@pytest.fixture(scope="session")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium to look at pages with (Debian package chromium)")
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found

@@ -1,0 +1,188 @@
+"""The audit passes the real path and exposes what is planted into it: noise, clamp, memory, composition."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from agedp import privacy_audit
+from agedp.compute.engine import ProgressReporter
+from agedp.privacy_audit import AuditResult, MeasuredLoss
+from agedp.stages import aggregate, publish
+from agedp_data import mechanisms
+from agedp_data.audit.power import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
+from agedp_flows.text.audit_text import PromiseBroken, audit_json, audit_lines, require_no_violation
+
+STREETS = AuditDatasets(1600, 1)
+CLASSICAL = 'notion = "classical"\nepsilon_per_day = {0}\nmax_day_epsilon = {0}\nepsilon_total = "unlimited"\n'
+WINDOW = (
+    'notion = "w-event"\nwindow_days = 2\nepsilon_per_window = 2\nspend = "even"\nmax_day_epsilon = 2\n'
+    'epsilon_total = "unlimited"\n'
+)
+TWO = '[series.second]\nstatistic = "mean"\nclamp_kwh = 20\nshare = 0.5\n'
+
+
+@pytest.fixture(params=[2, pytest.param(0.07, marks=pytest.mark.long), 0.005])
+def run_file(house, request):
+    """Run files of a large loss, the one that a year of 25 in all permits a day, and a very small one."""
+    house.roster([("A", date(2013, 1, 1), None)])
+    house.write(date(2013, 1, 1), date(2013, 1, 9), promise=CLASSICAL.format(request.param))
+    return house.run_file
+
+
+@pytest.fixture
+def large(house):
+    house.roster([("A", date(2013, 1, 1), None)])
+    house.write(date(2013, 1, 1), date(2013, 1, 9), promise=CLASSICAL.format(2))
+    return house.run_file
+
+
+def measured(run_file: Path) -> tuple[MeasuredLoss, MeasuredLoss]:
+    one, series = privacy_audit.audit(run_file, datasets=STREETS).measured
+    return one, series
+
+
+def test_the_real_path_is_passed_and_the_bounds_are_near_what_is_promised(large):
+    found = privacy_audit.audit(large, datasets=STREETS)
+    one, series = found.measured
+    assert (one.promised, series.promised) == (2.0, 4.0)
+    # of 4000 such audits, simulated, the least prove 1.26 and 2.22: the bounds lie five deviations below the mean
+    assert 1.0 < one.lower_bound <= 2.0 < one.detectable < 3
+    assert 1.8 < series.lower_bound <= 4.0
+    assert (found.faults, found.undetectable, found.is_within_promise) == ((), (), True)
+    assert not list(large.parent.glob("confidential/*"))
+    require_no_violation(found)
+
+
+def test_two_series_that_share_a_window_are_passed(house, large):
+    house.write(date(2013, 1, 1), date(2013, 1, 9), promise=WINDOW, rest=TWO)
+    large.write_text(large.read_text().replace("clamp_kwh = 50\n", "clamp_kwh = 50\nshare = 0.5\n"))
+    found = privacy_audit.audit(large, datasets=AuditDatasets(800, 4))
+    one, series = found.measured
+    assert (one.promised, series.promised) == (0.5, 2.0)
+    assert 0.18 < one.lower_bound <= 0.5  # 4000 simulated ones: 0.255 at least
+    assert 0.25 < series.lower_bound <= 2
+    assert found.is_within_promise
+
+
+def halve_the_noise(monkeypatch):
+    sound = mechanisms.discrete_laplace
+    monkeypatch.setattr(
+        mechanisms,
+        "discrete_laplace",
+        lambda exact, *, sensitivity, loss: sound(exact, sensitivity=sensitivity, loss=2 * loss),
+    )
+
+
+def skip_the_clamp(monkeypatch):
+    sound, day, clamp = mechanisms.discrete_laplace, 48 * 50_000, 50_000
+
+    def unclamped(exact, *, sensitivity, loss):
+        return sound([value // clamp * day for value in exact], sensitivity=sensitivity, loss=loss)
+
+    monkeypatch.setattr(mechanisms, "discrete_laplace", unclamped)
+
+
+def forget_what_was_drawn(monkeypatch):
+    begin, folders = privacy_audit.Work, set()
+
+    def forgetful(fitted, *rest):
+        place = Path(fitted.output.release).parent
+        if place in folders:
+            for name in ("release", "confidential"):
+                shutil.rmtree(place / name)
+            (place / "ledger.sqlite").unlink()
+        folders.add(place)
+        return begin(fitted, *rest)
+
+    monkeypatch.setattr(privacy_audit, "Work", forgetful)
+
+
+def forget_a_release(monkeypatch):
+    figures = publish.statement_bounds
+    monkeypatch.setattr(publish, "statement_bounds", lambda work, rows: figures(work, rows[:1]))
+
+
+FAULTS = {
+    halve_the_noise: "too many for the noise that their loss asks for",
+    skip_the_clamp: "too few: they are noised, or summed, otherwise than told",
+    forget_what_was_drawn: "a second run published other figures of the same days",
+    forget_a_release: "the statement tells a total of ",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_exposed_at_large_losses_and_at_small_ones(run_file, monkeypatch, fault):
+    fault(monkeypatch)
+    found = privacy_audit.audit(run_file, datasets=AuditDatasets(400, 16))
+    assert found.faults
+    assert all(FAULTS[fault] in one for one in found.faults)
+    with pytest.raises(PromiseBroken, match="the promise is broken"):
+        require_no_violation(found)
+
+
+@pytest.mark.parametrize(
+    ("fault", "which"),
+    [(halve_the_noise, 0), (skip_the_clamp, 0), (forget_what_was_drawn, 0), (forget_a_release, 1)],
+)
+def test_of_each_fault_more_is_proven_than_is_promised(large, monkeypatch, fault, which):
+    fault(monkeypatch)
+    assert not measured(large)[which].is_within_promise
+
+
+def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
+    monkeypatch.setattr(aggregate.np, "minimum", lambda found, _: found)
+    with pytest.raises(RuntimeError, match="outside what its sensitivity protects; nothing was drawn"):
+        measured(large)
+
+
+def test_people_are_told_how_far_it_is(large):
+    steps = []
+    privacy_audit.audit(
+        large, datasets=AuditDatasets(10, 1), progress=ProgressReporter(lambda *step: steps.append(step))
+    )
+    own = [step for step in steps if step[0] == "audit"]
+    assert own == [("audit", done, 12) for done in range(1, 13)]  # two nights of six stages
+    assert {step[0] for step in steps} > {"audit", "read"}
+
+
+def charged(*days: float, beyond: int = 2_350_000, moved: int = 1) -> list[AuditedRelease]:
+    """Releases of so many days: of a mean clamped at 50 kWh, or counts."""
+    step, cells = (50_000, 1) if beyond else (1, 10)
+    return [AuditedRelease(f"2013-01-0{i}", "m", day, moved, step, cells, beyond) for i, day in enumerate(days, 1)]
+
+
+def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
+    hidden = undetectable_faults(charged(0.00001), AuditDatasets(1600, 64), significance=1e-6)
+    assert hidden == ("a skipped clamp",)
+    assert undetectable_faults(charged(0.001), AuditDatasets(1600, 64), significance=1e-6) == ()
+    assert undetectable_faults(charged(50.0, beyond=0, moved=2), AuditDatasets(1600, 1), significance=1e-6) == (
+        "half the noise",
+    )
+    kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
+    assert kept.is_within_promise
+    assert audit_lines(kept)[-1].endswith("not ruled out: a skipped clamp")
+    assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
+
+
+def test_streets_have_the_more_homes_the_less_each_may_lose():
+    assert [choose_audit_datasets(charged(loss)).households_per_group for loss in (3.0, 1.0, 0.1, 0.000001)] == [
+        1,
+        2,
+        15,
+        64,
+    ]
+
+
+def test_without_a_number_the_losses_of_the_run_file_decide_in_which_streets(large, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        privacy_audit,
+        "choose_audit_datasets",
+        lambda releases: asked.append([each.epsilon for each in releases]) or AuditDatasets(30, 2),
+    )
+    assert privacy_audit.audit(large).datasets == AuditDatasets(30, 2)
+    assert asked == [[2.0, 2.0]]

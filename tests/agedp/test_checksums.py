@@ -1,0 +1,62 @@
+"""A confidential table or JSON object with one changed bit is refused, wherever the bit lies."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp.local_files import atomic_files
+from agedp.local_files.checksums import checked_json, read_checked_json
+from agedp_data import table_schemas
+
+DAYS = table_schemas.table_from_columns(
+    table_schemas.DAYS,
+    household_id=pa.array(["A", "A", "B"]).dictionary_encode(),
+    day=[15765, 15766, 15765],
+    energy_wh=[9600, 9700, 120],
+    readings=[48, 48, 46],
+)
+
+
+def changed(content: bytes):
+    """Yield the content with one bit changed, for each byte."""
+    for place in range(len(content)):
+        bit = 1 << random.Random(place).randrange(8)  # noqa: S311
+        yield content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
+
+
+def test_a_table_with_a_changed_bit_is_damaged(tmp_path):
+    path = tmp_path / "days.parquet"
+    atomic_files.write_table(path, DAYS)
+    assert pq.read_table(path).equals(DAYS)  # any reader of Parquet reads it
+    read = 0
+    for content in changed(path.read_bytes()):
+        path.write_bytes(content)
+        try:
+            assert atomic_files.read_table(path, table_schemas.DAYS).equals(DAYS)
+            read += 1  # the bit lies in the mark of the checksum
+        except atomic_files.DamagedFile:
+            continue
+    assert read <= 4
+
+
+def test_a_table_of_an_earlier_version_has_no_checksum(tmp_path):
+    pq.write_table(DAYS, tmp_path / "days.parquet")
+    assert atomic_files.read_table(tmp_path / "days.parquet", table_schemas.DAYS).equals(DAYS)
+
+
+def test_an_object_with_a_changed_bit_is_no_object_that_was_written():
+    record = {"name": "a.csv", "digest": "0f", "parts": [{"kept": 144, "months": {"2013-03": (144, 9, 9)}}]}
+    content = checked_json(record)
+    as_json = {**record, "parts": [{"kept": 144, "months": {"2013-03": [144, 9, 9]}}]}
+    assert read_checked_json(content) == as_json
+    assert read_checked_json(b'{"name": "a.csv"}') == {"name": "a.csv"}
+    unnoticed = 0
+    for wrong in changed(content):
+        try:
+            unnoticed += read_checked_json(wrong).keys() <= record.keys()
+        except ValueError:
+            continue
+    assert unnoticed == 0  # a changed name of the checksum is an unknown key, which a manifest refuses

@@ -1,0 +1,92 @@
+"""The engine: same results on every scheduler, and nothing of the data in what it says."""
+
+from __future__ import annotations
+
+import operator
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from dask.callbacks import Callback
+
+from agedp.compute.engine import Engine, TaskFailed, map_items, map_merge
+from agedp_data.datasets.synthetic import write_london
+from agedp_data.errors import InputError
+
+THREADS = Engine("threads", 2)
+
+
+@pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS, Engine("threads", 5), Engine("processes", 2)])
+def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine) -> None:
+    groups = [[3, -1, 2], [], [7], list(range(40))]
+    merged = map_merge("stage", groups, function=operator.neg, merge=tuple, engine=engine)
+    assert merged == [tuple(-item for item in group) for group in groups]
+    assert map_items("stage", [1, 2, 3], function=operator.neg, engine=engine) == [-1, -2, -3]
+    assert map_merge("stage", [], function=operator.neg, merge=tuple, engine=engine) == []
+
+
+def test_the_first_failure_in_the_order_of_the_items_is_raised_whatever_finishes_first() -> None:
+    def fail(item: int) -> int:
+        if item % 2:
+            raise InputError(f"input {item}", private=f"MAC{item}.csv")
+        return item
+
+    for workers in (1, 2, 8):
+        with pytest.raises(InputError, match=r"^input 3$") as caught:
+            map_merge("stage", [[0, 2], [4, 3, 5], [1]], function=fail, merge=sum, engine=Engine("threads", workers))
+        assert caught.value.private == "MAC3.csv"
+
+
+def test_a_failure_in_merging_is_raised_too() -> None:
+    def fail(_: list[int]) -> NoReturn:
+        raise InputError("cannot be written")
+
+    with pytest.raises(InputError, match="cannot be written"):
+        map_merge("stage", [[1]], function=operator.neg, merge=fail, engine=THREADS)
+
+
+def test_both_texts_of_an_error_cross_process_borders() -> None:
+    engine = Engine("processes", 1)
+    with pytest.raises(InputError) as caught:
+        map_items("stage", [InputError("input 1", private="MAC1.csv")], function=_throw, engine=engine)
+    assert (str(caught.value), caught.value.private) == ("input 1", "MAC1.csv")
+
+
+def test_a_bug_in_a_task_tells_where_it_was_but_none_of_its_values() -> None:
+    def stumble(item: str) -> int:
+        return int(item)
+
+    with pytest.raises(TaskFailed) as caught:
+        map_items("stage", ["MAC000002,0.143"], function=stumble, engine=THREADS)
+    text = str(caught.value)
+    assert "in stumble" in text
+    assert text.endswith("ValueError")
+    assert "MAC000002" not in text
+    assert caught.value.__context__ is None
+
+
+def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
+    seen: list[str] = []
+    with Callback(pretask=lambda key, *_: seen.append(key)):
+        map_merge(
+            "read", [["MAC1", "MAC2"], ["MAC3"]], function=str.lower, merge="".join, engine=Engine("synchronous", 1)
+        )
+    assert sorted(seen) == [f"read-{number}" for number in (1, 2, 3, 4, 5)]
+
+
+def test_local_sums_and_counts_import_neither_distributed_nor_pandas(tmp_path: Path) -> None:
+    write_london(tmp_path / "in", households=2, first_day=date(2013, 1, 1), days=3, seed=1, quirks=True)
+    code = (
+        "import sys; from agedp.one_pass import tally; from agedp.compute.engine import Engine\n"
+        f"found = tally([{str(tmp_path / 'in')!r}], dataset='london', edges=[100.0], engine=Engine())\n"
+        "print(found.counts.sum() > 200, sorted({'distributed', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "True []\n"
+
+
+def _throw(error: InputError) -> NoReturn:
+    raise error

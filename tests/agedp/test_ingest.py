@@ -1,0 +1,312 @@
+"""Files -> store: refused with one line, or every row accounted for; the same whatever the blocks and the order."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import re
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agedp.compute.engine import Engine
+from agedp.stages import ingest as reading
+from agedp.stages.ingest import Delivery, ingest, read_readings
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.month_reader import load_month_readings
+from agedp.store.store import Store
+from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.synthetic import write_london
+from agedp_data.errors import InputError
+
+HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
+ONE = Engine("synchronous", 1)
+DUPLICATE, CONFLICT = "exact duplicate", "disagrees with another row about the same reading"
+FIELDS, MISSING, TEXT = "wrong number of fields", "no reading (Null or empty)", "text in a number"
+
+
+def line(household: str, step: int, kwh: str = "0.100") -> bytes:
+    """Return the row of the half-hour that ends `step` half-hours after 2013-01-30."""
+    return f"{household},{datetime(2013, 1, 30) + timedelta(minutes=30 * step)},{kwh}\n".encode()
+
+
+def write(folder: Path, **contents: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in contents.items():
+        (folder / f"{name}.csv").write_bytes(content)
+    return folder
+
+
+def read_all(folder: Path, engine: Engine = ONE, *, has_begun: bool = False) -> tuple[Store, Delivery]:
+    store = Store(folder.parent / f"store-{engine.scheduler}-{engine.chunk_bytes}", "london", ReadingRules())
+    return store, ingest(store, [str(folder)], engine=engine, has_begun=has_begun)
+
+
+def told(store: Store, delivery: Delivery) -> dict[tuple[str, int], int]:
+    """Return the readings of a delivery: Wh by household and half-hour of the epoch."""
+    found: dict[tuple[str, int], int] = {}
+    for month in delivery.months:
+        of = load_month_readings(store, month, delivery.contents)
+        triples = zip(of.household.tolist(), of.time.tolist(), of.energy_wh.tolist(), strict=True)
+        found |= {(of.ids[code], time): wh for code, time, wh in triples}
+    return found
+
+
+REFUSED = {
+    "headerless": (line("MAC000002", 1, "0.987"), "its columns are not those of dataset"),
+    "header": (b"LCLid,When,kWh\nMAC000002,x,0.987\n", "its columns are not those of dataset"),
+    "us": (HEADER + b"MAC000002,02/28/2013 00:30:00,0.987\nx\n", "no date format fits the first rows"),
+    "returns": ((HEADER + line("MAC000002", 1)).replace(b"\n", b"\r"), "its lines end in carriage returns alone"),
+    "endless": (HEADER.strip() + b" " * 2**17 + b"\n", "its columns are not those of dataset"),
+    "binary": (b"\x89PNG\r\n\x1a\n\x00\x00MAC000002" + HEADER, "is binary, not CSV"),
+    "utf16": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16"), "is UTF-16; save it as UTF-8"),
+    "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is binary, not CSV"),
+    "semicolons": ((HEADER + line("MAC000002", 1)).replace(b",", b";"), "its columns stand apart by semicolons"),
+    "tabs": ((HEADER + line("MAC000002", 1)).replace(b",", b"\t"), "its columns stand apart by tabs"),
+    "blanks": (b"\n" * 2**16 + HEADER, "its columns are not those of dataset"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_cannot_be_understood_is_one_line_and_nothing_of_it_is_stored(tmp_path: Path, name: str) -> None:
+    content, words = REFUSED[name]
+    folder = write(tmp_path / "in", a=HEADER + line("MAC1", 1), **{f"MAC000002-{name}": content})
+    with pytest.raises(InputError) as caught:
+        read_all(folder)
+    assert str(caught.value).startswith(f"input 1 of 2: {words}")
+    assert "\n" not in caught.value.private
+    assert caught.value.private.startswith(f"{folder}/MAC000002-{name}.csv: ")
+    assert not any(secret in str(caught.value) for secret in ("MAC000002", "0.987", str(folder)))
+    assert b"MAC000002" not in b"".join(path.read_bytes() for path in tmp_path.glob("store*/**/*.*"))
+    assert list(tmp_path.glob("store*/files/*")) == []
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_once_a_series_has_begun_such_a_file_is_set_apart_whole_and_the_others_are_read(
+    tmp_path: Path, name: str
+) -> None:
+    content, words = REFUSED[name]
+    folder = write(tmp_path / "in", a=HEADER + line("MAC1", 1), **{f"MAC000002-{name}": content})
+    packed = gzip.compress(HEADER + line("MAC1", 2) * 1000)
+    (folder / "cut.csv.gz").write_bytes(packed[:-9])
+    store, delivery = read_all(folder, has_begun=True)
+    apart = ["cut"] if name == "us" else ["MAC000002", "cut"]  # rows without a date are rejected rows
+    assert sorted(re.findall(r"in/(MAC000002|cut)", " ".join(delivery.unreadable))) == apart
+    rows = content.count(b"\n") - 1 if name == "us" else 0
+    assert (delivery.rows_read, delivery.rows_kept) == (1 + rows, 1)
+    assert list(told(store, delivery).values()) == [100]
+    quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
+    notes = [row["note"] for row in quality if row["note"].startswith("cannot be understood, set apart as a whole: ")]
+    assert len(notes) == len(apart)
+    assert name == "us" or any(words in note for note in notes)
+    (folder / "cut.csv.gz").write_bytes(packed)  # the delivery is repaired
+    assert len(told(*read_all(folder, has_begun=True))) == 2
+
+
+def test_a_wrong_header_names_what_was_found_and_the_nearest_known_in_private(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", a=b"LCLid,DateTime,KWH\nx\n")
+    with pytest.raises(InputError) as caught:
+        read_all(folder)
+    for words in ('columns "LCLid,DateTime,KWH" are not those', '"LCLid,DateTime,KWH/hh (per half hour)"'):
+        assert words in caught.value.private
+    with pytest.raises(InputError, match='did you mean dataset = "london"'):
+        ingest(Store(tmp_path / "s", "ausgrid", ReadingRules()), [str(write(tmp_path / "b", a=HEADER))], engine=ONE)
+
+
+@pytest.mark.parametrize("cut", [-1, -9, 30])
+def test_a_truncated_packed_delivery_is_refused_and_nothing_is_stored(tmp_path: Path, cut: int) -> None:
+    (tmp_path / "in").mkdir()
+    rows = b"".join(line("MAC1", i, f"0.{i * 7919 % 1000:03d}") for i in range(20_000))
+    (tmp_path / "in" / "MAC1.csv.gz").write_bytes(gzip.compress(HEADER + rows)[:cut])
+    with pytest.raises(InputError, match=r"^input 1 of 1: the archive is cut off or damaged; fetch it again$"):
+        read_all(tmp_path / "in")
+    assert list(tmp_path.glob("store*/**/*.*")) == []
+
+
+@pytest.mark.parametrize("when", ["open_file", "parse_lines", "deduplicate_month"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    folder = write(tmp_path / "in", a=HEADER + line("MAC1", 1))
+    done = getattr(reading, when)
+
+    def change(*args: object, **kwargs: object) -> object:
+        with (folder / "a.csv").open("ab") as stream:
+            stream.write(line("MAC1", 2))
+        return done(*args, **kwargs)
+
+    monkeypatch.setattr(reading, when, change)
+    if when == "deduplicate_month":  # the file was whole in the store by then
+        assert read_all(folder)[1].rows_read == 1
+        return
+    with pytest.raises(InputError, match=r"^input 1 of 1: changed while it was read"):
+        read_all(folder)
+    assert list(tmp_path.glob("store*/**/*.*")) == []
+
+
+def test_empty_and_header_only_files_are_counted_and_hold_nothing(tmp_path: Path) -> None:
+    bom = b"\xef\xbb\xbf"
+    contents = {
+        "a": b"",
+        "b": bom,
+        "c": b"\r\n \n",
+        "d": HEADER,
+        "e": HEADER.rstrip(),
+        "f": bom + HEADER + line("M", 1),
+    }
+    store, delivery = read_all(write(tmp_path / "in", **contents))
+    assert (delivery.files, delivery.rows_read, delivery.rows_kept, delivery.rejected) == (6, 1, 1, {})
+    quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
+    notes = {row["input"][-5:]: row["note"] for row in quality}
+    assert notes == {f"{name}.csv": "empty" if name in "abc" else "extract" for name in "abcdef"}
+
+
+def test_duplicates_and_disagreements_are_counted_within_and_between_files(tmp_path: Path) -> None:
+    a = [line("A", 1), line("A", 2), line("A", 2), line("A", 3), line("A", 3, "0.2"), line("A", 4), b"A\n"]
+    b = [line("A", 5), line("A", 4, "0.2"), line("A", 1, " 0.1 "), line("B", 1, "Null"), line("B", 2, "x")]
+    folder = write(tmp_path / "in", a=HEADER + b"".join(a), b=HEADER + b"".join(b))
+    store, delivery = read_all(folder)
+    assert (delivery.rows_read, delivery.rows_kept) == (12, 3)
+    assert delivery.rejected == {DUPLICATE: 2, CONFLICT: 4, FIELDS: 1, MISSING: 1, TEXT: 1}
+    start = (date(2013, 1, 30) - date(1970, 1, 1)).days * 48
+    assert told(store, delivery) == {("A", start + slot): 100 for slot in (0, 1, 4)}
+    quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
+    by_file = {name: {r["what"]: r["rows"] for r in quality if r["input"].endswith(f"{name}.csv")} for name in "ab"}
+    assert by_file == {
+        "a": {"rows read": 7, "kept": 2, DUPLICATE: 1, CONFLICT: 3, FIELDS: 1},
+        "b": {"rows read": 5, "kept": 1, DUPLICATE: 1, CONFLICT: 1, MISSING: 1, TEXT: 1},
+    }
+    late = pq.read_table(store.folder.parent / "quarantine_settled.parquet").to_pylist()
+    assert sorted((delivery.contents.index(row["content"]), row["row"], row["reason"]) for row in late) == [
+        (0, 2, DUPLICATE), (0, 3, CONFLICT), (0, 4, CONFLICT), (0, 5, CONFLICT), (1, 1, CONFLICT), (1, 2, DUPLICATE)
+    ]  # fmt: skip
+    texts = pq.read_table(store.folder / "quarantine" / f"{delivery.contents[0]}-0.parquet").to_pylist()
+    assert [(row["row"], row["reason"], row["text"]) for row in texts] == [(6, FIELDS, "A")]
+
+
+def test_the_same_bytes_given_twice_are_noted_and_ignored(tmp_path: Path) -> None:
+    content = HEADER + line("A", 1) + line("A", 1)
+    store, delivery = read_all(write(tmp_path / "in", a=content, b=content, c=HEADER + line("A", 2)))
+    assert (delivery.files, delivery.files_new, len(delivery.contents)) == (3, 2, 2)
+    assert (delivery.rows_read, delivery.rows_kept, delivery.rejected) == (3, 2, {DUPLICATE: 1})
+    quality = pq.read_table(store.folder.parent / "quality.parquet").to_pylist()
+    noted = [row["input"][-5:] for row in quality if row["note"] == "same bytes as an earlier input, ignored"]
+    assert noted == ["b.csv"]
+
+
+def test_unknown_and_hidden_files_are_counted_in_the_delivery(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", a=HEADER + line("A", 1))
+    for name in (".b.csv", "notes.txt"):
+        (folder / name).write_bytes(b"x")
+    assert read_all(folder)[1].files_ignored == 2
+
+
+def test_a_household_cut_between_two_files_has_the_readings_of_both(tmp_path: Path) -> None:
+    truth = write_london(tmp_path / "in", households=3, first_day=date(2013, 1, 20), days=20, seed=5, per_file=1234)
+    store, delivery = read_all(tmp_path / "in")
+    assert truth.cut > 0
+    assert delivery.rows_kept == truth.rows_kept == len(told(store, delivery))
+    assert sum(told(store, delivery).values()) == int(truth.energy_wh.sum())
+
+
+QUIRKS = [line("B", i, f" 0.{i:03d} ") for i in (3, 1, 2, 60, 100)]
+QUIRKS += [line("A", 1), line("A", 1), b"x\n", b"caf\xe9,y,z\n"]
+QUIRKS += [b'"B,""1""",2013-01-30 00:30:00,1\n', b'"B,""1""",2013-01-30 00:30:00,2\n', line("C", 9, "Null")]
+
+
+def test_rows_in_any_order_and_any_order_of_files_say_the_same(tmp_path: Path) -> None:
+    expected = None
+    for number, order in enumerate(itertools.islice(itertools.permutations(QUIRKS[:8]), 0, None, 4000)):
+        pieces = [HEADER + b"".join(order[:4]), HEADER + b"".join([*order[4:], *QUIRKS[8:]])]
+        pieces = pieces[:: 1 if number % 2 else -1]
+        (tmp_path / str(number)).mkdir()
+        store, delivery = read_all(write(tmp_path / str(number) / "in", a=pieces[0], b=pieces[1]))
+        said = (told(store, delivery), delivery.rejected, delivery.rows_read, delivery.months)
+        expected = expected or said
+        assert said == expected
+    assert expected is not None
+    assert sum(expected[1].values()) + len(expected[0]) == len(QUIRKS)
+
+
+STRAY = [b'Z",2013-01-30 01:00:00,1\n', b'"Z,2013-01-30 01:00:00,1\n', b'Z,"2013-01-30 01:00:00",1"\n', b'"Z" ,"2,\n']
+
+
+@pytest.mark.parametrize("stray", [b"", *STRAY])
+def test_results_are_the_same_to_the_bit_for_every_block_size_and_scheduler(tmp_path: Path, stray: bytes) -> None:
+    rows = QUIRKS + [line("D", i) for i in range(200)]
+    folder = write(tmp_path / "in", a=HEADER + b"".join([*rows[:40], stray, *rows[40:]]), b=HEADER + line("D", 1))
+    engines = [Engine("threads", 2, size, 3) for size in (1, 7, 64, 1000, 2**16, 2**24)]
+    engines += [Engine("synchronous", 1, 100)] + [Engine("processes", 2, 3000)] * (not stray)
+    said = []
+    for engine in engines:
+        store, delivery = read_all(folder, engine)
+        names = ("quality.parquet", "quarantine_settled.parquet")
+        tables = [pq.read_table(store.folder.parent / name).to_pylist() for name in names]
+        tables += [read_daily_totals(store, month, delivery.contents).to_pylist() for month in delivery.months]
+        aside = [pq.read_table(path).to_pylist() for path in store.folder.glob("quarantine/**/*.parquet")]
+        rows = sorted((row["content"], row["row"], row["reason"], row["text"]) for part in aside for row in part)
+        said.append((delivery, told(store, delivery), tables, rows))
+    assert all(one == said[0] for one in said)
+    if not stray:
+        assert (said[0][0].rows_read, said[0][0].rows_kept) == (213, 206)
+        assert said[0][0].rejected[CONFLICT] == 2
+
+
+POOL = [*QUIRKS, *STRAY[:1], line("A", 1, "0.2"), line("A", 7, "-1"), line("E", -5000), b"\n"]
+POOL += [b"A,2013-02-30 01:00:00,1\n"]
+piece = st.sampled_from([b"", b'"', b"\n", b",", b"\xff"])
+changes = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), piece), max_size=3)
+
+
+def check_random_files(folder: Path, found: list[tuple[list[bytes], list[tuple[float, int, bytes]]]]) -> None:
+    rows = 0
+    contents = set()
+    for number, (lines, mutations) in enumerate(found):
+        data = b"".join(lines)
+        for where, gone, piece in mutations:
+            at = int(where * len(data))
+            data = data[:at] + piece + data[at + gone :]
+        write(folder / "in", **{f"f{number}": HEADER + data})
+        if data not in contents:
+            rows += data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+        contents.add(data)
+    said = []
+    for block_bytes in (1, 2**20):
+        store, delivery = read_all(folder / "in", Engine("synchronous", 1, block_bytes), has_begun=True)
+        assert delivery.rows_read == rows == delivery.rows_kept + sum(delivery.rejected.values())
+        said.append((delivery, told(store, delivery)))
+        assert len(said[-1][1]) == delivery.rows_kept
+    assert said[0] == said[1]
+
+
+files_of = st.lists(st.tuples(st.lists(st.sampled_from(POOL), max_size=8), changes), min_size=1, max_size=2)
+
+
+@given(files_of)
+@settings(max_examples=60, deadline=None)
+def test_random_files_are_accounted_to_the_row(tmp_path_factory: pytest.TempPathFactory, found: list) -> None:
+    check_random_files(tmp_path_factory.mktemp("random"), found)
+
+
+@pytest.mark.long
+@given(files_of)
+@settings(max_examples=3000, deadline=None)
+def test_random_files_are_accounted_to_the_row_at_length(tmp_path_factory: pytest.TempPathFactory, found: list) -> None:
+    check_random_files(tmp_path_factory.mktemp("random"), found)
+
+
+def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Path) -> None:
+    folder = write(tmp_path / "in", a=HEADER + line("B", 1) + line("A", 0, "0.5"), b=HEADER)
+    frame = read_readings([folder], dataset="london")
+    assert [tuple(row) for row in frame.astype({"day": str}).itertuples(index=False)] == [
+        ("A", "2013-01-29", 47, 500),
+        ("B", "2013-01-30", 0, 100),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+    assert read_readings([folder / "b.csv"], dataset="london").empty
+    with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
+        read_readings([folder], dataset="paris")

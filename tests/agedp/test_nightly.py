@@ -1,0 +1,258 @@
+"""Life over many nights: live mode, markers, catch-up, late and corrected rows, rosters, groups, series, models."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from agedp.pipeline import run_stages
+from agedp.release_folder.release_folder import open_release
+from agedp.run_context import load_work
+from agedp.stages.amend import amend
+from agedp_data.errors import InputError, LedgerError, Refused, RunFileError
+from agedp_data.ledger import Ledger
+from agedp_flows.text.plan_text import plan_lines
+
+FIRST = date(2026, 3, 1)
+HOMES = ("A", "B", "C")
+PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
+AGED = (
+    'notion = "age-dependent"\nage_days = 1\nrisk = {}\nmethod = "total_variation"\nsecret = "day"\n'
+    'max_day_epsilon = 1\nepsilon_total = "unlimited"\n'
+)
+MODEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\ncurve = "{}"\n'
+
+
+def day(number: int) -> date:
+    return FIRST + timedelta(days=number)
+
+
+@pytest.fixture
+def nights(house):
+    """A live population whose files come day by day."""
+    house.roster([(home, FIRST, None) for home in HOMES])
+    for number in range(4):
+        deliver(house, number)
+    write(house)
+    return house
+
+
+def deliver(house, number: int, *, wh: int = 100, name: str | None = None, homes=HOMES) -> None:
+    readings = {(home, day(number), slot): wh for home in homes for slot in range(48)}
+    house.london(readings, name=name or f"night-{number}.csv")
+
+
+def write(house, *, promise: str = PROMISE.format(9), rest: str = "", schedule: str = "", **keys) -> None:
+    path = house.write(
+        FIRST, FIRST + timedelta(days=60), mode=keys.pop("mode", "live"), promise=promise, rest=rest, **keys
+    )
+    path.write_text(path.read_text().replace("[series.daily_mean]", f"{schedule}\n[series.daily_mean]", 1))
+
+
+def edit(house, old: str, new: str) -> None:
+    text = house.run_file.read_text()
+    assert old in text
+    house.run_file.write_text(text.replace(old, new))
+
+
+def run_at(house, number: int, hour: int = 6):
+    """Run at an hour of a day."""
+    now = datetime.combine(day(number), datetime.min.time(), UTC) + timedelta(hours=hour)
+    work = load_work(house.run_file, now=now)
+    run_stages(lambda _, stage: stage(work))
+    return work
+
+
+def rows_of(house, series: str | None = None):
+    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
+        assert ledger.verify() == ()
+        return ledger.rows("homes", series)
+
+
+def days_of(rows) -> list[int]:
+    return [(date.fromisoformat(row.day) - FIRST).days for row in rows if row.state == "released"]
+
+
+def test_a_live_day_is_released_when_its_age_is_reached_and_nothing_due_is_a_success(nights):
+    assert run_at(nights, 2).released == ()  # the first day ended at the start of day 1: it is two days old on day 3
+    assert not (nights.folder / "release").exists()
+    assert days_of(run_at(nights, 3, 0).released) == [0]
+    assert run_at(nights, 3, 23).released == ()
+    assert days_of(run_at(nights, 4).released) == [1]
+
+
+def test_missed_nights_are_caught_up_under_their_true_date(nights):
+    rows = run_at(nights, 6).released
+    assert days_of(rows) == [0, 1, 2, 3]
+    assert {row.published_on for row in rows} == {day(6).isoformat()}
+
+
+def test_a_clock_set_back_draws_nothing_more(nights):
+    run_at(nights, 4)
+    assert run_at(nights, 3).released == ()
+    assert days_of(rows_of(nights)) == [0, 1]
+
+
+def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
+    write(nights, schedule='wait_for = "input/{day}.done"\ngive_up_days = 3')
+    (nights.folder / "input" / f"{day(1)}.done").write_text("")
+    work = run_at(nights, 4)
+    assert days_of(work.released) == [1]  # the first day waits, the second does not wait for it
+    assert work.due_days.waiting == (day(0),)
+    work = run_at(nights, 6)
+    assert [(row.day, row.state, row.loss, row.values) for row in work.released] == [(str(day(0)), "skipped", 0, ())]
+    assert work.due_days.waiting == (day(2), day(3))
+    (nights.folder / "input" / f"{day(0)}.done").write_text("")
+    assert days_of(run_at(nights, 6).released) == []
+    statement = open_release(nights.folder / "release").statement
+    assert statement["days"]["skipped"] == [str(day(0))]
+
+
+def test_a_plan_of_nights_says_that_nothing_waits_for_a_delivery_unless_its_marker_is_named(nights):
+    def said() -> bool:
+        now = datetime.combine(day(4), datetime.min.time(), UTC)
+        return any("no [schedule] wait_for" in line for line in plan_lines(load_work(nights.run_file, now=now)))
+
+    assert said()
+    write(nights, schedule='wait_for = "input/{day}.done"')
+    assert not said()
+    write(nights, mode="rehearsal")
+    assert not said()
+
+
+def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):
+    run_at(nights, 3)
+    for path in (nights.folder / "input").iterdir():
+        path.unlink()
+    deliver(nights, 0, wh=900, name="late.csv")
+    work = run_at(nights, 5)
+    assert days_of(work.released) == [1, 2]
+    assert work.late_rows == 3 * 48
+    assert days_of(rows_of(nights)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("corrections", "sums"), [("set-aside", {"all": 0}), ("later-file", {"all": 3 * 48 * 7})])
+def test_a_correction_before_release_counts_by_the_rule(nights, corrections, sums):
+    edit(nights, 'corrections = "set-aside"', f'corrections = "{corrections}"')
+    deliver(nights, 0, wh=7, name="night-9-corrects.csv")
+    assert run_at(nights, 3).sums[day(0), "daily_mean"].sum_wh == sums
+
+
+def test_readings_leave_the_store_when_they_are_old_but_not_before_their_days_are_released(nights):
+    write(nights, promise=PROMISE.format(30), rest="[engine]\nkeep_days = 0\n")
+    store = nights.folder / "confidential" / "store"
+    run_at(nights, 3)
+    assert (store / "month=2026-03").exists()
+    for number in range(4, 45):
+        deliver(nights, number)
+    assert len(run_at(nights, 40).released) == 37
+    assert not (store / "month=2026-03").exists()
+    assert (store / "month=2026-04").exists()
+    work = run_at(nights, 41)
+    assert work.delivery.files_new == 0
+    assert days_of(work.released) == [38]
+
+
+def test_a_roster_may_change_for_days_to_come_and_for_no_other(nights):
+    run_at(nights, 3)
+    nights.roster([(home, FIRST, None) for home in HOMES] + [("D", day(2), None)])
+    assert [row.households for row in run_at(nights, 5).released] == [(3,), (4,)]
+    for wrong in (
+        [(home, FIRST, None) for home in ("A", "B", "E")],
+        [(home, day(1), None) for home in HOMES],
+        [("A", FIRST, None), ("B", FIRST, day(0)), ("C", FIRST, None)],
+    ):
+        nights.roster(wrong)
+        with pytest.raises(Refused, match="a day that is released"):
+            run_at(nights, 6)
+    assert days_of(rows_of(nights)) == [0, 1, 2]
+
+
+def test_groups_are_one_vector_and_small_ones_are_not_released(nights):
+    write(nights, promise=PROMISE.format(9))
+    edit(nights, "clamp_kwh = 50", 'clamp_kwh = 50\nby = "tariff"')
+    with pytest.raises(RunFileError, match="no such column"):
+        run_at(nights, 3)
+    lines = ["household_id,from,to,tariff", *(f"{home},{FIRST},,{'ToU' if home == 'C' else 'Std'}" for home in HOMES)]
+    (nights.folder / "roster.csv").write_text("\n".join(lines) + "\n")
+    [row] = run_at(nights, 3).released
+    assert (row.cells, row.households, row.sensitivity) == (("Std",), (2,), 50_000)  # min_households is 2
+    # C changes group from the next day on
+    lines = [line for line in lines if not line.startswith("C")] + [f"C,{FIRST},{day(0)},ToU", f"C,{day(1)},,Std"]
+    (nights.folder / "roster.csv").write_text("\n".join(lines) + "\n")
+    [row] = run_at(nights, 4).released
+    assert (row.cells, row.households) == (("Std",), (3,))
+    table = open_release(nights.folder / "release").table()
+    assert table["group"].tolist() == ["Std", "Std"]
+    open_release(nights.folder / "release").verify()
+
+
+def test_two_series_share_a_days_loss_and_a_third_begins_when_it_is_added(nights):
+    edit(
+        nights,
+        "clamp_kwh = 50",
+        'clamp_kwh = 50\nshare = 0.7\n[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.3',
+    )
+    run_at(nights, 4)
+    per_day = {}
+    for row in rows_of(nights):
+        per_day[row.day] = per_day.get(row.day, 0) + row.loss
+        assert row.loss == {"daily_mean": 350_000_000, "small": 150_000_000}[row.series]
+    assert set(per_day.values()) == {500_000_000}
+    edit(nights, "share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1')
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    run_at(nights, 5)
+    assert days_of(rows_of(nights, "third")) == [2]
+    assert days_of(rows_of(nights, "small")) == [0, 1, 2]
+    release = open_release(nights.folder / "release")
+    release.verify()
+    assert set(release.averages()) == {
+        "daily_averages.parquet",
+        "daily_averages_small.parquet",
+        "daily_averages_third.parquet",
+    }
+    assert release.table()["version"].tolist() == [1, 1, 2]
+
+
+def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_slowly_binds(nights):
+    for name, curve in (("slow", "1,0.9\n2,0.8\n"), ("fast", "1,0.1\n2,0.01\n"), ("never", "1,1\n")):
+        (nights.folder / f"{name}.csv").write_text(curve)
+    write(nights, promise=AGED.format(0.6), rest=MODEL.format("slow.csv"))
+    run_at(nights, 4)
+    before = [row.loss for row in rows_of(nights)]
+    edit(nights, "slow.csv", "fast.csv")
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    assert [row.loss for row in run_at(nights, 5).released] <= before[:1]
+    names = [figure["name"] for figure in open_release(nights.folder / "release").statement["figures"]]
+    assert "risk" in names
+    assert "risk as promised" in names
+    edit(nights, "fast.csv", "never.csv")
+    amend(load_work(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
+    with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
+        run_at(nights, 6)
+    assert len(rows_of(nights)) == len(before) + 1
+
+
+def test_a_file_that_cannot_be_understood_stops_the_first_night_and_is_set_apart_on_a_later_one(nights):
+    good = (nights.folder / "input" / "night-1.csv").read_bytes()
+    (nights.folder / "input" / "night-1.csv").write_bytes(b"<html>" + good)
+    with pytest.raises(InputError, match="its columns are not those of dataset"):
+        run_at(nights, 3)
+    assert not (nights.folder / "ledger.sqlite").exists()
+    (nights.folder / "input" / "night-1.csv").write_bytes(good)
+    assert days_of(run_at(nights, 3).released) == [0]
+    (nights.folder / "input" / "night-3.csv").write_bytes(b"<html>" + good)
+    work = run_at(nights, 4)
+    assert days_of(work.released) == [1]
+    assert work.sums[day(1), "daily_mean"].usable == {"all": 3}
+    assert len(work.delivery.unreadable) == 1
+    assert work.delivery.unreadable[0].startswith(str(nights.folder / "input" / "night-3.csv"))
+
+
+def test_once_a_series_has_begun_not_even_the_loss_of_every_reading_stops_it(nights):
+    before = days_of(run_at(nights, 5).released)
+    for number in range(4):  # all is said again, and otherwise: the two set each other aside
+        deliver(nights, number, wh=101, name=f"again-{number}.csv")
+    run_at(nights, 6)
+    assert days_of(rows_of(nights)) == [*before, before[-1] + 1]

@@ -1,0 +1,160 @@
+"""The Prefect flows as Python sees them: module-level tasks whose functions run without a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from prefect import Task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import disable_run_logger
+
+from agedp.calibration_pipeline import begin_calibration, calibrate
+from agedp.run_context import load_work
+from agedp_data.errors import InputError, Refused, Unavailable
+from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.model import Model
+from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
+from agedp_flows.artifacts import artifact_key, slug
+from agedp_flows.calibration_artifacts import bounds_table
+from agedp_flows.deployments import deployments_of
+from agedp_flows.run_handles import RunHandle
+from agedp_flows.scheduled_runs import ScheduledRun
+from agedp_flows.stage_tasks import failed_state, is_unavailable, run_stage
+from agedp_flows.text.log_text import due_text, released_text
+from tests.agedp_flows.worlds import ESTIMATED, World, make
+
+TASKS: dict[ModuleType, dict[str, int]] = {
+    release_flow: {"plan": 0, "ingest": 2, "aggregate": 0, "release_days": 0, "publish": 2, "report": 0},
+    calibrate_flow: {"load": 2, "quantize": 0, "estimate": 0, "bound": 0},
+    verify_flow: {"check": 2},
+    audit_flow: {"measure_loss": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return make(tmp_path_factory.mktemp("flows") / "world", seed=2, mode="rehearsal", model=ESTIMATED, method="tight")
+
+
+@pytest.mark.parametrize("module", TASKS, ids=lambda module: module.__name__)
+def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> None:
+    tasks = {name: value for name, value in vars(module).items() if isinstance(value, Task)}
+    assert {name: task.retries for name, task in tasks.items()} == TASKS[module]
+    for task in tasks.values():
+        assert task.persist_result is False
+        assert task.cache_policy == NO_CACHE
+        assert task.name.isalpha()
+        assert task.retries is not None
+        assert (task.retry_condition_fn is is_unavailable) is (task.retries > 0)
+
+
+def test_no_default_of_the_installation_repeats_a_draw() -> None:
+    """Prefect's own setting asks for retries of everything; a task that draws, and a flow that holds it, has none."""
+    code = "from flows import release_flow as f; print(f.release_days.retries, f.plan.retries, f.release.retries)"
+    asked = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "0", "0"]
+
+
+def test_only_input_that_did_not_answer_is_retried() -> None:
+    for error, expected in (
+        (Unavailable("input 1 of 2: cannot be opened (Timeout)"), True),
+        (InputError("input 1 of 2: unknown columns"), False),
+        (Refused("2013-02-07: nothing was drawn"), False),
+    ):
+        assert is_unavailable(calibrate_flow.load, None, failed_state(error)) is expected
+
+
+def test_a_failed_stage_is_a_state_with_public_text() -> None:
+    def stage() -> None:
+        raise InputError("input 1 of 2: unknown columns", private="CANARY.csv: unknown columns")
+
+    state = run_stage("ingest", stage)
+    assert state.message == "InputError: input 1 of 2: unknown columns"
+    assert state.data is None
+
+
+def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(calibrate_flow, "record_bounds", lambda *_: None)
+    plain = calibrate("run.toml")
+    text = (world.folder / "run.toml").read_text().replace('file = "model"', 'file = "model-by-tasks"')
+    (world.folder / "tasks.toml").write_text(text)
+    context = RunHandle("calibration", begin_calibration("tasks.toml"))
+    with disable_run_logger():
+        loaded = calibrate_flow.load.fn(context)
+        edges = calibrate_flow.quantize.fn(context, loaded)
+        transitions = calibrate_flow.estimate.fn(context, loaded, edges)
+        model = calibrate_flow.bound.fn(context, loaded, edges, transitions)
+    assert model.value.model.id == plain.model.id
+    assert model.value.readings == plain.readings
+    assert model.value.curves.keys() == plain.curves.keys()
+    for name, curve in plain.curves.items():
+        np.testing.assert_array_equal(model.value.curves[name], curve)
+
+
+def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda _: None)
+    if not (world.folder / "model" / "public.json").exists():
+        calibrate("run.toml")
+    run = RunHandle("run", load_work("run.toml"))
+    with disable_run_logger():
+        planned = release_flow.plan.fn(run)
+        assert due_text(run.value) == "6 days due: 2013-02-02 to 2013-02-07."
+        sums = release_flow.aggregate.fn(release_flow.ingest.fn(planned))
+        refusal = release_flow.release_days.fn(sums)
+        release_flow.publish.fn(run)
+    # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
+    assert refusal.message.startswith("Refused: 2013-02-07: ")
+    expected = 2**0.5 * 20 / (0.5 * 8)
+    assert released_text(run.value) == (
+        f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
+        f"{expected:.3g} kWh per household (daily_mean)."
+    )
+    table = release_flow.release_artifacts.released_table(run.value)
+    assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
+    assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
+
+
+def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(world.folder)
+    if not (world.folder / "model" / "public.json").exists():
+        calibrate("run.toml")
+    text = (world.folder / "model" / "public.json").read_text()
+    public = json.loads(text)["envelope"]
+    table = bounds_table(Model.from_text(text), [1, 2])
+    for line, steps in zip(table, (48, 96), strict=True):
+        at = public["ages"].index(steps)
+        for name in ("total_variation", "spectral", "reversibilised"):
+            stored = public["bounds"].get(name)
+            assert line[MIXING_NAMES[name]] == ("not applicable" if stored is None else f"{stored[at] / 1e9:.4f}")
+
+
+def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
+    night = ScheduledRun(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
+    made = deployments_of(night)
+    assert [(each.flow_name, each.name, len(each.schedules or [])) for each in made] == [
+        ("agedp", "homes", 1), ("agedp-calibrate", "homes", 0),
+    ]  # fmt: skip
+    for each in made:
+        path, _, name = (each.entrypoint or "").rpartition(":")
+        assert path == deployment_entrypoint.__file__
+        assert getattr(deployment_entrypoint, name).name == each.flow_name
+    assert deployment_entrypoint.sanitise_flow is deployment_entrypoint.release  # the name in deployments made by 0.1
+
+
+def test_artifact_keys_differ_by_population() -> None:
+    assert artifact_key("plan", "my-london-homes") == "agedp-plan-my-london-homes"
+    keys = {slug(name) for name in ("haus 7", "Haus 7", "haus-7", "häuser", "h user", "日本")}
+    assert len(keys) == 6
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") and key[0] != "-" for key in keys)

@@ -1,0 +1,143 @@
+"""Non-interference: what leaves the house is a function of run file, model's public part, roster counts and ledger."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
+from tests.agedp_flows.worlds import DECLARED, ESTIMATED, World, make
+
+
+def two_worlds(tmp_path: Path, *, mode: str, model: str, method: str) -> tuple[World, World]:
+    one, other = (make(tmp_path / str(seed), seed=seed, mode=mode, model=model, method=method) for seed in (1, 2))
+    if model == ESTIMATED:
+        assert one.run("calibrate", "run.toml").returncode == 0
+        assert other.run("calibrate", "run.toml").returncode == 0
+        _share_public_part(one, other)
+    return one, other
+
+
+def _share_public_part(one: World, other: World) -> None:
+    for name in (PUBLIC_FILE, DIGEST_FILE):
+        shutil.copy(one.folder / "model" / name, other.folder / "model" / name)
+
+
+@pytest.mark.parametrize("mode", ["archive", "rehearsal"])
+@pytest.mark.parametrize(("model", "method"), [(DECLARED, "total_variation"), (ESTIMATED, "tight")])
+def test_two_worlds_publish_the_same_bytes(tmp_path: Path, mode: str, model: str, method: str) -> None:
+    one, other = two_worlds(tmp_path, mode=mode, model=model, method=method)
+    runs = [world.run("run", "run.toml", "--json") for world in (one, other)]
+    # the total allows five of six days: the sixth is refused, in both worlds alike
+    assert [run.returncode for run in runs] == [3, 3], runs[0].stderr
+    assert (runs[0].stdout, runs[0].stderr) == (runs[1].stdout, runs[1].stderr)
+    assert one.published() == other.published()
+    plans = [world.run("plan", "run.toml", "--json") for world in (one, other)]
+    assert plans[0].stdout == plans[1].stdout
+    tables = [world.run("plan", "run.toml", "--notions", "--json") for world in (one, other)]
+    assert tables[0].returncode == 0, tables[0].stderr
+    assert tables[0].stdout == tables[1].stdout
+    inside = [(world.folder / "out" / "confidential" / "sums.parquet").read_bytes() for world in (one, other)]
+    assert inside[0] != inside[1]  # so the comparison means something
+    findings = [
+        json.loads((world.folder / "out" / "confidential" / "preflight.json").read_text()) for world in (one, other)
+    ]
+    assert findings[0] != findings[1]
+    assert (other.folder / "out" / "confidential" / "alerts.jsonl").exists()  # and neither is in what was compared
+
+
+@pytest.mark.prefect
+def test_prefect_stores_the_same_of_both_worlds(tmp_path: Path) -> None:
+    """Calibration, release and refusal: equal but for the public part of the model, and nothing confidential."""
+    worlds = [make(tmp_path / str(i), seed=i, mode="rehearsal", model=ESTIMATED, method="tight") for i in (1, 2)]
+    for world in worlds:
+        run = world.run("calibrate", "run.toml", "--flow", **LOUD)
+        assert run.returncode == 0, run.stderr
+    stored = [_stored(world, without_model=True) for world in worlds]
+    assert stored[0] == stored[1]
+    assert _upstream(stored[0]) == {
+        "load": set(), "quantize": {"load"}, "estimate": {"load", "quantize"},
+        "bound": {"load", "quantize", "estimate"},
+    }  # fmt: skip
+    assert any("3 states per household" in str(line) for line in stored[0]["log"])
+    _share_public_part(worlds[0], worlds[1])
+    for world in worlds:
+        shutil.rmtree(world.folder / "out" / "confidential" / "prefect")
+        run = world.run("run", "run.toml", "--flow", "--as-of", "2013-02-06", **LOUD)
+        assert run.returncode == 0, run.stderr
+    stored = [_stored(world) for world in worlds]
+    assert stored[0] == stored[1]
+    stages = ["plan", "ingest", "aggregate", "release", "publish", "report"]
+    assert _upstream(stored[0]) == {"plan": set()} | {later: {earlier} for earlier, later in pairwise(stages)}
+    assert any("days released, 0 skipped. Epsilon per day: at most 0.5." in str(line) for line in stored[0]["log"])
+    assert {event[0] for event in stored[0]["event"]} == {
+        "agedp.release.published", "prefect.asset.materialization.succeeded",
+    }  # fmt: skip
+    assert worlds[0].published() == worlds[1].published()
+    # and of a run that is refused: the total ends before the period does
+    runs = [world.run("run", "run.toml", "--flow", **LOUD) for world in worlds]
+    assert [run.returncode for run in runs] == [3, 3], runs[0].stderr
+    assert _stored(worlds[0]) == _stored(worlds[1])
+    assert worlds[0].published() == worlds[1].published()
+
+
+@pytest.mark.prefect
+def test_an_error_crosses_into_prefect_without_the_name_of_a_file(tmp_path: Path) -> None:
+    world, _ = two_worlds(tmp_path, mode="archive", model=DECLARED, method="total_variation")
+    (world.folder / "incoming" / "CANARY-flat-7.csv").write_bytes(b"LCLid,secret\n")
+    run = world.run("run", "run.toml", "--flow")
+    assert run.returncode == 2
+    assert "CANARY-flat-7.csv" in run.stderr  # the terminal may say it
+    assert not (world.folder / "out" / "release").exists()
+    database = world.folder / "out" / "confidential" / "prefect"
+    for path in database.rglob("*"):
+        assert not path.is_file() or b"CANARY" not in path.read_bytes()
+
+
+LOUD = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
+_QUERIES = {
+    "flow": "select name, parameters, state_name, state_type from flow_run",
+    "task": "select name, state_name, state_type, task_inputs, id from task_run order by name",
+    "flow states": "select type, name, message, data from flow_run_state order by name, message",
+    "task states": "select type, name, message, data from task_run_state order by name, message",
+    "log": "select name, level, message from log where level >= 20 order by message",
+    "artifact": "select key, type, data, description from artifact order by key",
+    "event": "select event, resource, payload from events where event like 'agedp%' or event like 'prefect.asset%'",
+}
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def _stored(world: World, *, without_model: bool = False) -> dict[str, list[tuple[str, ...]]]:
+    """What Prefect stores but for its own ids and the world's own folder; nothing confidential is in its files."""
+    home = world.folder / "out" / "confidential" / "prefect"
+    raw = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    assert [mark for mark in (b"CANARY", b"house-a") if mark in raw] == []
+    with sqlite3.connect(home / "prefect.db") as connection:
+        rows = {name: connection.execute(query).fetchall() for name, query in _QUERIES.items()}
+    model = sha256((world.folder / "model" / "public.json").read_bytes()).hexdigest()[:16]
+    hidden = [str(world.folder), *([model] if without_model else [])]
+    names = {str(row[-1]): str(row[0]) for row in rows["task"]}
+    rows["task"] = [(*row[:3], _ID.sub(lambda found: names.get(found[0], "<id>"), row[3])) for row in rows["task"]]
+    kept = {name: [tuple(_masked(str(cell), hidden) for cell in row) for row in table] for name, table in rows.items()}
+    if without_model:
+        kept["artifact"] = [(key, kind, description) for key, kind, _, description in kept["artifact"]]
+    return kept
+
+
+def _upstream(stored: dict[str, list[tuple[str, ...]]]) -> dict[str, set[str]]:
+    """Return for every task the tasks it waits for, as Prefect draws the arrows."""
+    names = {task[0] for task in stored["task"]}
+    return {task[0]: {name for name in names if f'"id": "{name}"' in task[3]} for task in stored["task"]}
+
+
+def _masked(text: str, hidden: list[str]) -> str:
+    for each in hidden:
+        text = text.replace(each, "")
+    return _ID.sub("<id>", text)
