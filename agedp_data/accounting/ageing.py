@@ -26,6 +26,7 @@ from agedp_data.arrays import Floats, checked_loss, checked_steps
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage, leakage_from_total_variation, supremum
 from agedp_data.leakage.pieces import fixed_point
+from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
 from agedp_data.markov.transitions import ascending_powers, power, reverse
 
@@ -324,3 +325,39 @@ def _distance(method: str) -> Callable[[ArrayLike, ArrayLike], Floats]:
         methods = ", ".join(f'"{name}"' for name in ("tight", *_DISTANCES))
         raise ChainError(f'there is no method "{method}"; there are {methods}')
     return _DISTANCES[method]
+
+
+def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Floats:
+    r"""Age-dependent privacy loss about the present of one release, maximum over the phase of the present.
+
+    As `risk` for a cyclic chain: the loss of a daily release whose input ended `age_steps` ago, at any time of day.
+
+    .. math:: \varepsilon(t) = \max_p L_{\hat P_{p, t}}(\varepsilon_C)
+
+    Source: [A] Definition 2 and Theorem 1 with the tight L. Erratum A4: powers of one homogenised kernel understate it.
+
+    Args:
+        kernels: reversed one-step kernels by phase, shape (..., p, k, k), rows sum to 1 or are NaN [-].
+        loss: privacy loss of the mechanism, shape (...), >= 0, `inf` allowed [epsilon].
+        age_steps: ages, shape (T,), integers >= 0 [steps].
+
+    Returns:
+        Shape (..., T), between 0 and `loss` [epsilon].
+
+    Raises:
+        ChainError: shapes that do not fit, a negative loss or age.
+
+    References:
+        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+        https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> cyclic_risk([stay, mix], 1.0, [0, 1, 2]).tolist()  # from the phase before mixing nothing is lost in one step
+    [1.0, 1.0, 0.0]
+    """
+    steps, losses = checked_steps(age_steps, quantity="ages"), checked_loss(loss)
+    shape = np.broadcast_shapes(np.shape(kernels)[:-3], losses.shape)
+    result = np.zeros((*shape, steps.size))
+    for t, product in ascending_products(kernels, steps, direction="backward"):
+        result[..., steps == t] = leakage(product, losses[..., None]).max(axis=-1)[..., None]
+    return result

@@ -18,9 +18,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.arrays import Floats, Mask, checked_kernel, checked_loss, checked_steps
+from agedp_data.arrays import Floats, Mask, checked_kernel, checked_steps
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
 from agedp_data.markov.transitions import transition_matrix
 
 Ints = NDArray[np.int64]
@@ -191,42 +190,6 @@ def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) 
         current = gap_kernels if previous_step == 0 else _product(current, gap_kernels, previous_step, phase_step)
         previous_step = t
         yield t, np.where(absent, np.nan, current)
-
-
-def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Floats:
-    r"""Age-dependent privacy loss about the present of one release, maximum over the phase of the present.
-
-    As `risk` for a cyclic chain: the loss of a daily release whose input ended `age_steps` ago, at any time of day.
-
-    .. math:: \varepsilon(t) = \max_p L_{\hat P_{p, t}}(\varepsilon_C)
-
-    Source: [A] Definition 2 and Theorem 1 with the tight L. Erratum A4: powers of one homogenised kernel understate it.
-
-    Args:
-        kernels: reversed one-step kernels by phase, shape (..., p, k, k), rows sum to 1 or are NaN [-].
-        loss: privacy loss of the mechanism, shape (...), >= 0, `inf` allowed [epsilon].
-        age_steps: ages, shape (T,), integers >= 0 [steps].
-
-    Returns:
-        Shape (..., T), between 0 and `loss` [epsilon].
-
-    Raises:
-        ChainError: shapes that do not fit, a negative loss or age.
-
-    References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
-
-    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
-    >>> cyclic_risk([stay, mix], 1.0, [0, 1, 2]).tolist()  # from the phase before mixing nothing is lost in one step
-    [1.0, 1.0, 0.0]
-    """
-    steps, losses = checked_steps(age_steps, quantity="ages"), checked_loss(loss)
-    shape = np.broadcast_shapes(np.shape(kernels)[:-3], losses.shape)
-    result = np.zeros((*shape, steps.size))
-    for t, product in ascending_products(kernels, steps, direction="backward"):
-        result[..., steps == t] = leakage(product, losses[..., None]).max(axis=-1)[..., None]
-    return result
 
 
 def _rarest(table: Ints) -> int:

@@ -18,7 +18,7 @@ from agedp.calibration.bound import Calibration
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.quantize import Floats
 from agedp.calibration_pipeline import CalibrationContext, LoadedReadings
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_flows.calibration_artifacts import record_bounds

@@ -7,36 +7,21 @@ that exist stay, and the release flow finds no due day.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.demo.demo_folder import PAGE, SERVER, locked_folder, write_dataset
 from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.demo_steps import DemoPage, DemoStarted, Step
 from agedp.demo.mixing_table import Mixing, read_mixing
 from agedp.demo.overview import overview_page
 from agedp.demo.release_table import ReleaseSummary, summarise_release
-from agedp.demo.synthetic_datasets import DATASETS, DemonstrationDataset, Size, draw_dataset
+from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from agedp.local_files import atomic_files
 from agedp_data.model import PUBLIC_FILE
 from agedp_flows.prefect_server import running_server
 
 _READABLE = 0o644
-
-
-@dataclass(frozen=True, slots=True)
-class DemoStarted:
-    """The folder is usable; the server starts next."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemoPage:
-    """The page with all pictures is written."""
-
-    path: Path
-
-
-Step = DemoStarted | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage
 
 
 def run_demonstration(folder: Path, size: Size, *, progress: ProgressReporter = SILENT) -> Iterator[Step]:

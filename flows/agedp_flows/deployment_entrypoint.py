@@ -1,9 +1,6 @@
-"""The flows as deployments name them: by the path of this file in the installed package.
+"""The flows as deployments name them: `agedp_flows.deployment_entrypoint:release`, wherever agedp is installed.
 
-Prefect runs a file from the working directory, which it puts first on Python's path: a user's folder `flows` there
-would be imported in place of ours. The folder in which this file is installed is therefore put before it, and the
-imported package is checked. A run started by `agedp serve` ends with its parent process: what was committed is stored,
-and the next run continues.
+A run of `agedp serve` ends with it, however that ends: committed days stay, and the next run goes on.
 """
 
 from __future__ import annotations
@@ -11,33 +8,18 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
 
-_HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(_HERE.parent))
+from prefect.exceptions import FailedRun
 
-import agedp_flows  # noqa: E402
+from agedp_flows.audit_flow import audit
+from agedp_flows.calibrate_flow import calibrate
+from agedp_flows.prefect_server import SERVED_BY
+from agedp_flows.release_flow import release
+from agedp_flows.verify_flow import verify
 
-if Path(agedp_flows.__file__ or "").resolve().parent != _HERE:
-    raise ImportError(
-        "agedp: another package named 'flows' was imported first; start Prefect from another folder, or install agedp "
-        "in an environment of its own"
-    )
-
-from prefect.exceptions import FailedRun  # noqa: E402
-
-from agedp_flows.audit_flow import audit  # noqa: E402
-from agedp_flows.calibrate_flow import calibrate  # noqa: E402
-from agedp_flows.prefect_server import SERVED_BY  # noqa: E402
-from agedp_flows.release_flow import release  # noqa: E402
-from agedp_flows.verify_flow import verify  # noqa: E402
-
-sanitise_flow = release  # as deployments made by 0.1 name it
-
-__all__ = ["audit", "calibrate", "release", "sanitise_flow", "verify"]
+__all__ = ["audit", "calibrate", "release", "verify"]
 
 _POLL_SECONDS, _GRACE_SECONDS = 0.5, 10.0
 

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from prefect import Flow
@@ -22,7 +21,7 @@ from agedp_flows.calibrate_flow import calibrate
 from agedp_flows.release_flow import release
 from agedp_flows.scheduled_runs import ScheduledRun
 
-FLOW_FILE = Path(__file__).resolve().with_name("deployed.py")
+ENTRYPOINT_MODULE = "agedp_flows.deployment_entrypoint"
 
 
 class _ScheduleRunner(Runner):
@@ -69,7 +68,7 @@ def _deployment(flow: Flow[Any, Any], run: ScheduledRun, schedule: Schedule | No
         concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
         tags=["agedp"],
     )
-    deployment.entrypoint = f"{FLOW_FILE}:{flow.fn.__name__}"
+    deployment.entrypoint = f"{ENTRYPOINT_MODULE}:{flow.fn.__name__}"
     return deployment
 
 

@@ -26,6 +26,7 @@ from agedp.run_context import load_run_file
 from agedp_data.errors import AgedpError
 from agedp_flows import START_SECONDS
 
+_PROCESS_FILE = Path(__file__).with_name("prefect_server_process.py")
 SERVED_BY = "AGEDP_SERVED_BY"
 """Environment variable with the process id of `agedp serve`, for the runs that it starts."""
 
@@ -86,7 +87,7 @@ def running_server(folder: Path, *, schedules: bool = False) -> Iterator[Prefect
     password_file = atomic_files.make_private(folder) / "password"
     os.environ["PREFECT_API_AUTH_STRING"] = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = _password(password_file)
     child = subprocess.Popen(  # noqa: S603  (our own file, our own interpreter)
-        [sys.executable, str(Path(__file__).with_name("embedded.py")), *(["schedules"] if schedules else [])],
+        [sys.executable, str(_PROCESS_FILE), *(["schedules"] if schedules else [])],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,9 +1,9 @@
 """Prefect's server as a child process that cannot outlive its parent: it stops when its standard input ends.
 
-Started by `agedp_flows.prefect_server` by file path. It binds a port on 127.0.0.1 itself, the one of PREFECT_SERVER_API_PORT or a
-free one, and prints it on standard output, so that no other process can take the port in between. When the parent
-ends, for any reason, the pipe closes and the server stops. With the argument `schedules` it schedules runs and has a
-user interface; without it, it serves one run.
+Started by `agedp_flows.prefect_server` by file path. It binds a port on 127.0.0.1 itself, the one of
+PREFECT_SERVER_API_PORT or a free one, and prints it on standard output, so that no other process can take the port in
+between. When the parent ends, for any reason, the pipe closes and the server stops. With the argument `schedules` it
+schedules runs and has a user interface; without it, it serves one run.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp import pipeline
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.pipeline import Stage
 from agedp.run_context import Work, load_work
 from agedp.stages.report import write_reports

@@ -6,13 +6,11 @@ run releases everything due by then. The ledger permits one writer in any case; 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agedp.local_files import atomic_files, locks
 from agedp.pipeline import forecast_run
 from agedp.run_context import load_run_file, load_work
 from agedp_data.config import RunFile
@@ -21,7 +19,7 @@ from agedp_data.config.schedule import Live
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
-from agedp_flows.prefect_server import SERVED_BY, PrefectServer, running_server
+from agedp_flows.prefect_server import PrefectServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +68,6 @@ def _scheduled_run(run_file: Path) -> ScheduledRun:
 def _awaits_calibration(run: RunFile) -> bool:
     """Return whether the flow `agedp-calibrate` has to run before the first release."""
     return isinstance(run.model, EstimatedModel) and not (Path(run.model.file) / PUBLIC_FILE).exists()
-
-
-def serve_runs(runs: Sequence[ScheduledRun], *, ready: Callable[[PrefectServer], None]) -> None:
-    """Serve until a signal stops this process; call `ready` with the server once it answers.
-
-    Raises:
-        ServerError: the server does not answer, or does not start.
-        Busy: another `agedp serve` has its server in the same confidential folder.
-    """
-    server_folder = runs[0].confidential / "prefect-served"
-    with (
-        locks.exclusive_lock(atomic_files.make_private(server_folder), max_wait_seconds=0),
-        running_server(server_folder, schedules=True) as server,
-    ):
-        from agedp_flows.deployments import deployments_of, serve  # noqa: PLC0415  (Prefect reads its settings now)
-
-        os.environ[SERVED_BY] = str(os.getpid())
-        deployments = [deployment for run in runs for deployment in deployments_of(run)]
-        serve(deployments, ready=lambda: ready(server))
 
 
 def serving_lines(runs: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:

@@ -20,7 +20,7 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Failed
 
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp_data.errors import AgedpError, Unavailable
 

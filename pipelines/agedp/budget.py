@@ -18,6 +18,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Final
 
+from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.leakage.bound_table import LeakageBound
@@ -140,3 +141,23 @@ def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecor
         previous_names = series_names
     closed = {(row.day, row.series) for row in rows}
     return closed | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseTerms:
+    """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
+
+    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
+    release must be permitted under each of them, so no new model relaxes a promise.
+    """
+
+    run: RunFile
+    notion: Notion
+    leakage_bounds: tuple[LeakageBound | None, ...]
+    contract: str
+    model: str
+
+    @property
+    def effective_promise(self) -> EffectivePromise:
+        """Return the promise with all models in force."""
+        return EffectivePromise(self.notion, self.leakage_bounds)

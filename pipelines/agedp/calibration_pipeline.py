@@ -20,10 +20,12 @@ from agedp.calibration.memory_check import estimate_higher_order
 from agedp.calibration.memory_estimate import check_counts_fit
 from agedp.calibration.model_check import measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
-from agedp.compute.engine import SILENT, Engine, ProgressReporter
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter
 from agedp.local_files import atomic_files, locks
+from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import engine_for, load_run_file, store_for
-from agedp.stages.ingest import Delivery, ingest
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
@@ -142,6 +144,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     """
     run, model, engine = context.run, context.model, context.engine
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
+    write_memory_report(memory)
     return replace(bound(transitions, edges, context.roster, model), memory=memory)
 
 

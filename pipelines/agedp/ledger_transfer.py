@@ -2,13 +2,12 @@
 
 Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
 exports its rows. A recovered ledger cannot have the old hashes, because a folder does not contain every earlier
-statement. So it begins with a recovery record that names them (`agedp_data.ledger.lifecycle`), and further releases follow
-the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
+statement. So it begins with a recovery record that names them (`agedp_data.ledger.lifecycle`), and further releases
+follow the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
 ledger of its own.
 
-Release folder + LEDGER -> verification: the folder's head is in the hash chain, and their values are equal.
-
-For recipients who are given a ledger: `agedp verify FOLDER --ledger URL`.
+Verification against a ledger (`agedp verify FOLDER --ledger URL`, for recipients who are given one): the folder's head
+is in the hash chain, and their values are equal.
 """
 
 from __future__ import annotations

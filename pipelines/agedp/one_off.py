@@ -23,7 +23,7 @@ from typing import Final
 
 from agedp.calibration.bound import Calibration
 from agedp.calibration_pipeline import calibrate
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files, locks
 from agedp.pipeline import run_stages
 from agedp.release_folder.release_folder import STATEMENT, is_release_file

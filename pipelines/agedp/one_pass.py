@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 
 from agedp.calibration.estimate import repeated_half_hours
-from agedp.compute.engine import Engine, map_items
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
 from agedp.store.household_day_keys import (

@@ -23,15 +23,17 @@ from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, fo
 from agedp.preflight.preflight_records import count_reported, write_findings
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import Work, apply_earlier_contracts, load_work
-from agedp.stages.aggregate import aggregate, compute_state_days
+from agedp.stage_values import Delivery, DueDays
+from agedp.stages.aggregate import aggregate
 from agedp.stages.day_boundaries import check_day_boundaries
-from agedp.stages.ingest import Delivery, ingest
-from agedp.stages.plan import DueDays, DuePlan, list_due_days
+from agedp.stages.ingest import ingest
+from agedp.stages.plan import DuePlan, list_due_days
 from agedp.stages.plan import plan_due_days as foresee_days
 from agedp.stages.preflight_stage import check_not_refused, collect_run_facts, judge_facts, report_facts
 from agedp.stages.publish import publish_release
 from agedp.stages.release import release
 from agedp.stages.report import check_records, format_reports_status, unreported_days, write_reports
+from agedp.store.daily_totals import compute_state_days
 from agedp.store.retention import count_late_rows
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import AgedpError, LedgerError, Refused, RunFileError

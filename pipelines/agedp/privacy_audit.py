@@ -28,11 +28,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.pipeline import STAGES, Stage, run_stages
 from agedp.release_folder.release_folder import METADATA_KEY, ReleaseFolder
 from agedp.run_context import Work, engine_for
-from agedp.stages.plan import last_due_date
+from agedp.stage_values import last_due_date
 from agedp_data import clock, mechanisms
 from agedp_data import epsilon as losses
 from agedp_data.arrays import Floats, Mask

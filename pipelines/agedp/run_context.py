@@ -9,8 +9,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
-from agedp.budget import binding_models, model_id, series_by_contract
-from agedp.compute.engine import SILENT, Engine, ProgressReporter, default_scheduler
+from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
+from agedp.compute.engine import default_scheduler
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
@@ -19,9 +20,7 @@ from agedp.preflight.input_checks import Finding
 from agedp.preflight.input_facts import InputFacts
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.release_folder.remote import RemoteFolder
-from agedp.stages.aggregate import DailySum
-from agedp.stages.ingest import Delivery
-from agedp.stages.plan import DueDays, ReleaseTerms, last_due_date
+from agedp.stage_values import DailySum, Delivery, DueDays, last_due_date
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, contract, load

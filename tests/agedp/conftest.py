@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.pipeline import run_stages
 from agedp.run_context import Work, load_work
-from agedp.stages.ingest import Delivery, ingest
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets.layout import ReadingRules
 from agedp_data.roster import Roster, read_roster

@@ -10,7 +10,8 @@ from decimal import Decimal
 import pytest
 
 from agedp.local_files import atomic_files
-from agedp.stages.aggregate import DailySum, aggregate, days_between
+from agedp.stage_values import DailySum
+from agedp.stages.aggregate import aggregate, days_between
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.series import Mean

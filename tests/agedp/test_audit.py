@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agedp import privacy_audit
-from agedp.compute.engine import ProgressReporter
+from agedp.compute.engine_settings import ProgressReporter
 from agedp.privacy_audit import AuditResult, MeasuredLoss
 from agedp.stages import aggregate, publish
 from agedp_data import mechanisms

@@ -18,7 +18,8 @@ import pytest
 from distributed import Client
 
 from agedp.compute import cluster
-from agedp.compute.engine import Engine, map_items
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings

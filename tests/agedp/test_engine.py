@@ -12,7 +12,8 @@ from typing import NoReturn
 import pytest
 from dask.callbacks import Callback
 
-from agedp.compute.engine import Engine, TaskFailed, map_items, map_merge
+from agedp.compute.engine import TaskFailed, map_items, map_merge
+from agedp.compute.engine_settings import Engine
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.errors import InputError
 

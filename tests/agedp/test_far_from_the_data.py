@@ -23,6 +23,7 @@ from agedp_data.datasets.synthetic import write_london
 from agedp_data.ledger import Ledger
 from tests.agedp.dask_processes import Processes
 from tests.postgresql import PASSWORD, PostgreSQL
+from tests.source_path import source_path
 
 pytestmark = pytest.mark.xdist_group("cluster")
 ROOT = Path(__file__).parents[2]
@@ -72,7 +73,7 @@ def agedp(house: Path, *words: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", "from agedp_flows.cli.app import main; main()", *words],
         cwd=house,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": source_path(), **environment},
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.run_context import load_work
 from agedp.stages.ingest import ingest
 from agedp.stages.plan import list_due_days

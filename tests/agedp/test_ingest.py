@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
+from agedp.stage_values import Delivery
 from agedp.stages import ingest as reading
-from agedp.stages.ingest import Delivery, ingest, read_readings
+from agedp.stages.ingest import ingest, read_readings
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from agedp import one_pass as tallying
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.one_pass import Tally, tally
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 

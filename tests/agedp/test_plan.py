@@ -6,8 +6,10 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
+from agedp.budget import ReleaseTerms
 from agedp.run_context import load_work
-from agedp.stages.plan import ReleaseTerms, last_due_date, list_due_days, plan_due_days, plan_release
+from agedp.stage_values import last_due_date
+from agedp.stages.plan import list_due_days, plan_due_days, plan_release
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
 

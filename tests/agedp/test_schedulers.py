@@ -11,7 +11,8 @@ import dask
 import pytest
 
 from agedp.compute import cluster
-from agedp.compute.engine import Engine, default_scheduler, map_items
+from agedp.compute.engine import default_scheduler, map_items
+from agedp.compute.engine_settings import Engine
 from agedp.run_context import engine_for, load_work
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store

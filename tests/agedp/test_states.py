@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from agedp import one_pass as tallying
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.one_pass import tally
-from agedp.stages.aggregate import aggregate, compute_state_days
+from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import state_days_path
+from agedp.store.daily_totals import compute_state_days, state_days_path
 from agedp.store.store import Store
 from agedp_data.datasets.layout import ReadingRules
 from agedp_data.datasets.synthetic import write_ausgrid

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agedp_flows.worlds import DECLARED, World, make
+from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[2]
 AGEDP = Path(sys.executable).with_name("agedp")
@@ -128,7 +129,7 @@ def none_left(home: Path, seconds: float) -> bool:
 def serving(world: World, **environment: str) -> Iterator[Serving]:
     """Start `agedp serve` in the world's folder and wait until it says that it serves."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
-    told = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    told = {"PYTHONPATH": source_path()}
     output = world.folder / "said.txt"
     with output.open("wb") as stream:
         process = subprocess.Popen(

@@ -15,6 +15,7 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from tests.agedp_flows.demonstration_driver import SEPARATOR
 from tests.agedp_flows.in_process import refused
 from tests.documents.pages import ROOT, screen, unlike
+from tests.source_path import source_path
 
 DRIVER = Path(__file__).with_name("demonstration_driver.py")
 
@@ -22,7 +23,7 @@ DRIVER = Path(__file__).with_name("demonstration_driver.py")
 @pytest.mark.prefect
 def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    env["PYTHONPATH"] = str(Path(__file__).parents[2])
+    env["PYTHONPATH"] = source_path()
     done = subprocess.run(
         [sys.executable, str(DRIVER)], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
     )

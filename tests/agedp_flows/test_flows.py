@@ -57,7 +57,7 @@ def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> 
 
 def test_no_default_of_the_installation_repeats_a_draw() -> None:
     """Prefect's own setting asks for retries of everything; a task that draws, and a flow that holds it, has none."""
-    code = "from flows import release_flow as f; print(f.release_days.retries, f.plan.retries, f.release.retries)"
+    code = "from agedp_flows import release_flow as f; print(f.release_days.retries, f.plan.retries, f.release.retries)"
     asked = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=True
@@ -148,9 +148,8 @@ def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
     ]  # fmt: skip
     for each in made:
         path, _, name = (each.entrypoint or "").rpartition(":")
-        assert path == deployment_entrypoint.__file__
+        assert path == "agedp_flows.deployment_entrypoint"
         assert getattr(deployment_entrypoint, name).name == each.flow_name
-    assert deployment_entrypoint.sanitise_flow is deployment_entrypoint.release  # the name in deployments made by 0.1
 
 
 def test_artifact_keys_differ_by_population() -> None:

@@ -20,9 +20,10 @@ import pytest
 
 from agedp_data.errors import RunFileError
 from agedp_flows.scheduled_runs import scheduled_runs
-from tests.agedp_flows.serving import CRON, ROOT, ZONE, Serving, left, live_world, none_left, serving, wait_for
+from tests.agedp_flows.serving import CRON, ZONE, Serving, left, live_world, none_left, serving, wait_for
 from tests.agedp_flows.test_command import agedp, refused
 from tests.agedp_flows.worlds import DECLARED, ESTIMATED, World, make
+from tests.source_path import source_path
 
 pytestmark = [pytest.mark.prefect, pytest.mark.xdist_group("served")]  # they share a server, which the last one kills
 
@@ -44,8 +45,7 @@ def test_a_deployment_is_named_after_its_population_and_runs_once_at_a_time(serv
     assert found["name"] == "homes"
     assert found["global_concurrency_limit"]["limit"] == 1
     assert found["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
-    path, _, name = found["entrypoint"].rpartition(":")
-    assert (Path(path).is_absolute(), Path(path).name, name) == (True, "deployed.py", "release")
+    assert found["entrypoint"] == "agedp_flows.deployment_entrypoint:release"
 
 
 def test_its_parameters_are_the_run_file_and_a_date_each_with_words(served: Serving) -> None:
@@ -92,7 +92,7 @@ def test_what_its_server_keeps_is_for_its_owner_alone(served: Serving) -> None:
 
 
 def test_a_second_one_of_the_same_folder_is_refused_in_one_line(served: Serving) -> None:
-    told = {**os.environ, "PYTHONPATH": str(ROOT)}
+    told = {**os.environ, "PYTHONPATH": source_path()}
     folder, words = served.world.folder, [sys.executable, "-P", "-c", "from agedp_flows.cli.app import main; main()"]
     done = subprocess.run(
         [*words, "serve", "run.toml"], cwd=folder, env=told, capture_output=True, text=True, timeout=300, check=False
@@ -136,7 +136,7 @@ def test_flows_are_called_as_functions_on_any_server(served: Serving, tmp_path: 
     server = {"PREFECT_API_URL": f"{served.pages}/api", "PREFECT_API_AUTH_STRING": served.password}
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("flow_script.py")), str(world.folder)],
-        env={**os.environ, **server, "PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path / "home")},
+        env={**os.environ, **server, "PYTHONPATH": source_path(), "PREFECT_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
         timeout=300,
@@ -228,7 +228,7 @@ serve([], ready=lambda: os.kill(os.getpid(), int(sys.argv[1])))
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end_before_prefect_hears_of_signals_it_ends_in_order(how: signal.Signals, tmp_path: Path) -> None:
     nobody = "http://127.0.0.1:9/api"  # with no deployments there is nothing to ask
-    told = {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(tmp_path), "PREFECT_API_URL": nobody}
+    told = {"PYTHONPATH": source_path(), "PREFECT_HOME": str(tmp_path), "PREFECT_API_URL": nobody}
     words = [sys.executable, "-c", TOLD_AT_ONCE, str(int(how))]
     done = subprocess.run(words, env=told, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -22,7 +22,7 @@ def test_a_damaged_password_is_made_anew(tmp_path, content):
 
 
 NAME = "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"
-CODE = """import flows, prefect.settings
+CODE = """import agedp_flows, prefect.settings
 print(int(prefect.settings.get_current_settings().server.ephemeral.startup_timeout_seconds))"""
 
 

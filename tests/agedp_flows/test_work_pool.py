@@ -24,6 +24,7 @@ import pytest
 
 from tests.agedp.reports.browser import CHROMIUM, Browser, browser
 from tests.agedp_flows.serving import AGEDP, ROOT
+from tests.source_path import source_path
 
 pytestmark = [pytest.mark.prefect, pytest.mark.long]
 
@@ -79,14 +80,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """The template as it stands, deployed and run night after night by a worker."""
     folder, port = tmp_path_factory.mktemp("site"), free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")} | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": source_path(),
         "PREFECT_HOME": str(folder / "prefect"),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }
     shutil.copy(ROOT / "prefect.yaml", folder)
-    (folder / "flows").symlink_to(ROOT / "flows")
     found = Site(folder, port, environment)
     with (folder / "server.txt").open("wb") as log:
         server = subprocess.Popen(

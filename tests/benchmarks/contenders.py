@@ -78,7 +78,7 @@ def read_csv(path: Path) -> Found:
 
 def agedp(path: Path) -> Found:
     """This project's sums and counts, nothing stored."""
-    from agedp.compute.engine import Engine
+    from agedp.compute.engine_settings import Engine
     from agedp.one_pass import tally
 
     found = tally(

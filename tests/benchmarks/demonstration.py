@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.source_path import source_path
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,7 +40,7 @@ def time_command(command: Sequence[str], folder: Path) -> CommandTime:
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     start, cpu = time.perf_counter(), _children_seconds()
-    subprocess.run(command, cwd=folder, env={**env, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, cwd=folder, env={**env, "PYTHONPATH": source_path()}, stdout=subprocess.DEVNULL, check=True)
     return CommandTime(time.perf_counter() - start, _children_seconds() - cpu)
 
 
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="an existing folder to work in (default: a new one)")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        spent = time_command([sys.executable, "-m", "flows", "demo", "out"], chosen.folder or Path(temporary))
+        spent = time_command([sys.executable, "-m", "agedp_flows", "demo", "out"], chosen.folder or Path(temporary))
     sys.stdout.write(f"agedp demo: {spent.wall_s:.0f} s, {spent.cpu_s:.0f} CPU s, {os.cpu_count()} cores\n")
 
 

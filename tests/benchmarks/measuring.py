@@ -16,6 +16,8 @@ from typing import Any
 
 import psutil
 
+from tests.source_path import source_path
+
 _EVERY_S = 0.05
 _ROOT = Path(__file__).parents[2]
 
@@ -51,7 +53,7 @@ def measure(contender: str, path: Path, *, rows: int, minutes: float = 60) -> Me
             stdout=out,
             stderr=err,
             cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT), "POLARS_MAX_THREADS": "2"},
+            env={**os.environ, "PYTHONPATH": source_path(), "POLARS_MAX_THREADS": "2"},
             start_new_session=True,
         )
         peak = _Peak(process.pid)

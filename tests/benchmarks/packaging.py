@@ -47,7 +47,7 @@ def megabytes(name: str) -> float:
     """Return what the files of a distribution take; of one that is installed by link, its packages."""
     files = distribution(name).files or []
     paths = [Path(str(each.locate())) for each in files]
-    if name == "agedp" and not any(path.parent.name == "flows" for path in paths):
+    if name == "agedp" and not any(path.parent.name == "agedp_flows" for path in paths):
         root = Path(__file__).parents[2]
         paths = [path for part in ("agedp_data", "pipelines", "flows") for path in (root / part).rglob("*.py")]
     return sum(path.stat().st_size for path in paths if path.is_file()) / 1e6

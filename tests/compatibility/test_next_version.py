@@ -13,6 +13,7 @@ from agedp_data.errors import AgedpError, LedgerError
 from agedp_data.ledger import Ledger
 from tests.compatibility.fixtures import Fixture
 from tests.compatibility.next_version import VERSION, write_next_version
+from tests.source_path import source_path
 
 FIXTURES = "classical-rehearsal or temporal-live or discounted-archive"
 """Groups, a model and its estimate, marker and skipped days, an amended series."""
@@ -40,7 +41,7 @@ def next_version(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def under(version: Path, *words: str) -> str:
     """Run Python with the source of a version; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(version)}
+    environment = {**os.environ, "PYTHONPATH": source_path(version)}
     done = subprocess.run(
         [sys.executable, *words], cwd=version, env=environment, capture_output=True, text=True, timeout=300, check=False
     )

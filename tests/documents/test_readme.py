@@ -15,6 +15,7 @@ from agedp.stages.publish import open_release
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions import NOTIONS
 from tests.documents.pages import ROOT, screen, unlike, unprinted
+from tests.source_path import source_path
 
 README = (ROOT / "README.md").read_text("utf-8")
 FIRST_SCREEN_LINES = 25
@@ -44,9 +45,9 @@ def test_a_screen_is_compared_by_its_words_and_not_by_its_numbers():
 @pytest.mark.prefect
 def test_make_run_prints_the_screen_and_six_releases_verify(tmp_path):
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-m", "flows", "demo", "out"]
+    command = [sys.executable, "-m", "agedp_flows", "demo", "out"]
     done = subprocess.run(
-        command, cwd=tmp_path, env={**env, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+        command, cwd=tmp_path, env={**env, "PYTHONPATH": source_path()}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert unprinted(screen(README), done.stdout, free=True) == ""

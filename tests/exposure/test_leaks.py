@@ -287,7 +287,7 @@ def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(name: str, monk
 
     from agedp_flows.stage_tasks import FlowObserver, StageFailed
 
-    flow = import_module(f"flows.{name}")
+    flow = import_module(f"agedp_flows.{name}")
 
     def boom(*_: object, **__: object) -> None:
         raise ValueError("MARKhome1 used 7.7391")

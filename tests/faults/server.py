@@ -28,8 +28,11 @@ from typing import Any
 _HERE = Path(__file__).parents[2]
 _IMPORTED = (
     *("pandas", "pyarrow.parquet", "tests.faults.boundaries", "tests.nights.keyed"),
-    *(f"flows.{name}" for name in ("amending", "calibration", "command", "ledgers", "publishing", "words")),
-    *(f"pipelines.{name}" for name in ("amend", "calibrate", "handover.ledger_moves", "sanitise")),
+    *(
+        f"agedp_flows.{name}"
+        for name in ("cli.app", "text.amendment_text", "text.calibration_text", "text.ledger_text", "text.run_text")
+    ),
+    *(f"agedp.{name}" for name in ("calibration_pipeline", "ledger_transfer", "pipeline", "stages.amend")),
 )
 """What a fork finds there already."""
 _SYSCALLS = "write,pwrite64,fsync,fdatasync,ftruncate,unlink,rename,renameat,renameat2,openat,open"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets.file_listing import list_input_files, natural_sort_key

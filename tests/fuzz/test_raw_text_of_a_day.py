@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store

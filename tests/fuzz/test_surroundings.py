@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_path import source_path
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
     "help": ("--help",),
@@ -86,9 +88,9 @@ Done = subprocess.CompletedProcess[str]
 
 def agedp(words: tuple[str, ...], folder: Path, streams: str = "", **told: str | None) -> Done:
     """Run the command in a process of its own; a shell arranges its streams."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **told}
+    environment = {**os.environ, "PYTHONPATH": source_path(), **told}
     return subprocess.run(
-        ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-m", "flows", *words],
+        ["sh", "-c", f'exec "$@" {streams}', "sh", sys.executable, "-m", "agedp_flows", *words],
         cwd=folder,
         env={name: value for name, value in environment.items() if value is not None},
         stdin=subprocess.DEVNULL,
@@ -127,8 +129,8 @@ def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: P
     taken, given = os.pipe()
     os.set_blocking(given, False)
     fcntl.fcntl(given, fcntl.F_SETPIPE_SZ, 4096)
-    words = [sys.executable, "-m", "flows", "--help"]
-    surroundings = {**os.environ, "COLUMNS": "300", "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "agedp_flows", "--help"]
+    surroundings = {**os.environ, "COLUMNS": "300", "PYTHONPATH": source_path()}
     with subprocess.Popen(words, stdout=given, stderr=subprocess.PIPE, cwd=tmp_path, env=surroundings) as command:
         os.close(given)
         while not select.select((taken,), (), (), 0.1)[0]:
@@ -143,11 +145,11 @@ def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: P
 
 @pytest.mark.parametrize("name", ["help", "plan"])
 def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, house: Path) -> None:
-    agedp_words = " ".join([sys.executable, "-u", "-m", "flows", *COMMANDS[name]])
+    agedp_words = " ".join([sys.executable, "-u", "-m", "agedp_flows", *COMMANDS[name]])
     done = subprocess.run(
         ["bash", "-c", f"{agedp_words} | true; exit ${{PIPESTATUS[0]}}"],
         cwd=house,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": source_path()},
         capture_output=True,
         text=True,
         timeout=300,
@@ -194,7 +196,7 @@ def interrupted(words: tuple[str, ...], folder: Path, after: float) -> tuple[int
     with subprocess.Popen(
         [sys.executable, "-c", STARTED, *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": source_path()},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

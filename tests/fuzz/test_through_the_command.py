@@ -19,6 +19,7 @@ from tests.fuzz.mutations import MUTATIONS, mutated
 from tests.fuzz.originals import originals
 from tests.fuzz.test_packed_files import REFUSED
 from tests.minimal import run_file
+from tests.source_path import source_path
 
 NAME = "london publisher"
 RUN = run_file(
@@ -32,11 +33,10 @@ ROSTER = "household_id,from,to\nMAC000002,2012-01-01,\nMAC000003,2012-01-01,\n"
 
 def agedp(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command inside a folder."""
-    root = str(Path(__file__).parents[2])
     return subprocess.run(
         [sys.executable, "-m", "agedp_flows.cli.app", *words],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": source_path()},
         capture_output=True,
         text=True,
         timeout=120,

@@ -15,7 +15,8 @@ from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("agedp_data", "pipelines", "flows")
+FOLDERS = {"agedp_data": "", "agedp": "pipelines/", "agedp_flows": "flows/"}
+"""The packages, and the folder of the checkout that holds each."""
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +45,12 @@ def test_a_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: Path) ->
     with zipfile.ZipFile(wheel) as opened:
         names = opened.namelist()
         info = next(name.partition("/")[0] for name in names if ".dist-info/" in name)
-        assert {name for name in names if not name.startswith(info)} == in_folders(PACKAGES)
-        assert {f"{name}/py.typed" for name in PACKAGES} <= set(names)
+        assert {name for name in names if not name.startswith(info)} == {
+            name.removeprefix(folder)
+            for package, folder in FOLDERS.items()
+            for name in in_folders((f"{folder}{package}",))
+        }
+        assert {f"{name}/py.typed" for name in FOLDERS} <= set(names)
         assert f"{info}/licenses/LICENSE" in names
         assert opened.read(f"{info}/entry_points.txt").decode().split("\n")[1] == "agedp = agedp_flows.__main__:main"
         told = email.message_from_bytes(opened.read(f"{info}/METADATA"))
@@ -58,7 +63,7 @@ def test_a_wheel_holds_the_three_packages_whole_and_nothing_else(wheel: Path) ->
 def test_a_source_distribution_holds_what_tests_and_documents_need(sdist: Path) -> None:
     with tarfile.open(sdist) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    needed = in_folders((*PACKAGES, "tests", "data", "docs"))
+    needed = in_folders(("agedp_data", "pipelines", "flows", "tests", "data", "docs"))
     top = {"Makefile", "constraints.txt", "pyproject.toml", "prefect.yaml", "README.md", "LICENSE", "CHANGELOG.md"}
     assert (needed | top | {"CONTRIBUTING.md", "SECURITY.md", "PKG-INFO"}) - names == set()
     assert not [name for name in names if ".venv" in name or name.startswith("out/")]
@@ -91,7 +96,10 @@ def test_installed_in_an_environment_of_its_own_it_runs_where_there_is_no_checko
     call(*pip, "--constraint", ROOT / "constraints.txt", package, folder=tmp_path)
     agedp = tmp_path / "v/bin/agedp"
     assert "agedp 0" in call(agedp, "--version", folder=tmp_path)
-    where = "import flows, pipelines, agedp_data as a; print(flows.__file__, pipelines.__file__, a.__file__)"
+    where = "import agedp, agedp_data, agedp_flows as f; print(agedp.__file__, agedp_data.__file__, f.__file__)"
+    for name in ("flows", "pipelines"):  # a project's own
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('not ours')\n")
     found = call(tmp_path / "v/bin/python", "-c", where, folder=tmp_path).split()
     assert all(Path(each).is_relative_to(tmp_path / "v") for each in found)
     for dataset, words in {"london": (), "ausgrid": ("--flow",)}.items():

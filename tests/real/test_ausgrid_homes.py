@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages import ingest as reading
 from agedp.store.store import Store
 from agedp_data.datasets.layout import ReadingRules

@@ -14,8 +14,9 @@ from agedp.calibration.bound import bound
 from agedp.calibration.estimate import estimate
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
 from agedp.calibration.quantize import Period, quantize
-from agedp.compute.engine import Engine
-from agedp.stages.ingest import Delivery, ingest
+from agedp.compute.engine_settings import Engine
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import ReadingRules

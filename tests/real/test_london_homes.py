@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.setup.init_run_file import init
 from agedp.stages.aggregate import aggregate, days_between
 from agedp.stages.ingest import ingest

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agedp.compute.engine import Engine
-from agedp.stages.aggregate import aggregate, compute_state_days, days_between
+from agedp.compute.engine_settings import Engine
+from agedp.stages.aggregate import aggregate, days_between
 from agedp.stages.ingest import ingest
+from agedp.store.daily_totals import compute_state_days
 from agedp.store.store import Store
 from agedp_data.datasets.layout import ReadingRules
 from agedp_data.markov.states import RepresentativeValues

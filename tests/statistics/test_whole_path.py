@@ -30,7 +30,8 @@ def release(
     day = (DAY + timedelta(days=number)).isoformat()
     planned = ReleaseRecord(
         "homes", "m", day, 0, "released", tuple(map(str, range(true.size))), (), (7,) * true.size, sensitivity, scale,
-        "discrete-laplace", mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale), f"{day}T00:00:00Z", "2014-01-01",
+        "discrete-laplace", mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale), f"{day}T00:00:00Z",
+        "2014-01-01",
         contract, "",
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from agedp_flows.cli.options import NIGHTLY, AsOfOption, JsonOption, QuietOption
 from agedp_flows.cli.run_results import ResultView, end_run
 
 if TYPE_CHECKING:
-    from agedp.compute.engine import ProgressReporter
+    from agedp.compute.engine_settings import ProgressReporter
     from agedp.run_context import Work
 
 app = typer.Typer()
@@ -124,7 +124,8 @@ def serve(
 
     Example: agedp serve london.toml ausgrid.toml
     """
-    from agedp_flows.scheduled_runs import scheduled_runs, serve_runs, serving_lines
+    from agedp_flows.scheduled_runs import scheduled_runs, serving_lines
+    from agedp_flows.serving import serve_runs
 
     runs = scheduled_runs(run_files)
     serve_runs(runs, ready=lambda server: None if quiet else print_text("\n".join(serving_lines(runs, server))))

@@ -12,7 +12,7 @@ from agedp_flows.cli.options import TO_BEGIN, JsonOption, QuietOption, RunFileAr
 
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
-    from agedp.compute.engine import ProgressReporter
+    from agedp.compute.engine_settings import ProgressReporter
 
 app = typer.Typer()
 
@@ -31,9 +31,10 @@ def demo(
 
     Example: agedp demo out
     """
+    from agedp.demo.demo_steps import DemoPage, Step
     from agedp.demo.synthetic_datasets import Size
     from agedp_flows.cli.terminal import progress_bars
-    from agedp_flows.demonstration import DemoPage, Step, run_demonstration
+    from agedp_flows.demonstration import run_demonstration
     from agedp_flows.text.demonstration_text import demonstration_json, step_lines, table_lines
 
     is_verbose, steps = not (as_json or quiet), list[Step]()

@@ -21,7 +21,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data.errors import AgedpError
 
 _NAMES = ("stdin", "stdout", "stderr")

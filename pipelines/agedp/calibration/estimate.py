@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.quantize import Floats, MonthReadings, Period
-from agedp.compute.engine import Engine, map_in_batches
+from agedp.compute.engine import map_in_batches
+from agedp.compute.engine_settings import Engine
 from agedp.store.store import date_of_day
 from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
 from agedp_data.config.model_section import Step

@@ -21,7 +21,8 @@ import numpy as np
 
 from agedp.calibration.estimate import repeated_half_hours
 from agedp.calibration.quantize import Floats, Period
-from agedp.compute.engine import Engine, map_in_batches
+from agedp.compute.engine import map_in_batches
+from agedp.compute.engine_settings import Engine
 from agedp.store.store import date_of_day
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import SLOTS, Flags, Ints, expected_readings, slot_step

@@ -18,7 +18,8 @@ import numpy as np
 
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.quantize import Floats, MonthReadings, Period
-from agedp.compute.engine import Engine, map_items
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
 from agedp.store.transition_counts import states_by_household
 from agedp_data.accounting.higher_order import pair_states, regime_states
 from agedp_data.config.model_section import Memory

@@ -14,6 +14,8 @@ dependence for at most 200 of them, evenly spaced over the roster.
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,9 +38,9 @@ from agedp.calibration.household_memory import (
     read_period,
 )
 from agedp.calibration.quantize import Floats, Period
-from agedp.compute.engine import Engine, map_items
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
-from agedp.reports.model_check_report import memory_report_page, report_name
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
@@ -107,7 +109,9 @@ def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
 
 
 def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:
-    """Measure the empirical memory of the households of the roster over the period; write the table and the report.
+    """Measure the empirical memory of the households of the roster over the period; write their table.
+
+    The page of the result is written by the caller (`write_memory_report`).
 
     Args:
         period: which readings.
@@ -138,9 +142,7 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     measured_figures = {
         name: {value: table[measured] for value, table in values.items()} for name, values in figures.items()
     }
-    curves = MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
-    atomic_files.write(curves.page, memory_report_page(curves).encode())
-    return curves
+    return MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
 
 
 def _split_into_groups(households: Ints, size: int) -> list[Ints]:
@@ -189,3 +191,18 @@ def _table(figures: Figures, ids: Sequence[str], households: Ints, ages_days: Se
         checked=~np.isnan(rejected),
         rejected=rejected == 1,
     )
+
+
+def report_name(model_file: str | Path, confidential: Path) -> str:
+    """Return the file name of a model's report in the confidential folder, without an ending.
+
+    A model outside the parent of that folder gets a hash of its relative path, so that two models of one name have two
+    reports, and moving all folders together keeps the names.
+
+    >>> report_name("/data/homes", Path("/data/confidential")), report_name("/a/homes", Path("/b/confidential"))
+    ('homes', 'homes-e27653b6')
+    """
+    relative_path = Path(os.path.relpath(Path(model_file).resolve(), confidential.resolve()))
+    if relative_path.parent == Path(os.pardir):
+        return relative_path.name
+    return f"{relative_path.name}-{hashlib.sha256(relative_path.as_posix().encode()).hexdigest()[:8]}"

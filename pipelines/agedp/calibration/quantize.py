@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agedp.compute.engine import Engine, map_items
-from agedp.stages.ingest import Delivery
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import Engine
+from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import iterate_month_readings
 from agedp.store.store import Store, date_of_day, months_between

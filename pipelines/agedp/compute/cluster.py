@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp_data.errors import InputError
 
 try:

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,44 +27,13 @@ from dask.delayed import delayed
 from dask.local import get_sync
 from dask.multiprocessing import get as processes_get
 
+from agedp.compute.engine_settings import Engine
 from agedp_data.errors import AgedpError, InputError
 
 _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
 # By name, Dask would import distributed first, to ask whether there is a client: 0.3 s and 60 MB.
 _SCHEDULERS = {"threads": threaded.get, "processes": processes_get, "synchronous": get_sync}
 LOCAL_SCHEDULERS = tuple(_SCHEDULERS)
-Progress = Callable[[str, int, int], None]
-"""Called with the stage, the number of its finished tasks, and the number of all its tasks."""
-Dashboard = Callable[[str], None]
-"""Called with the address of a cluster's dashboard."""
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Scheduler, workers and memory limits of a run; they never change its results.
-
-    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
-    `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
-    and the address of a cluster's dashboard.
-    """
-
-    scheduler: str = "threads"
-    workers: int = 2
-    chunk_bytes: int = 16 * 2**20
-    part_chunks: int = 8
-    progress: Progress | None = field(default=None, compare=False)
-    dashboard: Dashboard | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgressReporter:
-    """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
-
-    progress: Progress | None = None
-    dashboard: Dashboard | None = None
-
-
-SILENT = ProgressReporter()
 
 
 def default_scheduler() -> str:

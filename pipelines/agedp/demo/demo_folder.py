@@ -83,7 +83,7 @@ def _is_overview(page: Path) -> bool:
 
 
 def _is_server_folder(path: Path) -> bool:
-    """Return whether a folder is that of a Prefect server that `agedp_flows.prefect_server` started: it writes the password first."""
+    """Return whether a folder is that of a Prefect server that agedp started: it writes the password first."""
     return path.is_dir() and ((path / "password").is_file() or not any(path.iterdir()))
 
 

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
-from agedp.stages.aggregate import DailySum
+from agedp.stage_values import DailySum
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import Distribution

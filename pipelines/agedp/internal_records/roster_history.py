@@ -25,7 +25,7 @@ import numpy as np
 
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, read_content
-from agedp.stages.release import BeforeDraw
+from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from agedp.preflight.input_checks import MAX_CONFLICT_SHARE
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
-from agedp.stages.aggregate import DailySum
+from agedp.stage_values import DailySum
 from agedp.store.conflicts import LostReadings
 
 _MAX_NAMED: Final = 5

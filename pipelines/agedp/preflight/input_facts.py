@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp.stages.aggregate import DailySum
-from agedp.stages.ingest import Delivery
+from agedp.stage_values import DailySum, Delivery
 from agedp.store.conflicts import LostReadings, count_lost_to_conflicts
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_table

@@ -14,7 +14,7 @@ import numpy as np
 
 from agedp.local_files import atomic_files, locks
 from agedp.run_context import Work
-from agedp.stages.aggregate import load_month_matrix
+from agedp.store.daily_totals import load_month_matrix
 
 MAX_MONTHS = 13
 

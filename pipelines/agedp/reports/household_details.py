@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.calibration.leakage_bounds import steps_per_day
+from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.reports.axes import format_number, format_rounded_up, linear_axis, named_axis
 from agedp.reports.clamping import ClampEffect
 from agedp.reports.html import paragraph, section, table
-from agedp.reports.model_check_report import report_name
 from agedp.reports.model_files import ModelFiles
 from agedp.reports.svg import Line, chart
 from agedp.run_context import Work

@@ -6,12 +6,9 @@ count has a null level, its interval covers only the regimes that were observed,
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +21,7 @@ from agedp.calibration.household_memory import (
     LEVEL,
 )
 from agedp.calibration.quantize import Floats
+from agedp.local_files import atomic_files
 from agedp.reports.axes import linear_axis, named_axis
 from agedp.reports.html import document, paragraph, section, table
 from agedp.reports.svg import Line, chart
@@ -60,19 +58,9 @@ _CALENDAR_TEXTS = {
 }
 
 
-def report_name(model_file: str | Path, confidential: Path) -> str:
-    """Return the file name of a model's report in the confidential folder, without an ending.
-
-    A model outside the parent of that folder gets a hash of its relative path, so that two models of one name have two
-    reports, and moving all folders together keeps the names.
-
-    >>> report_name("/data/homes", Path("/data/confidential")), report_name("/a/homes", Path("/b/confidential"))
-    ('homes', 'homes-e27653b6')
-    """
-    relative_path = Path(os.path.relpath(Path(model_file).resolve(), confidential.resolve()))
-    if relative_path.parent == Path(os.pardir):
-        return relative_path.name
-    return f"{relative_path.name}-{hashlib.sha256(relative_path.as_posix().encode()).hexdigest()[:8]}"
+def write_memory_report(curves: MemoryCurves) -> None:
+    """Write the page of the confidential report on the Markov model where the curves name it."""
+    atomic_files.write(curves.page, memory_report_page(curves).encode())
 
 
 def memory_report_page(curves: MemoryCurves) -> str:

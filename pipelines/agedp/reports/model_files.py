@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, FileNotice, read_columns, read_content
-from agedp.reports.model_check_report import report_name
 from agedp.run_context import Work
 from agedp_data import table_schemas
 from agedp_data.config.model_section import EstimatedModel

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from agedp.compute.engine import SILENT, ProgressReporter
+from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, reading_rules, store_for
 from agedp.setup.initial_roster import BY, check_group_column, existing_file_error, is_read_off, write_roster
@@ -25,7 +25,8 @@ from agedp.setup.long_columns import TABLE, LongTable, read_columns
 from agedp.setup.run_file_draft import DraftPaths, RunFileDraft, draft, flag_of, load_decided
 from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
-from agedp.stages.ingest import Delivery, ingest
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.file_identity import read_header
 from agedp.store.store import Store

@@ -11,53 +11,24 @@ state: it is assumed to be independent of the chain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from agedp.compute.engine import Engine, map_items
 from agedp.local_files import atomic_files
-from agedp.stages.ingest import Delivery
-from agedp.store.daily_totals import read_daily_totals, read_state_days, write_state_days
+from agedp.stage_values import DailySum, Delivery
+from agedp.store.daily_totals import (
+    MonthMatrix,
+    load_month_matrix,
+)
 from agedp.store.store import Store
 from agedp_data import table_schemas
-from agedp_data.datasets.layout import Flags, Ints, Layout, expected_readings
+from agedp_data.datasets.layout import Layout, expected_readings
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
 from agedp_data.series.series import AnySeries
-
-_EPOCH = date(1970, 1, 1)
-_ABSENT = -1
-
-
-@dataclass(frozen=True, slots=True)
-class DailySum:
-    """One day of one series, by group (confidential): the exact vector of each group's cells.
-
-    Counts by group: `households`, those with a `usable` day, and those of them that are `clamped`. If the series counts
-    states, also the sums of the daily totals by readings and by states.
-    """
-
-    series: AnySeries
-    exact: dict[str, tuple[int, ...]]
-    households: dict[str, int]
-    usable: dict[str, int]
-    clamped: dict[str, int]
-    readings_wh: dict[str, int] = field(default_factory=dict)
-    states_wh: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def sum_wh(self) -> dict[str, int]:
-        """Return the sums of a mean by group, Wh."""
-        return {group: exact[0] for group, exact in self.exact.items()}
 
 
 def aggregate(
@@ -93,75 +64,6 @@ def aggregate(
             }
     atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.SUMS, [*_table_rows(sums)]))
     return sums
-
-
-@dataclass(frozen=True, slots=True)
-class MonthMatrix:
-    """(household, day of month): energy by readings, energy by states (if requested), number of readings."""
-
-    energy_wh: Ints
-    states_wh: Ints | None
-    readings: Ints
-
-    def energy_of(self, series: AnySeries) -> Ints:
-        """Return the energy that a series counts.
-
-        Raises:
-            ValueError: it counts states, and the matrix has none.
-        """
-        if series.values == "readings":
-            return self.energy_wh
-        if self.states_wh is None:
-            raise ValueError("a series counts states, and it was not said which")
-        return self.states_wh
-
-
-def compute_state_days(
-    store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
-) -> None:
-    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours."""
-    if states is not None and states.step == "half-hour":
-        months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
-        function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
-        map_items("states", months, function=function, engine=engine)
-
-
-def load_month_matrix(
-    store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
-) -> MonthMatrix:
-    """Return the daily totals of the roster's households in a month, by readings and, if given, by states."""
-    energy = np.zeros((len(roster.ids), 31), np.int64)
-    readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
-    if month not in delivery.months:
-        return MonthMatrix(energy, counted, readings)
-    table = read_daily_totals(store, month, delivery.contents)
-    code, day, on_roster = _household_days_on_roster(table, roster, month)
-    energy[code, day] = table["energy_wh"].to_numpy()[on_roster]
-    readings[code, day] = table["readings"].to_numpy()[on_roster]
-    if states is not None and states.step == "day":
-        counted = np.where(readings > 0, states.represent(energy), 0)
-    elif states is not None and counted is not None:
-        table = read_state_days(store, month, delivery.contents, states)
-        code, day, on_roster = _household_days_on_roster(table, roster, month)
-        counted[code, day] = table["counted_wh"].to_numpy()[on_roster]
-    return MonthMatrix(energy, counted, readings)
-
-
-def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
-    """Return household code and day of month of the rows on the roster, and which rows these are."""
-    code, on_roster = _codes(table, roster)
-    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
-    return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
-
-
-def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    position = pc.index_in(column.dictionary, pa.array(roster.ids, pa.string()))
-    lookup = pc.fill_null(position, _ABSENT).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes = lookup[column.indices.to_numpy(zero_copy_only=False)] if len(lookup) else np.zeros(0, np.int64)
-    on_roster = codes != _ABSENT
-    return codes[on_roster], on_roster
 
 
 def _daily_sum(series: AnySeries, roster: Roster, day: date, layout: Layout, matrix: MonthMatrix) -> DailySum:

@@ -8,7 +8,7 @@ rejected as a whole and the run continues: the content of files must not decide 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from agedp.compute.engine import Engine, check_shared, map_items, map_merge
+from agedp.compute.engine import check_shared, map_items, map_merge
+from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json
+from agedp.stage_values import Delivery
 from agedp.store.daily_totals import RejectedRows, deduplicate_month
 from agedp.store.data_quality import count_by_reason, renumber_quarantine, write_quality
 from agedp.store.file_identity import (
@@ -48,26 +50,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PARTS_PER_WORKER = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
-
-    `fresh` are the content ids of files that were not in the store before. Confidential: `unreadable` contains one line
-    for each file that was rejected as a whole, with the reason.
-    """
-
-    contents: tuple[str, ...]
-    months: tuple[str, ...]
-    rows_read: int
-    rows_kept: int
-    rejected: dict[str, int]
-    files: int
-    files_new: int
-    files_ignored: int
-    fresh: tuple[str, ...] = field(default=(), compare=False)
-    unreadable: tuple[str, ...] = field(default=(), compare=False)
 
 
 def ingest(

@@ -15,64 +15,20 @@ depends on a reading.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from agedp.budget import EffectivePromise
+from agedp.budget import ReleaseTerms
+from agedp.stage_values import Cells, DueDay, DueDays, due_date
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused, RunFileError
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
-
-Cells = tuple[tuple[str, int], ...]
-"""Groups of a release and the number of households in each."""
-
-
-@dataclass(frozen=True, slots=True)
-class DueDay:
-    """A due day: end of its data, date of publication, households of each group by series, series to publish.
-
-    `cells` by series leaves out groups with fewer than `min_households`; `series` are those that have not published
-    the day yet; `given_up`: the delivery's marker never came; `skipped`: [schedule] skip_days lists the day.
-    """
-
-    day: date
-    input_ended_at: str
-    publish_on: date
-    cells: Mapping[str, Cells]
-    series: tuple[str, ...]
-    given_up: bool = False
-    skipped: bool = False
-
-    @property
-    def is_drawn(self) -> bool:
-        """Tell whether the day is drawn: it has a delivery and enough households, and is not in skip_days."""
-        return not (self.given_up or self.skipped) and any(self.cells[name] for name in self.series)
-
-    @property
-    def households(self) -> int:
-        """Return the number of households in the largest release of the day."""
-        return max((sum(number for _, number in cells) for cells in self.cells.values()), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class DueDays:
-    """The days to publish now, oldest first, and the waiting days: due, but without their delivery's marker."""
-
-    due: tuple[DueDay, ...]
-    waiting: tuple[date, ...] = ()
-
-
-def last_due_date(run: RunFile) -> date | None:
-    """Return the date on which the last day of the period is due, if it has a last day."""
-    return None if run.schedule.last_day is None else _due_on(run, run.schedule.last_day)
 
 
 def list_due_days(
@@ -106,7 +62,7 @@ def list_due_days(
             continue
         waited = timedelta(days=run.schedule.patience_days if given_up else 0)
         is_rehearsal = run.schedule.mode == "rehearsal"
-        publish_on = max(_due_on(run, day) + waited, not_before) if is_rehearsal else until.date()
+        publish_on = max(due_date(run, day) + waited, not_before) if is_rehearsal else until.date()
         cells = _cells(run, roster, day)
         due.append(DueDay(day, clock.format_instant(day_end), publish_on, cells, series, given_up, skipped))
     if due and run.schedule.mode != "rehearsal" and until.date() < not_before:
@@ -155,36 +111,11 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def _due_on(run: RunFile, day: date) -> date:
-    day_end = run.input.layout.day_end(day)
-    return clock.due_on(day_end, age_days=run.promise.age_days or 0)
-
-
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
 NO_DELIVERY = "no delivery"
 TOO_FEW = "fewer homes on the roster than [population] min_households"
 SKIP_DAYS = "[schedule] skip_days"
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseTerms:
-    """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
-
-    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
-    release must be permitted under each of them, so no new model relaxes a promise.
-    """
-
-    run: RunFile
-    notion: Notion
-    leakage_bounds: tuple[LeakageBound | None, ...]
-    contract: str
-    model: str
-
-    @property
-    def effective_promise(self) -> EffectivePromise:
-        """Return the promise with all models in force."""
-        return EffectivePromise(self.notion, self.leakage_bounds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from agedp_data.errors import PreflightFailed
 
 if TYPE_CHECKING:
     from agedp.run_context import Work
-    from agedp.stages.ingest import Delivery
+    from agedp.stage_values import Delivery
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 

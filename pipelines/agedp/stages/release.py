@@ -7,23 +7,21 @@ disk, so an archive stores a month of days in each; if a run is killed, the days
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
 from typing import Final
 
 import numpy as np
 
-from agedp.stages.aggregate import DailySum
-from agedp.stages.plan import RELEASED, Cells, DueDay, PlannedRelease, ReleaseTerms, plan_release
+from agedp.budget import ReleaseTerms
+from agedp.stage_values import BeforeDraw, Cells, DailySum, DueDay
+from agedp.stages.plan import RELEASED, PlannedRelease, plan_release
 from agedp_data import mechanisms
 from agedp_data.datasets.layout import Ints
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.series.series import AnySeries
-
-BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
-"""Callback in the transaction that draws a day, after the day is admitted, with the population's rows so far."""
 
 Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""

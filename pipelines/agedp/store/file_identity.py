@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from agedp.compute.engine import Engine, explain_worker_errors, map_merge
+from agedp.compute.engine import explain_worker_errors, map_merge
+from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content

@@ -12,7 +12,7 @@ import pytest
 
 from agedp.calibration.estimate import estimate
 from agedp.calibration.quantize import Period, quantize
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import read_readings
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.synthetic import write_ausgrid, write_london

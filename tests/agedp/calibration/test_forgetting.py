@@ -19,10 +19,10 @@ from agedp.calibration.household_memory import (
     parts_of_calendar,
     read_period,
 )
-from agedp.calibration.model_check import SAMPLE, GoodnessOfFit, MemoryCurves, measure_memory
+from agedp.calibration.model_check import SAMPLE, GoodnessOfFit, MemoryCurves, measure_memory, report_name
 from agedp.calibration.quantize import Period
-from agedp.compute.engine import Engine
-from agedp.reports.model_check_report import report_name
+from agedp.compute.engine_settings import Engine
+from agedp.reports.model_check_report import write_memory_report
 from agedp.stages.ingest import read_readings
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
@@ -53,7 +53,13 @@ def found_of(made, folder, *, store="store", block_bytes=2**24, engine=None, **g
     roster = house.roster([("ABSENT", FIRST, None), *((home, FIRST, None) for home in london.household_ids[:-1])])
     where, delivery = house.read(store=store, block_bytes=block_bytes)
     period = Period(where, delivery, roster, FIRST, LAST)
-    return measure_memory(period, asked(folder, **given), folder=folder, engine=engine or Engine())
+    return measured(period, asked(folder, **given), folder=folder, engine=engine or Engine())
+
+
+def measured(*given, **more):
+    curves = measure_memory(*given, **more)
+    write_memory_report(curves)
+    return curves
 
 
 def rows_of(folder, figure):
@@ -176,16 +182,14 @@ def test_a_household_without_readings_is_not_there_and_a_day_or_two_say_nothing(
     where, delivery = house.read()
     for last in (FIRST, FIRST + timedelta(days=2)):
         period = Period(where, delivery, roster, FIRST, last)
-        found = measure_memory(period, asked(tmp_path), folder=tmp_path, engine=Engine())
+        found = measured(period, asked(tmp_path), folder=tmp_path, engine=Engine())
         table = pq.read_table(tmp_path / "forgetting" / "homes-a.parquet")
         assert last > FIRST or not any(row["direct"] >= 0 for row in table.to_pylist())
         assert set(table["household_id"].to_pylist()) <= {london.household_ids[0]}
         assert not any(check.rejected for check in found.checks.values())
         assert "nothing to compare" in found.page.read_text()
     nobody = house.roster([("ABSENT", FIRST, None)])
-    found = measure_memory(
-        Period(where, delivery, nobody, FIRST, LAST), asked(tmp_path), folder=tmp_path, engine=Engine()
-    )
+    found = measured(Period(where, delivery, nobody, FIRST, LAST), asked(tmp_path), folder=tmp_path, engine=Engine())
     assert found.checks == {}
     assert "not tested" in found.page.read_text()
 

@@ -12,7 +12,7 @@ import pytest
 from agedp.calibration.memory_check import estimate_higher_order
 from agedp.calibration.quantize import Period, quantize
 from agedp.calibration_pipeline import calibrate
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp_data.accounting.temporal_leakage import temporal, temporal_kernels
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage

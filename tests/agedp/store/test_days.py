@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import daily_totals_path, read_daily_totals
 from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key

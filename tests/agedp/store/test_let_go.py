@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.compute.engine import Engine
-from agedp.stages.ingest import Delivery, ingest
+from agedp.compute.engine_settings import Engine
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.retention import remove_old_months
 from agedp.store.store import FileOrder, Store
 from agedp_data.datasets.layout import ReadingRules

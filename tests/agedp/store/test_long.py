@@ -14,7 +14,7 @@ import pytest
 
 from agedp.calibration.estimate import estimate
 from agedp.calibration.quantize import Period, quantize
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest, read_readings

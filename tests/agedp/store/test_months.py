@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp.compute.engine import Engine
-from agedp.stages.ingest import Delivery, ingest
+from agedp.compute.engine_settings import Engine
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import deduplicate_month, read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store

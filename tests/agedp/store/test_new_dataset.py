@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests import minimal
+from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[3]
 PLAIN = '''"""A made-up layout: one row per meter and half-hour, half-hours counted from midnight UTC."""
@@ -99,8 +100,8 @@ def added(folder: Path, source: str) -> Path:
     """Copy the packages, add a layout as CONTRIBUTING says, and put a house with its data beside them."""
     for package in ("agedp_data", "pipelines", "flows"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "agedp_data" / "readers" / "mine.py").write_text(source)
-    datasets = folder / "agedp_data" / "readers" / "datasets.py"
+    (folder / "agedp_data" / "datasets" / "mine.py").write_text(source)
+    datasets = folder / "agedp_data" / "datasets" / "datasets.py"
     text = datasets.read_text()
     for before, line in (
         ("from agedp_data.datasets.long_format import Long\n", "from agedp_data.datasets.mine import Mine\n"),
@@ -120,7 +121,7 @@ def added(folder: Path, source: str) -> Path:
 
 def agedp(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
     code = "from agedp_flows.cli.app import main; main()"
-    environment = os.environ | {"PYTHONPATH": str(house.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": source_path(house.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     order = [sys.executable, "-P", "-c", code, *words]
     return subprocess.run(order, cwd=house, env=environment, capture_output=True, text=True, check=False)
 

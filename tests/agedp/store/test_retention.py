@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store import retention
 from agedp.store.store import FileOrder, Store

@@ -15,10 +15,10 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
+from agedp.stage_values import Delivery
 from agedp.stages import ingest
-from agedp.stages.ingest import Delivery
 from agedp.store import daily_totals, file_identity
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store, month_name, month_numbers, months_between

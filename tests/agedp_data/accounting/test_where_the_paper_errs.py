@@ -13,10 +13,10 @@ import pytest
 from scipy.stats import binom, laplace, norm
 
 from agedp_data.accounting.age_planner import plan_ageing
-from agedp_data.accounting.ageing import age_of_information, compose, peak, risk
+from agedp_data.accounting.ageing import age_of_information, compose, cyclic_risk, peak, risk
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
-from agedp_data.markov.cyclic import cyclic_kernels, cyclic_risk
+from agedp_data.markov.cyclic import cyclic_kernels
 from agedp_data.markov.mixing import spectral_bound, spectral_gap, total_variation
 from agedp_data.markov.transitions import stationary
 from docs.papers.age import ar1_model

@@ -17,7 +17,7 @@ import pytest
 
 from agedp.calibration.estimate import estimate
 from agedp.calibration.quantize import Period
-from agedp.compute.engine import Engine
+from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store

@@ -7,18 +7,12 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from agedp_data.accounting.ageing import risk
+from agedp_data.accounting.ageing import cyclic_risk, risk
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.leakage.population_bound import leakage_bound
 from agedp_data.leakage.population_bound_cyclic import cyclic_leakage_bound
-from agedp_data.markov.cyclic import (
-    ascending_products,
-    count_cyclic_transitions,
-    cyclic_kernels,
-    cyclic_risk,
-    merge_phases,
-)
+from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
 from agedp_data.markov.transitions import count_transitions, power, reverse, stationary, transition_matrix
 
 GRID = np.array([0.1, 1.0, 3.0, np.inf])

@@ -1,0 +1,41 @@
+"""How a stage runs: scheduler, workers, sizes, and who is shown its progress. Never what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Progress = Callable[[str, int, int], None]
+"""Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+
+
+Dashboard = Callable[[str], None]
+"""Called with the address of a cluster's dashboard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Scheduler, workers and memory limits of a run; they never change its results.
+
+    `scheduler` is "threads", "processes", "local-cluster" or the address of a Dask scheduler. A task reads at most
+    `part_chunks` chunks of `chunk_bytes` bytes. `progress` and `dashboard` are callbacks for the progress of a stage
+    and the address of a cluster's dashboard.
+    """
+
+    scheduler: str = "threads"
+    workers: int = 2
+    chunk_bytes: int = 16 * 2**20
+    part_chunks: int = 8
+    progress: Progress | None = field(default=None, compare=False)
+    dashboard: Dashboard | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressReporter:
+    """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
+
+    progress: Progress | None = None
+    dashboard: Dashboard | None = None
+
+
+SILENT = ProgressReporter()

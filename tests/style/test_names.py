@@ -1,0 +1,208 @@
+"""Names, structure and sources of the product, read off its syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.source_path import ROOT
+
+PACKAGES = {"agedp_data": ROOT, "agedp": ROOT / "pipelines", "agedp_flows": ROOT / "flows"}
+
+BANNED = frozenset(
+    [
+        "found",
+        "told",
+        "said",
+        "made",
+        "kept",
+        "asked",
+        "known",
+        "there",
+        "own",
+        "one",
+        "each",
+        "others",
+        "lacking",
+        "whole",
+        "here",
+        "stands",
+        "lies",
+        "behind",
+        "beside",
+        "goes",
+        "left",
+        "other",
+    ]
+)
+"""Pronouns, participles and adverbs: a name says what the thing is."""
+PAIRED = frozenset({"left", "right", "other"})
+"""Permitted as the two sides of a comparison."""
+COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__or__", "__and__"})
+MOST_BANNED = 0.008
+
+REPEATED_MODULES = frozenset({"__init__", "__main__", "london", "ausgrid"})
+PUBLIC_API = frozenset(
+    [
+        "read",
+        "quantize",
+        "estimate",
+        "calibrate",
+        "plan",
+        "release",
+        "sanitise",
+        "open_release",
+        "verify",
+        "audit",
+        "compare",
+        "smooth",
+        "load_model",
+    ]
+)
+SOURCED = ("markov", "leakage", "accounting", "notions")
+SOURCE = re.compile(r"\bSource\b|\[[ATDKCZF]\]|MATHS|doi\.org|\bReferences?:")
+
+
+def files() -> list[Path]:
+    return [path for name, folder in PACKAGES.items() for path in sorted((folder / name).rglob("*.py"))]
+
+
+def module_of(path: Path) -> str:
+    folder = next(folder for name, folder in PACKAGES.items() if path.is_relative_to(folder / name))
+    parts = path.relative_to(folder).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def bound_names(tree: ast.AST) -> Counter[str]:
+    """Variables, parameters, targets, attributes assigned to, functions and methods."""
+    names: Counter[str] = Counter()
+    pairs: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            arguments = [*node.args.args, *node.args.kwonlyargs]
+            is_comparison = not isinstance(node, ast.Lambda) and node.name in COMPARISONS
+            if is_comparison or {"left", "right"} <= {argument.arg for argument in arguments}:
+                pairs |= {id(argument) for argument in arguments}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names[node.name] += 1
+        elif isinstance(node, ast.arg) and not (id(node) in pairs and node.arg in PAIRED):
+            names[node.arg] += 1
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] += 1
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names[node.attr] += 1
+    return names
+
+
+def banned_in(trees: dict[Path, ast.Module]) -> tuple[Counter[str], int]:
+    counts = sum((bound_names(tree) for tree in trees.values()), Counter[str]())
+    return Counter({name: count for name, count in counts.items() if name in BANNED}), counts.total()
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files()}
+
+
+def test_names_are_nouns_and_verbs_not_pronouns(trees: dict[Path, ast.Module]) -> None:
+    banned, names = banned_in(trees)
+    assert names > 15_000
+    assert banned.total() / names < MOST_BANNED, banned.most_common()
+
+
+def test_the_measure_notices_a_pronoun() -> None:
+    source = "def one(told):\n    for each in told:\n        self.kept = each\n    return [found for found in told]\n"
+    source += "class A:\n    def __eq__(self, other):\n        return same(self, other)\n"
+    banned, _ = banned_in({Path("a.py"): ast.parse(source)})
+    assert banned == {"one": 1, "told": 1, "each": 1, "kept": 1, "found": 1}
+
+
+def test_no_two_classes_share_a_name(trees: dict[Path, ast.Module]) -> None:
+    places = defaultdict(list)
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_two_modules_share_a_name() -> None:
+    stems = Counter(path.stem for path in files())
+    assert {stem for stem, count in stems.items() if count > 1} <= REPEATED_MODULES
+
+
+def test_no_submodule_has_the_name_of_a_public_function() -> None:
+    folder = PACKAGES["agedp"] / "agedp"
+    submodules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert submodules & PUBLIC_API == set()
+
+
+def imported_modules(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    """Modules of the product that a file imports anywhere: at its top, for types, or inside a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in modules else node.module
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that import themselves by way of others."""
+    remaining = dict(graph)
+    while True:
+        free = {name for name, targets in remaining.items() if not targets & remaining.keys()}
+        if not free:
+            break
+        remaining = {name: targets for name, targets in remaining.items() if name not in free}
+    return sorted(name for name in remaining if _reaches(graph, name))
+
+
+def _reaches(graph: dict[str, set[str]], start: str) -> bool:
+    seen, waiting = set(), list(graph[start])
+    while waiting:
+        name = waiting.pop()
+        if name == start:
+            return True
+        if name in graph and name not in seen:
+            seen.add(name)
+            waiting += graph[name]
+    return False
+
+
+def test_no_module_imports_itself_by_way_of_others(trees: dict[Path, ast.Module]) -> None:
+    modules = {module_of(path) for path in trees}
+    graph = {module_of(path): set(imported_modules(tree, modules)) & modules for path, tree in trees.items()}
+    for path in trees:  # a package that only collects the names of its own modules closes no circle
+        if path.stem == "__init__":
+            graph.pop(module_of(path))
+    assert circles(graph) == []
+
+
+def test_the_search_for_circles_finds_one() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c"]
+
+
+def public_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, node
+
+
+@pytest.mark.parametrize("package", SOURCED)
+def test_every_public_function_of_the_mathematics_names_its_source(package: str, trees: dict[Path, ast.Module]) -> None:
+    functions = {
+        f"{module_of(path)}.{name}": ast.get_docstring(node) or ""
+        for path, tree in trees.items()
+        if path.is_relative_to(ROOT / "agedp_data" / package)
+        for name, node in public_functions(tree)
+    }
+    assert len(functions) > 5
+    assert [name for name, text in functions.items() if not SOURCE.search(text)] == []
