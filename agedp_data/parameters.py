@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
-"""How a leakage function is bounded: exactly, or by a total variation; `config.model` says which a model allows."""
+"""How a leakage function is bounded: exactly, or by a total variation; `ModelSection` says which a model allows."""
 
 # Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)

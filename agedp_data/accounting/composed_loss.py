@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 class AgedLeakageLike(Protocol):
-    """The leakage function at an age in steps: `aged.AgedLeakage`."""
+    """The leakage function at an age in steps: `AgedLeakage`."""
 
     @property
     def envelope(self) -> ComposableModel:

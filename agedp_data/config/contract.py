@@ -2,7 +2,8 @@
 
 Everything is in it that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
 written out, and numbers in one form, so that two files that say the same make the same contract. A key that is marked
-LATER is left out where it has its default (`meanings`), so that series that began before there was such a key go on.
+LATER is left out where it has its default (`contract_values`), so that series that began before there was such a key
+go on.
 
 What an amendment may change: a rule for each key of a contract, and a verdict on each change.
 

@@ -3,7 +3,7 @@
 Broken lines are removed first (`lines`), so that Arrow reads one row per line. A chunk whose cells all have their
 declared type is parsed once. Otherwise only the other cells are parsed one by one with the same converter, so whether
 a cell is accepted does not depend on the rest of the chunk. Timestamps that are not ISO are always parsed one by one
-(`stamps`). Rejected rows are returned as text for the quarantine files.
+(`timestamps`). Rejected rows are returned as text for the quarantine files.
 """
 
 from __future__ import annotations

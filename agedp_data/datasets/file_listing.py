@@ -128,7 +128,7 @@ def read_head(source: InputFile) -> bytes:
     """Return the first bytes of a file, decompressed.
 
     Raises:
-        InputError: as `packing.unpacked`.
+        InputError: as `open_decompressed`.
     """
     with open_decompressed(source) as stream:
         return bytes(stream.read(HEAD_BYTES))

@@ -29,7 +29,7 @@ INTERVAL_MINUTES = 30
 MISSING = -1
 PASSES = 4
 UNKNOWN_PASS = 3
-"""The channel of a repeated half-hour whose timestamp fits both passes: see `settle`.
+"""The channel of a repeated half-hour whose timestamp fits both passes: see `deduplication`.
 
 If readings are shorter than a half-hour, the n-th part of a half-hour has these channels plus n x `PASSES`.
 """
@@ -128,7 +128,7 @@ class Header:
     """The header line of a file; nothing in it depends on the rows.
 
     `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
-    types. `time_formats` are the formats of a timestamp (see `stamps`), tried row by row.
+    types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row.
     """
 
     variant: str

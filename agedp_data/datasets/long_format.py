@@ -10,7 +10,7 @@ gains none: deliver it in UTC.) The interval is then assigned to a slot of a day
 * A timestamp with a UTC offset (`time_format = "iso"`) is an instant: `zone` does not apply to it.
 * Timestamps that the clock of `zone` never shows are rejected as impossible dates.
 * Timestamps that it shows twice are both passes, if a file has two rows with them and both belong to one slot of the
-  day (`settle`). If the passes belong to different slots, nothing distinguishes them, and the rows are rejected.
+  day (`deduplication`). If the passes belong to different slots, nothing distinguishes them, and the rows are rejected.
 
 Two readings of 15 minutes add up to a half-hour; if one is missing, the half-hour is missing. An hourly reading is
 not split: it belongs to the slot of its first half-hour and must begin on a full hour of `day_zone`, because one that

@@ -36,7 +36,7 @@ _MAX_SHOWN = 80
 STATES = ("released", "skipped")
 INT32, INT64 = range(2**31), range(-(2**63), 2**63)
 HOUSEHOLDS = range(1, 10**9 + 1)
-MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `noise` draws
+MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `mechanisms` draws
 
 
 class HashChain:

@@ -99,7 +99,7 @@ class Ledger(LedgerReader):
     ) -> ContractRecord:
         """Return the contract in force from now on: `contract`, stored unless it equals the newest one.
 
-        The caller checks whether the change is permitted (`config.amendments`). `after` is the hash of the contract
+        The caller checks whether the change is permitted (`config.contract`). `after` is the hash of the contract
         that it was compared with, so that the second of two concurrent amendments is refused.
 
         Raises:

@@ -121,7 +121,7 @@ def empirical_total_variation(
     series, steps = checked_states(states, n_states), checked_lags(lags)
     if by == "powers":
         if part is not None:
-            raise ChainError("powers of one chain know no parts; `chains.cyclic` has chains that do")
+            raise ChainError("powers of one chain know no parts; `markov.cyclic` has chains that do")
         counts = count_lagged_pairs(series, series, 1, n_secret=n_states, n_read=n_states)
         return predicted_total_variation(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
     if by != "direct":

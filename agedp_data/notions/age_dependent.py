@@ -44,7 +44,7 @@ class AgeDependent(EnforcedPromise):
 
     With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
     z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule
-    (`together.ComposedLoss`) is exhausted.
+    (`ComposedLoss`) is exhausted.
 
     References:
         [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.

@@ -44,7 +44,7 @@ _NOTHING_CREDITED: Final = 1000 * NANO
 def float_to_nano(loss: SupportsFloat) -> int | None:
     """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
 
-    The float nearest to a whole number of nano-epsilon counts as that number (`losses.ceil_nano` would take its binary
+    The float nearest to a whole number of nano-epsilon counts as that number (`ceil_nano` would take its binary
     value and go one further).
 
     >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))

@@ -1,6 +1,6 @@
 """What a notion of privacy is: parameters of a promise, the budget of a day, and bounds of released rows.
 
-Losses are integers in nano-epsilon (`losses`). A day's loss is the sum over its released rows, whatever their series:
+Losses are integers in nano-epsilon (`epsilon`). A day's loss is the sum over its released rows, whatever their series:
 all releases of a population enter every bound. Days are ISO text, as in the ledger.
 """
 
@@ -63,7 +63,7 @@ class HistoryRow(Protocol):
 
 
 class LossAtAge(Protocol):
-    """L at one age in whole 1e-9 (`chains.whole.TabulatedLeakage`)."""
+    """L at one age in whole 1e-9 (`leakage.exact.TabulatedLeakage`)."""
 
     @property
     def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -77,7 +77,7 @@ class LossAtAge(Protocol):
 
 
 class LeakageBoundLike(Protocol):
-    """What a notion needs of a model's envelope (`chains.envelope.LeakageBound`)."""
+    """What a notion needs of a model's envelope (`leakage.bound_table.LeakageBound`)."""
 
     @property
     def steps_per_day(self) -> int:

@@ -61,7 +61,7 @@ class Temporal(EnforcedPromise):
     .. math:: \max_k TPL_k \le \alpha, \qquad TPL_k = BPL_k + FPL_k - e_k
 
     Source: [T] Definition 8. `horizon_days` = N closes the series after N releases; without end each day has the loss
-    whose supremum is alpha ([T] Algorithm 7). Plans: `allocated.temporal_allocation`.
+    whose supremum is alpha ([T] Algorithm 7). Plans: `temporal_allocation`.
 
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal

@@ -6,7 +6,7 @@ day, e_k the loss of day k and g days between one released day and the next,
     c_k = e_k + L_back(m g)(c_(k-1)),   C_k = e_k + L_ahead(m g)(C_(k+1)),
     TPL_k = e_k + L_back(1 + m (g_before - 1))(c_(k-1)) + L_ahead(1 + m (g_after - 1))(C_(k+1)).
 
-The recursion may LEAP over releases, which then count by the sum of their losses (`privacy.longer_memory`): instead of
+The recursion may LEAP over releases, which then count by the sum of their losses (`higher_order`): instead of
 L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day gives
 no mixing (two values are never confused, or its states are pairs of days) may mix in two. This holds for half-hours as
 for days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for the outputs y about a day x, where another x changes the

@@ -46,7 +46,7 @@ def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bo
     Args:
         envelope: leakage bound in both directions.
         alpha: bound on the temporal leakage [nano-epsilon].
-        leaping: whether the recursion may leap over releases (`leaked`).
+        leaping: whether the recursion may leap over releases (`temporal_accountant`).
     """
     leaked = TemporalLosses(envelope, leaping=leaping)
 

@@ -34,7 +34,6 @@ from agedp.release_folder.release_folder import METADATA_KEY, ReleaseFolder
 from agedp.run_context import Work, engine_for
 from agedp.stage_values import last_due_date
 from agedp_data import clock, mechanisms
-from agedp_data import epsilon as losses
 from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.lower_bounds import detectable_epsilon, epsilon_lower_bound
 from agedp_data.audit.noise_tests import is_noise_too_large, is_noise_too_small
@@ -50,6 +49,7 @@ from agedp_data.config.input import INPUTS
 from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.datasets.layout import SLOTS, Ints
+from agedp_data.epsilon import NANO, format_epsilon, round_nano
 from agedp_data.errors import Refused
 from agedp_data.model import read_model
 from agedp_data.roster import read_roster
@@ -174,7 +174,7 @@ def _measured(audit_runs: list[_AuditRun], datasets: AuditDatasets, bits: Mask) 
     positions = np.mean([[day.positions for day in published] for published, _ in audit_runs], axis=0)
     for scope, selected, promised in (
         ("one release", slice(0, 1), days[0].release.epsilon),
-        (f"all releases of {_DAYS} days", slice(None), total / losses.NANO),
+        (f"all releases of {_DAYS} days", slice(None), total / NANO),
     ):
         scores = weights[selected] @ positions[selected] / weights[selected].sum()
         lower_bound = epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
@@ -190,11 +190,11 @@ def _faults(audit_runs: list[_AuditRun]) -> Iterator[str]:
         pairs = zip(days, published, strict=True)
         if any(not np.array_equal(first.noisy_values, second.noisy_values) for first, second in pairs):
             yield "a second run published other figures of the same days: each draw spends a loss of its own"
-    spent = sum(losses.round_nano(day.release.epsilon) for day in days)
+    spent = sum(round_nano(day.release.epsilon) for day in days)
     if total < spent:
         yield (
-            f"the statement tells a total of {losses.format_epsilon(total)}, what was released is charged "
-            f"{losses.format_epsilon(spent)}"
+            f"the statement tells a total of {format_epsilon(total)}, what was released is charged "
+            f"{format_epsilon(spent)}"
         )
 
 
@@ -230,7 +230,7 @@ def _run_audits(
             _run_stages(work, progress, run_number)
         released = ReleaseFolder(folder / "release")
         stated_total = {bound["name"]: bound["epsilon"] for bound in released.statement["figures"]}["total"]
-        yield tuple(_read_published(released, synthetic, datasets, max_wh)), losses.round_nano(Decimal(stated_total))
+        yield tuple(_read_published(released, synthetic, datasets, max_wh)), round_nano(Decimal(stated_total))
 
 
 def _run_stages(work: Work, progress: ProgressReporter, run_number: int) -> None:

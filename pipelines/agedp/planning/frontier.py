@@ -8,7 +8,7 @@ an estimate of the current day its error consists of the noise and of the change
 for a random walk of the mean with `change` from day to day: estimated from the published series, or 1 kWh per household
 without one. The risk is the peak of an endless series of such releases, L_A(z*) with z* the supremum of
 z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's releases by the
-sum rule. The search is exact over whole days (`privacy.planner`); no loss exceeds `max_day_epsilon`.
+sum rule. The search is exact over whole days (`accounting.age_planner`); no loss exceeds `max_day_epsilon`.
 """
 
 from __future__ import annotations

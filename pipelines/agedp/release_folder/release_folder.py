@@ -23,8 +23,8 @@ from agedp.release_folder.verification import (
     ledger_values,
     published_value,
 )
-from agedp_data import epsilon as losses
 from agedp_data.datasets import filesystem
+from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.transfer import parse_export
@@ -210,7 +210,7 @@ class ReleaseFolder:
 def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """Check the days and losses of the statement against the rows of the tables."""
     # the groups of a day are one release; its series are several
-    losses_by_release = {(row["day"].isoformat(), row["of"]): losses.round_nano(row["epsilon"]) for row in rows}
+    losses_by_release = {(row["day"].isoformat(), row["of"]): round_nano(row["epsilon"]) for row in rows}
     spent: dict[str, int] = {}
     for (day, _), loss in losses_by_release.items():
         spent[day] = spent.get(day, 0) + loss
@@ -221,8 +221,8 @@ def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, A
         bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == ASSUMPTION_FREE
     }
     expected = {
-        "day": losses.format_epsilon(max(spent.values(), default=0)),
-        "total": losses.format_epsilon(sum(spent.values())),
+        "day": format_epsilon(max(spent.values(), default=0)),
+        "total": format_epsilon(sum(spent.values())),
     }
     is_consistent = (
         {key: statement["days"][key] for key in days} == days
@@ -249,7 +249,7 @@ def _is_consistent(bound: Mapping[str, str]) -> bool:
         return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
     if not _EPSILON_TEXT.fullmatch(epsilon):
         return False
-    loss = losses.round_nano(Decimal(epsilon))
+    loss = round_nano(Decimal(epsilon))
     is_within_limit = limit in ("", "unlimited") or Decimal(limit) >= Decimal(epsilon)
     return is_within_limit and bound.get("factor", "") in ("", odds_factor(loss))
 

@@ -3,7 +3,7 @@
 The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
 ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
 if its delivery never came, if too few households are on the roster, or if its budget is zero while later days still
-have some (`promise.grant`). Later days are then released as planned.
+have some (`budget`). Later days are then released as planned.
 
 Run file + roster + markers + clock -> DUE DAYS, and the days that wait for their delivery.
 

@@ -82,7 +82,7 @@ def join_runs(counts: Counts, runs: Ints) -> Ints:
 def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any, np.dtype[np.float64]]) -> Ints:
     """Return the state of each reading (m) under its household's state edges, by a table of all energies.
 
-    Shapes: (m,), (m,), (h, k - 1) -> (m,); readings are sorted by household. As `chains.states.states`: a reading that
+    Shapes: (m,), (m,), (h, k - 1) -> (m,); readings are sorted by household. As `markov.states.states`: a reading that
     equals an edge belongs to the state above it. Units: Wh.
     """
     state = np.empty(len(household), np.int64)
