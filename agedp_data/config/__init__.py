@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agedp_data.config.contract import contract
+from agedp_data.config.contract import contract_part
 from agedp_data.config.loading import load, parse
 from agedp_data.config.run_file import RunFile
 
-__all__ = ["RunFile", "contract", "load", "parse"]
+__all__ = ["RunFile", "contract_part", "load", "parse"]

@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
 
 
-def contract(run: RunFile, *, model: str | None) -> dict[str, Any]:
+def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
     """Return what is promised as nested dicts and lists of text and integers.
 
     `model` is the hash of the model's public part, None where there is none yet.

@@ -23,7 +23,7 @@ from agedp.release_folder.remote import RemoteFolder
 from agedp.stage_values import DailySum, Delivery, DueDays, last_due_date
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
-from agedp_data.config import RunFile, contract, load
+from agedp_data.config import RunFile, contract_part, load
 from agedp_data.config.loading import read_scheduler
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.layout import NamedColumns, ReadingRules
@@ -140,7 +140,7 @@ class Work:
     @property
     def promise(self) -> dict[str, Any]:
         """Return the contract text of the run file, as a mapping."""
-        return contract(self.run, model=self.model.id if self.model else None)
+        return contract_part(self.run, model=self.model.id if self.model else None)
 
     @property
     def has_ledger(self) -> bool:

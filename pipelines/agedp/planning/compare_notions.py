@@ -37,7 +37,7 @@ from agedp.planning.notion_comparison import (
 )
 from agedp.planning.simulated_days import SimulatedDays
 from agedp.run_context import Work
-from agedp_data.config import RunFile, contract
+from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
@@ -238,7 +238,7 @@ class _PromiseSearch:
         figure = next(
             one for one in notion.figures(self.days.view.rows, self.days.leakage_bounds[0], None) if one.name == kept
         )
-        keys = contract(run, model=None)["promise"]
+        keys = contract_part(run, model=None)["promise"]
         already = figure.value or 0
         met = self._met(series, target, already) and len(series.losses) == len(self.days.households)
         same = promise == self.run.promise

@@ -20,7 +20,7 @@ from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSer
 from agedp.planning.notion_comparison import SeriesCost
 from agedp.run_context import Work, apply_earlier_contracts
 from agedp_data import mechanisms
-from agedp_data.config import RunFile, contract
+from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
@@ -74,7 +74,7 @@ class SimulatedDays:
 
     def _days(self) -> list[date]:
         """Return the days after the newest release, at most a year of them."""
-        return list(islice(upcoming_days(contract(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
+        return list(islice(upcoming_days(contract_part(self.run, model=None), self.view.rows), _MAX_DAYS_AHEAD))
 
     @property
     def is_endless(self) -> bool:
@@ -93,7 +93,7 @@ class SimulatedDays:
 
     def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
         """Return the cost of releasing the days under a run file's promise, None if no day is released."""
-        terms = contract(run, model=self.model.id if self.model else None)
+        terms = contract_part(run, model=self.model.id if self.model else None)
         simulated = simulate_days(
             ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
         )

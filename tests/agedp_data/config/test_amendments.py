@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.config import contract, load, parse
+from agedp_data.config import contract_part, load, parse
 from agedp_data.config.contract import RULES, amendment, rule_of
 from agedp_data.notions import NOTIONS, Promise, WEvent
 
@@ -41,12 +41,12 @@ HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_
 
 def contracts():
     for path in sorted(EXAMPLES.glob("*.toml")):
-        yield path.stem, contract(load(path), model="ab12")
+        yield path.stem, contract_part(load(path), model="ab12")
     head = LONDON[: LONDON.index("[promise]")]
     for name, keys in PROMISES.items():
         notion = name.partition(",")[0]
         text = f'{head}[promise]\nnotion = "{notion}"\n{keys}\n{CAPS}{MODEL}'
-        yield name, contract(parse(text, base=Path("/house"), name="r.toml"), model="ab12")
+        yield name, contract_part(parse(text, base=Path("/house"), name="r.toml"), model="ab12")
 
 
 CONTRACTS = dict(contracts())

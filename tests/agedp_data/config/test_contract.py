@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.config import contract, load, parse
+from agedp_data.config import contract_part, load, parse
 from agedp_data.config.model_section import contract_states
 from agedp_data.errors import LedgerError
 
@@ -17,12 +17,12 @@ AUSGRID = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
 
 
 def of(text: str, *, base: str = "/house", model: str | None = "ab12"):
-    return contract(parse(text, base=Path(base), name="r.toml"), model=model)
+    return contract_part(parse(text, base=Path(base), name="r.toml"), model=model)
 
 
 @pytest.mark.parametrize("name", ["london", "london-live", "ausgrid", "ausgrid-full"])
 def test_it_is_nested_text_whole_numbers_and_lists_and_survives_json(name):
-    registered = contract(load(EXAMPLES / f"{name}.toml"), model=None)
+    registered = contract_part(load(EXAMPLES / f"{name}.toml"), model=None)
     assert json.loads(json.dumps(registered)) == registered
 
     def leaves(value):
@@ -150,7 +150,7 @@ def test_it_does_not_depend_on_where_the_run_file_lies():
 def test_another_model_is_another_contract_and_no_model_leaves_no_hash():
     assert of(LIVE, model="cd34") != of(LIVE)
     assert "hash" not in of(LIVE, model=None)["model"]
-    assert "model" not in contract(load(EXAMPLES / "london.toml"), model=None)
+    assert "model" not in contract_part(load(EXAMPLES / "london.toml"), model=None)
 
 
 @pytest.mark.parametrize(

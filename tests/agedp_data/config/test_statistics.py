@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from agedp_data.config import load
-from agedp_data.config.contract import contract
+from agedp_data.config.contract import contract_part
 from agedp_data.errors import LedgerError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.sensitivity import Move
@@ -110,7 +110,7 @@ def test_bins_that_say_nothing_or_leave_somebody_out_are_refused(bins):
 
 def test_a_series_is_read_from_a_contract_as_it_was_written():
     run = load(EXAMPLES / "london-live.toml")
-    registered = contract(run, model="m")
+    registered = contract_part(run, model="m")
     again = series_of(registered)
     assert {name: one.sensitivity("replacement") for name, one in again.items()} == {
         "daily_mean": 50_000,

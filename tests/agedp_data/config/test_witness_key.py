@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp_data.config import RunFile, contract, parse
+from agedp_data.config import RunFile, contract_part, parse
 from agedp_data.config.contract import amendment
 from agedp_data.config.contract_values import comparable
 from agedp_data.errors import RunFileError
@@ -69,14 +69,16 @@ def test_another_place_is_refused_in_one_line(output: dict[str, str], witness: s
 
 
 def test_the_contract_holds_that_a_witness_is_used_not_where() -> None:
-    without, first, second = (contract(read(FOLDERS, place), model=None) for place in (None, "far/w", "s3://bucket/w"))
+    without, first, second = (
+        contract_part(read(FOLDERS, place), model=None) for place in (None, "far/w", "s3://bucket/w")
+    )
     assert "output" not in without
     assert first == second == {**without, "output": {"witness": "required"}, "form": 2, "needs": "0.2"}
 
 
 @pytest.mark.parametrize(("old", "new"), [(None, "far/w"), ("far/w", None)])
 def test_an_amendment_adds_and_removes_it(old: str | None, new: str | None) -> None:
-    contracts = (contract(read(FOLDERS, each), model=None) for each in (old, new))
+    contracts = (contract_part(read(FOLDERS, each), model=None) for each in (old, new))
     [change] = amendment(*comparable(*contracts))
     assert (change.key, change.verdict) == ("output.witness", "allowed")
     assert "without a witness an older ledger" in change.why
@@ -84,6 +86,6 @@ def test_an_amendment_adds_and_removes_it(old: str | None, new: str | None) -> N
 
 @pytest.mark.parametrize("odd", ['"perhaps"', "1"])
 def test_an_amendment_writes_no_other_value(odd: str) -> None:
-    registered = contract(read(FOLDERS, "far/w"), model=None)
+    registered = contract_part(read(FOLDERS, "far/w"), model=None)
     [change] = amendment(registered, {**registered, "output": {"witness": odd}})
     assert change.verdict == "refused"
