@@ -6,12 +6,13 @@ import shutil
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agedp import privacy_audit
 from agedp.compute.engine_settings import ProgressReporter
 from agedp.privacy_audit import AuditResult, MeasuredLoss
-from agedp.stages import aggregate, publish
+from agedp.stages import publish
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
 from agedp_flows.text.audit_text import PromiseBroken, audit_json, audit_lines, require_no_violation
@@ -134,7 +135,7 @@ def test_of_each_fault_more_is_proven_than_is_promised(large, monkeypatch, fault
 
 
 def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
-    monkeypatch.setattr(aggregate.np, "minimum", lambda found, _: found)
+    monkeypatch.setattr(np, "minimum", lambda found, _: found)
     with pytest.raises(RuntimeError, match="outside what its sensitivity protects; nothing was drawn"):
         measured(large)
 
