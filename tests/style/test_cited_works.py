@@ -34,7 +34,7 @@ WORKS = {
     "10.1017/CBO9780511802843": r"Davison, Hinkley",
     "10.1090/mbk/107": r"Levin, Peres",
 }
-"""DOI and what stands beside it. Add a DOI only after it was looked up; otherwise cite author, title, venue and year."""
+"""DOI and what stands beside it. Add a DOI only after a look-up; otherwise cite author, title, venue and year."""
 LINK = re.compile(r"https://doi\.org/(\S+?)[.,)]?(?=\s|$)")
 
 
