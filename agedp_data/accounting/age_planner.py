@@ -7,7 +7,7 @@ over integer ages and intervals. Example: with f = t + 1/eps <= 4, a total of 3 
 Decisions:
 
 * The search is exact for every chain and penalty. [A] Algorithms 1 and 2 need geometric decay and round at the end
-  (`plan_geometric_decay`).
+  (`plan_geometric_decay` in docs/papers/age).
 * Erratum: by [A] eq. 24 the largest age of information on integer steps is A + S - 1; f(A + S) is the value an instant
   before the next publication.
 """
@@ -33,7 +33,7 @@ _MIN_LOSS, _MAX_LOSS = 1e-12, 1e6
 class AgePlan:
     r"""Periodic schedule with its peak risk and penalty.
 
-    Use it as the result of `plan_ageing`, `plan_least_penalty` and `plan_geometric_decay`.
+    Use it as the result of `plan_ageing` and `plan_least_penalty`.
 
     .. math:: A_n = A, \quad S_{n+1} - S_n = S, \quad \varepsilon_n = \varepsilon \text{ for all releases } n
 

@@ -10,6 +10,9 @@ Decisions:
   `compose_without_markov` composes losses.
 * The chain is reversed before use: with the forward chain, non-reversible chains are understated.
 * Bounds are per chain; the bound of a release is the maximum over households.
+
+[A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+https://doi.org/10.1109/TIT.2023.3340147
 """
 
 from __future__ import annotations
@@ -65,8 +68,7 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
 
     Args:
         transition: forward transition matrix, shape (..., k, k), probabilities [-]; rows of NaN are left out.
-        loss: loss of the mechanism about its input, shape (...), >= 0 [epsilon]; `inf` bounds every mechanism (Theorem
-            2).
+        loss: loss of the mechanism about its input, shape (...), >= 0 [epsilon]; `inf`: any mechanism (Theorem 2).
         age_steps: ages, shape (T,), integers >= 0 [steps].
         method: "tight" (exact) | "total_variation" (Theorem 1) | "spectral" (with eq. 55) | "reversibilised".
 
@@ -77,8 +79,7 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
         ChainError: an unknown method, no recurrent class, or `method="spectral"` for a chain that is not reversible.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> risk([[0.9, 0.1], [0.1, 0.9]], 2.0, [3, 6, 10], method="tight").round(4).tolist()
     [0.8234, 0.4047, 0.1639]
@@ -94,9 +95,7 @@ def risk(transition: ArrayLike, loss: ArrayLike, age_steps: ArrayLike, *, method
 
 
 def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
-    r"""Age-dependent privacy loss of one release for a declared curve of total variation.
-
-    Use it if the model is a curve age -> d(age) without a chain.
+    r"""Age-dependent privacy loss of one release for a declared curve age -> d(age) of total variation; needs no chain.
 
     .. math:: \varepsilon(t) = \ln(1 + d(t)(e^{\varepsilon_C} - 1))
 
@@ -114,8 +113,7 @@ def risk_of_curve(curve: ArrayLike, loss: ArrayLike, ages: ArrayLike) -> Floats:
         ChainError: a curve that increases with age, is outside [0, 1] or does not fit the ages.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> risk_of_curve([1.0, 0.64], 0.5, [0, 48]).round(6).tolist()  # ln(1 + .64 (e^.5 - 1))
     [0.5, 0.347258]
@@ -137,15 +135,11 @@ def compose(
     *,
     method: str,
 ) -> Floats:
-    r"""Composed privacy loss about the present of all releases published so far, at each instant.
+    r"""Composed privacy loss about the present of all releases published so far, at each instant; for any schedule.
 
-    Use it for any schedule in any order.
+    .. math:: z_k = \varepsilon_k + L_{\hat P^{u_k - u_{k-1}}}(z_{k-1}), \ \varepsilon(t) = L_{\hat P^{t - u_m}}(z_m)
 
-    .. math:: z_k = \varepsilon_k + L_{\hat P^{u_k - u_{k-1}}}(z_{k-1}), \quad
-        \varepsilon(t) = L_{\hat P^{t - u_m}}(z_m)
-
-    Source: [A] Theorem 3. Erratum to eq. 25: the literal lookup gives .1927 in this example, unsafe (see
-    `compose_with`).
+    Source: [A] Theorem 3. Erratum to eq. 25: its literal lookup gives .1927 here, which is unsafe (`compose_with`).
 
     Args:
         transition: forward transition matrix, shape (..., k, k), probabilities [-]; rows of NaN are left out.
@@ -162,8 +156,7 @@ def compose(
         ChainError: as `risk` and `compose_with`.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> chain = [[0.9, 0.1], [0.1, 0.9]]
     >>> compose(chain, [1, 2, 3], [5, 5, 5], [0.5, 0.5, 0.5], [3], method="tight").round(10).tolist()
@@ -175,11 +168,9 @@ def compose(
 def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> NDArray[np.int64]:
     r"""Age of the input of the newest publication at the instants 0, 1, ..., horizon.
 
-    Use it for the staleness of a schedule; in the steady state its maximum is A + S - 1.
-
     .. math:: \text{AoI}(t + 1) = A_n \text{ if } t + 1 = S_n, \text{ else } \text{AoI}(t) + 1
 
-    Source: [A] Definition 11, eq. 24. Erratum: the paper's maximum A + S contradicts eq. 24.
+    Source: [A] Definition 11, eq. 24. Erratum: by eq. 24 the steady maximum is A + S - 1, not A + S.
 
     Args:
         published: S, instants of publication, shape (n,), integers >= 1 [steps].
@@ -193,8 +184,7 @@ def age_of_information(published: ArrayLike, ages: ArrayLike, horizon: int) -> N
         ChainError: publications before step 1, negative ages or horizon, or lengths that differ.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> age_of_information([4, 8], [2, 1], 9).tolist()
     [0, 1, 2, 3, 2, 3, 4, 5, 1, 2]
@@ -238,8 +228,7 @@ def peak(transition: ArrayLike, loss: ArrayLike, *, age: int, interval: int, met
         ChainError: as `risk`; more than one age or interval.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> float(peak([[0.9, 0.1], [0.1, 0.9]], 1.0, age=0, interval=1, method="tight").round(9))
     2.749726736
@@ -285,8 +274,7 @@ def age_artificially(
         ChainError: a state without a row of the reversed chain; shapes that do not fit.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> age_artificially([0, 2, -1], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], 1, np.random.default_rng(1)).tolist()
     [2, 1, -1]
@@ -334,7 +322,7 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
 
     .. math:: \varepsilon(t) = \max_p L_{\hat P_{p, t}}(\varepsilon_C)
 
-    Source: [A] Definition 2 and Theorem 1 with the tight L. Erratum A4: powers of one homogenised kernel understate it.
+    Source: [A] Definition 4 and Theorem 1 with the tight L. Erratum A4: powers of one homogenised kernel understate it.
 
     Args:
         kernels: reversed one-step kernels by phase, shape (..., p, k, k), rows sum to 1 or are NaN [-].
@@ -348,8 +336,7 @@ def cyclic_risk(kernels: ArrayLike, loss: ArrayLike, age_steps: ArrayLike) -> Fl
         ChainError: shapes that do not fit, a negative loss or age.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
     >>> cyclic_risk([stay, mix], 1.0, [0, 1, 2]).tolist()  # from the phase before mixing nothing is lost in one step

@@ -57,7 +57,6 @@ def checkpoint_optimum(ends: NDArray[np.int64], weights: Floats) -> Floats:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
         [B] Boyd, Vandenberghe: Convex Optimization. Cambridge University Press, 2004.
         https://doi.org/10.1017/CBO9780511804441
 

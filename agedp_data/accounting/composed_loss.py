@@ -1,4 +1,4 @@
-"""Composition of the losses of several days under a model, incremental, in nano-epsilon ([A] eq. 25, MATHS.md 3).
+"""Composition of the losses of several days under a model, incremental, in nano-epsilon ([A] eq. 25).
 
 A further newest day costs one step; an older one repeats the steps after it, once, when the risk is next computed. So
 the bounds of a series take one pass, not one for each publication.
@@ -13,7 +13,10 @@ from typing import Protocol
 
 
 class AgedLeakageLike(Protocol):
-    """The leakage function at an age in steps: `AgedLeakage`."""
+    """The leakage function at an age in steps, as `AgedLeakage`.
+
+    Source: [A] Theorem 1 with the tight L, as in `ComposedLoss`.
+    """
 
     @property
     def envelope(self) -> ComposableModel:
@@ -24,7 +27,10 @@ class AgedLeakageLike(Protocol):
 
 
 class ComposableModel(Protocol):
-    """What this module needs to know of a model."""
+    """What this module needs to know of a model.
+
+    Source: [A] Theorem 3 requires the Markov property, which `assume` states.
+    """
 
     @property
     def steps_per_day(self) -> int:
@@ -42,10 +48,12 @@ class ComposedLoss:
 
     .. math:: z_1 = e_1, \qquad z_k = e_k + L_{g_k}(z_{k-1}), \qquad \varepsilon(t) = L_{age}(z_n)
 
-    Source: [A] eq. 25. Erratum: its bracket is misplaced and its lookup is wrong for overlapping ages; releases are
-    sorted by the time of their input. With assume = "curve" the joint distribution is unknown (MATHS.md, section 2b):
+    With assume = "curve", where the joint distribution is unknown:
 
     .. math:: \varepsilon(t) \le \min_j \; L_{age_j}(e_j) + \sum_{k \ne j} e_k
+
+    Source: [A] eq. 25. Erratum: its bracket is misplaced and its lookup is wrong for overlapping ages; releases are
+    sorted by the time of their input. "curve": [A] Theorem 1 for one release, Proposition 2 for all others.
 
     References:
         [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.

@@ -15,7 +15,6 @@ Decisions and errata of the slides:
 * "2 delta costs 2 epsilon" needs values half-way. For moves below delta a change of 2 delta takes three (`moves`).
 
 [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-https://doi.org/10.1145/2590296.2590320
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ def moves(size: ArrayLike, *, delta: Number) -> NDArray[np.int64]:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> moves([0, 4, 5, 9], delta=5).tolist(), moves([4.0, 5.0, 9.0], delta=5).tolist()
     ([0, 1, 2, 3], [1, 2, 2])
@@ -114,7 +112,6 @@ def distance(a: ArrayLike, b: ArrayLike, *, delta: Number, source: ArrayLike | N
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> distance([0, 0, 0, 0], [0, 0, 1, 1], delta=5), distance([0, 0, 0, 0], [0, 0, 0, 9], delta=5)  # [D], table
     (2, 3)
@@ -158,7 +155,6 @@ def standard_distance(a: ArrayLike, b: ArrayLike, *, neighbours: Neighbours) -> 
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
         [K] Kifer, Machanavajjhala: No Free Lunch in Data Privacy. SIGMOD 2011.
         https://doi.org/10.1145/1989323.1989345
 
@@ -201,7 +197,6 @@ def loss_of_change(size: Number, *, epsilon: Number, delta: Number, full: Number
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> [float(loss_of_change(size, epsilon=0.1, delta=2, full=50)) for size in (2, 4, 50, 99)]
     [0.1, 0.2, 2.5, 2.5]
@@ -233,7 +228,6 @@ def full_range_loss(epsilon: Number, *, protected: int, full: int) -> Fraction:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> float(full_range_loss(0.1, protected=2_000, full=50_000))  # a sum, delta = 2 kWh, clamp 50 kWh
     2.5

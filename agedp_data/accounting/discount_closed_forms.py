@@ -193,7 +193,7 @@ def certified_constant(beta: float) -> float:
         [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
         2020. https://doi.org/10.48550/arXiv.1908.03995
         [N] Navot: An Extension of the Euler-Maclaurin Summation Formula to Functions with a Branch Singularity.
-        J. Math. Phys. 40, 1961. https://doi.org/10.1002/sapm1961401271
+        J. Math. Phys. 40, 1961.
 
     >>> round(certified_constant(1), 4), certified_constant(3)
     (1.2744, 1.0)

@@ -14,6 +14,7 @@ Erratum: the sentence after Definition 13 of [F] has 1/(1 + beta k) where 1/(1 +
 
 [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS 2020.
 https://doi.org/10.48550/arXiv.1908.03995
+[H] Higham: Accuracy and Stability of Numerical Algorithms. 2nd ed., SIAM 2002. https://doi.org/10.1137/1.9780898718027
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Discount(Protocol):
-    """Non-increasing weights a(0) > 0, a(1), ... of a loss by the number of releases since."""
+    """Non-increasing weights a(0) > 0, a(1), ... of a loss by the number of releases since.
+
+    Source: [F] Definitions 9 and 13, of which this is the common form.
+    """
 
     def weights(self, releases: int) -> Floats:
         """Return a(0), ..., a(releases - 1), shape (releases,) [-]."""
@@ -66,8 +70,7 @@ class Exponential:
         ChainError: alpha outside (0, 1].
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> Exponential(0.5).weights(3).tolist()
     [1.0, 0.5, 0.25]
@@ -101,8 +104,7 @@ class Hyperbolic:
         ChainError: beta below 0 or not finite.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> Hyperbolic(1).weights(3).tolist()[:2]
     [1.0, 0.5]
@@ -136,8 +138,7 @@ class Weights:
         ChainError: no weights, a weight that is negative or not finite, an increase, or a first weight of 0.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> Weights([1, 1, 1, 0]).weights(2).tolist()  # a window of three releases
     [1.0, 1.0]
@@ -190,10 +191,8 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
         ChainError: a loss that is negative or infinite, or fewer weights than releases.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
-        [H] Higham: Accuracy and Stability of Numerical Algorithms. 2nd ed., SIAM 2002.
-        https://doi.org/10.1137/1.9780898718027
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+        [H] https://doi.org/10.1137/1.9780898718027
 
     >>> discounted_loss([1, 1, 1], Exponential(0.5)).round(12).tolist()
     [1.0, 1.5, 1.75]
@@ -228,10 +227,8 @@ def upper_convolution(weights: Floats, loss: Floats) -> Floats:
         Shape (..., T) [epsilon], exactly 0 before the first positive loss.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
-        [H] Higham: Accuracy and Stability of Numerical Algorithms. 2nd ed., SIAM 2002.
-        https://doi.org/10.1137/1.9780898718027
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+        [H] https://doi.org/10.1137/1.9780898718027
 
     >>> upper_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()  # 2, 0.5 * 2 + 4
     [2.0, 5.0]
@@ -243,7 +240,7 @@ def upper_convolution(weights: Floats, loss: Floats) -> Floats:
         sums_by_transforms, error = _convolution_with_error(weights, loss)
         if (error <= _MAX_RELATIVE_ERROR * sums_by_transforms)[loss.cumsum(axis=-1) > 0].all():
             return _round_up_sums(sums_by_transforms, error, loss)
-        sums = direct_convolution(weights, loss)
+        sums = _direct_convolution(weights, loss)
     return _round_up_sums(sums, (2.0 * count + 8) * _EPS * sums, loss)
 
 
@@ -268,19 +265,12 @@ def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floa
     return sums, error
 
 
-def direct_convolution(weights: Floats, loss: Floats) -> Floats:
-    r"""Return the first T terms of weights * loss, term by term; use it where transforms are not accurate enough.
+def _direct_convolution(weights: Floats, loss: Floats) -> Floats:
+    """Return the sum of `upper_convolution` term by term, shape (..., T); for where transforms are not accurate enough.
 
-    The sum of `upper_convolution`. All terms are positive, so the relative error is at most T rounding units. O(T^2).
+    All terms are positive, so the relative error is at most T rounding units. O(T^2).
 
-    Args:
-        weights: a(0), ..., a(T - 1), shape (T,), >= 0 [-].
-        loss: losses, shape (..., T), >= 0 [epsilon].
-
-    Returns:
-        Shape (..., T), rounded to nearest [epsilon].
-
-    >>> direct_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).tolist()
+    >>> _direct_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).tolist()
     [2.0, 5.0]
     """
     count = loss.shape[-1]
@@ -299,6 +289,8 @@ def convolution(first: Floats, second: Floats) -> Floats:
     .. math:: c_t = \sum_{k=1}^{t} u_{t-k+1} \, v_k
 
     Use `upper_convolution` for losses; this serves iterations that correct their own error. Effort O(T log T).
+
+    Source: convolution theorem of the discrete Fourier transform, [H] chapter 24.
 
     Args:
         first: shape (..., >= T).
@@ -322,6 +314,8 @@ def _round_up_sums(sums: Floats, error: Floats, loss: Floats) -> Floats:
 
 def parse_number(value: object, name: str) -> float:
     """Return a value as a float; use it for parameters from callers without types.
+
+    Source: conversion by Python's `float`; the ranges of [F] Definitions 9 and 13 are tested by the caller.
 
     Args:
         value: anything.

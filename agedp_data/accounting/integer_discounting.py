@@ -25,16 +25,15 @@ _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
 class DiscountWeights:
-    r"""Weights of losses by their age in days, exact to 2^-64 and rounded up.
+    r"""Weights [-] of losses by their age j [days], exact to 2^-64 and rounded up.
 
     .. math:: a(j) = \alpha^j \text{ ("exponential")} \qquad a(j) = \frac{1}{1 + \beta j} \text{ ("hyperbolic")}
 
     Source: [F] Definitions 9 and 13. Erratum: after Definition 13 the factor is 1/(1 + beta (t-k)).
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
-        2020.
-        https://doi.org/10.48550/arXiv.1908.03995
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
     """
 
     def __init__(self, discount: DiscountName, rate: Decimal) -> None:
@@ -110,7 +109,17 @@ class DiscountWeights:
 
 
 def weighted_sum_to_nano(total: int) -> int:
-    """Return a weighted sum, in nano-epsilon times 2^-64, in nano-epsilon, rounded up.
+    r"""Return a weighted sum, in nano-epsilon times 2^-64, in nano-epsilon, rounded up.
+
+    .. math:: \lceil 2^{-64} s \rceil
+
+    Source: exact integer arithmetic, rounded up.
+
+    Args:
+        total: weighted sum s [nano-epsilon 2^-64].
+
+    Returns:
+        [nano-epsilon].
 
     >>> weighted_sum_to_nano(3 << 64), weighted_sum_to_nano((3 << 64) + 1)
     (3, 4)
@@ -119,13 +128,34 @@ def weighted_sum_to_nano(total: int) -> int:
 
 
 def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
-    """Return losses by the number of the day instead of its ISO text."""
+    """Return losses by the number of the day instead of its ISO text.
+
+    Source: calendar arithmetic (`day_number`).
+
+    Args:
+        losses: loss by ISO date [any unit].
+
+    Returns:
+        Loss by day number [unit of `losses`].
+    """
     return {day_number(day): loss for day, loss in losses.items()}
 
 
 @lru_cache(maxsize=2**16)
 def day_number(day: str) -> int:
-    """Return the number of a day from its ISO text."""
+    """Return the number of a day from its ISO text.
+
+    Source: proleptic Gregorian calendar, as datetime.date.toordinal counts it.
+
+    Args:
+        day: ISO date.
+
+    Returns:
+        1 for 0001-01-01 [days].
+
+    Raises:
+        ValueError: not an ISO date.
+    """
     return date.fromisoformat(day).toordinal()
 
 

@@ -8,6 +8,9 @@ that day, and so to the whole day:
 
 and likewise forward from the end. With step = day this is [T]'s form. Example: step = day = half, losses 1 and 1: the
 backward leakage is 1 and 1.5.
+
+[T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 """
 
 from __future__ import annotations
@@ -24,17 +27,14 @@ from agedp_data.errors import ChainError
 
 
 class LeakageMap(Protocol):
-    r"""Leakage from one release to a neighbouring one: non-decreasing, and never above its argument.
-
-    Use it as the type of the last step of a recursion.
+    r"""Leakage [epsilon] from one release to a neighbouring one: non-decreasing, and never above its argument.
 
     .. math:: 0 \le L(a) \le a, \qquad a \le b \Rightarrow L(a) \le L(b)
 
     Source: [T] Remark 1.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> halve: LeakageMap = lambda loss: loss / 2
     >>> halve(np.array(1.0)).item()
@@ -46,7 +46,7 @@ class LeakageMap(Protocol):
 
 
 class LeakageFunction(LeakageMap, Protocol):
-    r"""Leakage from each release to the next, with the supremum of its recursion.
+    r"""Leakage [epsilon] from each release to the next, with the supremum of its recursion.
 
     Use it as the type of the step of a recursion; `BatchedLeakage` implements it for kernels, the example for
     independent releases.
@@ -56,8 +56,7 @@ class LeakageFunction(LeakageMap, Protocol):
     Source: [T] eqs. 13, 15 and Theorem 11.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> class Independent:
     ...     def __call__(self, loss):
@@ -76,9 +75,7 @@ class LeakageFunction(LeakageMap, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LeakageTotals:
-    r"""Backward, forward and total leakage of each release.
-
-    Use it as the result of `Recursion.leakage_totals`.
+    r"""Backward, forward and total leakage of each release, as `Recursion.leakage_totals` returns them.
 
     .. math:: TPL_t = BPL_t + FPL_t - \varepsilon_t
 
@@ -90,8 +87,7 @@ class LeakageTotals:
         total: TPL, by all releases, shape (..., T) [epsilon].
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> totals = total_leakage(np.array([1.0, 1.0]), np.array([0.0, 0.5]), np.array([0.5, 0.0]))
     >>> totals.backward.tolist(), totals.forward.tolist(), totals.total.tolist()
@@ -104,17 +100,14 @@ class LeakageTotals:
 
 
 class BudgetRecursion(Protocol):
-    r"""Operations that a budget allocation needs of a recursion.
-
-    Use it as the type of a recursion in `allocate_with`; `Recursion` and `HigherOrderRecursion` implement it.
+    r"""Operations that `allocate_with` needs of a recursion; `Recursion` and `HigherOrderRecursion` implement it.
 
     .. math:: (\varepsilon_1, \dots, \varepsilon_T) \mapsto (BPL_t, FPL_t, TPL_t)_t
 
-    Source: [T] section 5.
+    Source: [T] section 5; all losses in [epsilon].
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> [name for name in dir(BudgetRecursion) if not name.startswith("_")]
     ['leakage_totals', 'one_sided_suprema', 'total_supremum']
@@ -147,8 +140,7 @@ class Recursion:
         day_forward: leakage from one release to the previous one's day.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> class Half:
     ...     def __call__(self, loss):
@@ -227,9 +219,7 @@ class Recursion:
 
 
 def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotals:
-    r"""Leakage of each release from the leakage of the other releases about its day.
-
-    Use it at the end of a recursion; no infinite loss is subtracted.
+    r"""Leakage of each release from the leakage of the other releases about its day; no infinite loss is subtracted.
 
     .. math:: BPL_t = \varepsilon_t + b_t, \quad FPL_t = \varepsilon_t + f_t, \quad TPL_t = \varepsilon_t + b_t + f_t
 
@@ -244,8 +234,7 @@ def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotal
         Three arrays of shape (..., T) [epsilon].
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> total_leakage(np.array([1.0]), np.array([0.25]), np.array([0.5])).total.tolist()
     [1.75]
@@ -272,8 +261,7 @@ def accumulated_leakage(
         losses: e, shape (..., T) [epsilon].
         steps: T - 1 leakage functions, from each release to the next.
         days: T - 1 leakage functions, from each release to the day of the next.
-        first: leakage of even earlier releases about the first day's nearest step and about the whole first day
-            [epsilon].
+        first: leakage of even earlier releases about the first day's nearest step and the whole day [epsilon].
 
     Returns:
         Shape (..., T) [epsilon].
@@ -282,8 +270,7 @@ def accumulated_leakage(
         ChainError: losses that do not fit the households of `first`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> halve = lambda loss: loss / 2
     >>> accumulated_leakage(np.array([1.0, 1.0, 0.0]), [halve] * 2, [halve] * 2).tolist()  # 1 / 2, (1 + 1 / 2) / 2
@@ -305,11 +292,9 @@ def accumulated_leakage(
 def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:
     r"""Leading axes (households) that losses and bounds have in common.
 
-    Use it before a recursion, so that shapes that do not fit raise a plain message.
-
     .. math:: \text{broadcast}(\text{shape}(\varepsilon)_{1..m-1}, \text{shape}(b))
 
-    Source: [T] section 3.5.
+    Source: [T] section 3.5: leakage is personal, the bound is the maximum.
 
     Args:
         losses: shape (..., T) [epsilon].
@@ -322,7 +307,7 @@ def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:
         ChainError: shapes that do not fit.
 
     References:
-        [T] section 3.5: leakage is personal, the bound is the maximum. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> household_shape(np.zeros((1, 7)), np.zeros(3))
     (3,)
@@ -336,9 +321,7 @@ def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:
 
 
 def checked_loss_series(losses: ArrayLike) -> Floats:
-    r"""Losses of a series as an array.
-
-    Use it for the losses of all releases of a series that a caller passes.
+    r"""Losses of all releases of a series as an array.
 
     .. math:: (\varepsilon_1, \dots, \varepsilon_T), \qquad 0 \le \varepsilon_t \le \infty
 
@@ -354,7 +337,7 @@ def checked_loss_series(losses: ArrayLike) -> Floats:
         ChainError: a negative loss, NaN, or a single number.
 
     References:
-        [T] section 3.2. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> checked_loss_series([0.5, 0.25]).tolist()
     [0.5, 0.25]

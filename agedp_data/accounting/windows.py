@@ -12,7 +12,6 @@ Decisions:
   which never runs out, or a fixed share.
 
 [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-https://doi.org/10.1145/2590296.2590320
 [W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7, 2014.
 https://doi.org/10.14778/2732977.2732989
 """
@@ -76,7 +75,6 @@ def window_budgets(
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
         [W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB
         7, 2014. https://doi.org/10.14778/2732977.2732989
 
@@ -136,6 +134,8 @@ def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
 
     .. math:: e_i = \#\{ k : t_k < t_i + W \}
 
+    Source: sliding window of [W], half-open, by exact comparison.
+
     Args:
         times: instants, shape (T,), not decreasing [any unit].
         window: length W of a window, > 0 [unit of `times`].
@@ -145,6 +145,10 @@ def window_ends(times: ArrayLike, *, window: Number) -> NDArray[np.int64]:
 
     Raises:
         ChainError: times that decrease, or a window that is not a positive number.
+
+    References:
+        [W] Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB
+        7, 2014. https://doi.org/10.14778/2732977.2732989
 
     >>> window_ends([0, 6, 7, 13], window=7).tolist()
     [2, 3, 4, 4]
@@ -162,11 +166,18 @@ def upper_sum(losses: Floats) -> float:
 
     .. math:: \min \{ f \text{ float} : f \ge \sum_k r_k \}
 
+    Source: correctly rounded sum (math.fsum, Shewchuk's exact partial sums), with a second one for the sign of its
+    error.
+
     Args:
         losses: shape (T,), finite [epsilon].
 
     Returns:
         Sum, rounded up [epsilon].
+
+    References:
+        Shewchuk: Adaptive Precision Floating-Point Arithmetic and Fast Robust Geometric Predicates. Discrete Comput.
+        Geom. 18, 1997. https://doi.org/10.1007/PL00009321
 
     >>> upper_sum(np.array([1.0, 1e-30]))
     1.0000000000000002

@@ -62,7 +62,7 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
 
     .. math:: \max_h L_{K_h}(a), \qquad L_K(a) = \max_{q, d, S} \ln \frac{1 + (e^a - 1) q(S)}{1 + (e^a - 1) d(S)}
 
-    Source: [T] eqs. 23 and 24; one sort per pair of rows replaces Algorithms 1 to 5.
+    Source: [T] eqs. 18 and 24; one sort per pair of rows replaces Algorithms 1 to 5.
 
     Args:
         kernels: shape (h, k, n), rows sum to 1 or are NaN (left out) [-].

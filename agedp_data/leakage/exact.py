@@ -113,7 +113,11 @@ SLACK = 1e-12
 
 
 def round_up_nano(values: ArrayLike) -> Floats:
-    """Smallest multiple of 1e-9 that is not below each value; infinity stays.
+    r"""Smallest multiple of 1e-9 that is not below each value; infinity stays.
+
+    .. math:: 10^{-9} \lceil 10^9 v \rceil
+
+    Source: directed rounding as in IEEE 754 (toward positive), onto multiples of 1e-9 as floats represent them.
 
     Args:
         values: shape (...) [any unit].
@@ -135,6 +139,8 @@ def round_up_nano(values: ArrayLike) -> Floats:
 def round_down_nano(values: ArrayLike) -> Floats:
     """Largest multiple of 1e-9 that is not above each value; infinity stays. Shape (...) -> (...).
 
+    Source: as `round_up_nano`, toward negative.
+
     >>> round_down_nano([0.1, 0.1000000019]).tolist()
     [0.1, 0.100000001]
     """
@@ -142,9 +148,13 @@ def round_down_nano(values: ArrayLike) -> Floats:
 
 
 def round_up_with_slack(values: ArrayLike) -> Floats:
-    """Computed upper bounds, rounded up with `SLACK` for the error of the computation; an exact 0 stays 0.
+    r"""Computed upper bounds, rounded up with `SLACK` for the error of the computation; an exact 0 stays 0.
 
     Use it for every bound that was evaluated in floats before it is stored or compared.
+
+    .. math:: 10^{-9} \lceil 10^9 (v + 10^{-12}) \rceil, \qquad v > 0
+
+    Source: directed rounding as in IEEE 754 (`round_up_nano`), after a slack that exceeds the error of the computation.
 
     Args:
         values: shape (...), >= 0 [any unit].
@@ -162,6 +172,9 @@ def round_up_with_slack(values: ArrayLike) -> Floats:
 def to_integers(values: ArrayLike) -> list[int | str]:
     """Values as integers in units of 1e-9, rounded up; "inf" for infinity.
 
+    Source: directed rounding as in IEEE 754 (`round_up_nano`); where floats do not decide, exact arithmetic with
+    fractions.
+
     Args:
         values: shape (m,) [any unit].
 
@@ -177,6 +190,8 @@ def to_integers(values: ArrayLike) -> list[int | str]:
 
 def from_integers(numbers: list[int | str]) -> NDArray[np.float64]:
     """Floats of integers in units of 1e-9; the inverse of `to_integers`.
+
+    Source: IEEE 754 division, rounded to nearest.
 
     Args:
         numbers: m integers or "inf" [1e-9].

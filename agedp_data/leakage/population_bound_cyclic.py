@@ -79,7 +79,14 @@ def cyclic_leakage_bound(
 def cyclic_upper_hulls(
     chains: Iterable[Floats], steps: NDArray[np.int64], *, direction: str
 ) -> tuple[UpperHulls, Floats]:
-    """Upper hulls over all households and phases, and the total variation of each household.
+    r"""Upper hulls over all households and phases, and the total variation of each household.
+
+    .. math:: \max_h \max_p L_{K_{h, p, t}}(a), \qquad \Delta_h(t) = \max_p \Delta(K_{h, p, t})
+
+    Source: [T] eq. 24 and [A] eq. 12, for the products of one-step kernels (`ascending_products`).
+
+    Raises:
+        ChainError: steps that are not integers >= 0, or rows that are not probabilities.
 
     Args:
         chains: batches of kernels by phase, shape (b, p, k, k) each [-].
@@ -88,6 +95,10 @@ def cyclic_upper_hulls(
 
     Returns:
         Hulls of T ages; total variation of each household, maximum over phases, shape (h, T) [-].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
     >>> _, distances = cyclic_upper_hulls([np.array([[stay, mix]])], np.array([1, 2]), direction="backward")
@@ -117,7 +128,11 @@ def leakage_bound_of_hulls(
     *,
     forward_hulls: UpperHulls | None = None,
 ) -> LeakageBound:
-    """Leakage bound of upper hulls, backward and, if `forward_hulls` is passed, forward.
+    r"""Leakage bound of upper hulls, backward and, if `forward_hulls` is passed, forward.
+
+    .. math:: B(t, a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
+
+    Source: [T] eq. 24; pieces of all households together.
 
     Args:
         backward: hulls of T ages.
@@ -128,6 +143,9 @@ def leakage_bound_of_hulls(
 
     Returns:
         A bound whose only method besides "tight" is "total_variation".
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
     bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _leakage_table(forward_hulls, grid)
@@ -141,6 +159,8 @@ def identity_leakage_bound(
 
     .. math:: B(t, a) = a
 
+    Source: [T] Remark 1: L(a) is at most a.
+
     Args:
         steps: ages, shape (T,), ascending [steps].
         grid: losses, shape (m,), ascending [epsilon].
@@ -149,6 +169,9 @@ def identity_leakage_bound(
 
     Returns:
         A bound with L(a) = a and total variation 1.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> identity_leakage_bound(np.array([1]), np.array([0.5]), 48).backward.tolist()
     [[0.5]]

@@ -35,12 +35,19 @@ _SLOWEST_PER_AGE = 8
 
 
 class UpperHulls:
-    """Upper hulls of the pieces (D, Q) of many kernels, one hull per age.
+    r"""Upper hulls of the pieces (D, Q) of many kernels, one hull per age.
 
     Use it to take the maximum of L over many households without a table per household: L of a hull is `gain`.
 
+    .. math:: \max_K L_K(a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
+
+    Source: [T] eq. 24.
+
     Attributes:
         hulls: for each age (Q, D), from the largest Q/D to the largest Q - D.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> hulls = UpperHulls(1)
     >>> hulls.add(0, [[[0.9, 0.1], [0.1, 0.9]], [[0.6, 0.4], [0.4, 0.6]]])
@@ -108,7 +115,11 @@ def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
 
 
 def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
-    """Maximum of `reversibilised_bound` over the households, computed only where it can matter.
+    r"""Maximum of `reversibilised_bound` over the households, computed only where it can matter.
+
+    .. math:: \max_h \min\Bigl(1, \frac{1}{2} \sqrt{1 / \pi_{h(1)} + 1 / \pi_{h(2)}}\ \sigma_{h, 2}(t)\Bigr)
+
+    Source: Fill's bound, as in `reversibilised_bound`; submultiplicative norms tell which households can matter.
 
     Args:
         chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
@@ -155,7 +166,11 @@ def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:
 
 
 def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
-    """Maximum of `spectral_bound` over the households, or None if one of the chains is not reversible.
+    r"""Maximum of `spectral_bound` over the households, or None if one of the chains is not reversible.
+
+    .. math:: \max_h \min\Bigl(1, \max_x \sqrt{\frac{1 - \pi_h(x)}{\pi_h(x)}}\ \lambda_{h, *}^t\Bigr)
+
+    Source: [A] eq. 55, for reversible chains only.
 
     Args:
         chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].

@@ -35,6 +35,8 @@ def median_halves(values: ArrayLike, label: ArrayLike) -> NDArray[np.int8]:
 
     The upper half is above the lower median or, if no value is above it, equal to it.
 
+    Source: elementary (lower sample median); the papers prescribe no states for a calendar part.
+
     Args:
         values: shape (h, days, slots), integers, negative where missing [any unit].
         label: calendar part of each day, shape (days,).

@@ -34,6 +34,9 @@ def count_cyclic_transitions(
 
     .. math:: N_p(x, y) = \#\{i : \phi_i = p,\ x_i = x,\ x_{i+1} = y\}
 
+    Source: counts of the maximum-likelihood estimate of transition probabilities that depend on time (Anderson and
+    Goodman), here on the time of day.
+
     Args:
         states: shape (m,) int, negative if missing.
         phases: shape (m,) int, 0..n_phases - 1.
@@ -46,6 +49,10 @@ def count_cyclic_transitions(
 
     Raises:
         ChainError: lengths that do not fit, or a state or phase out of range.
+
+    References:
+        Anderson, Goodman: Statistical Inference about Markov Chains. Ann. Math. Statist. 28(1), 1957.
+        https://doi.org/10.1214/aoms/1177707039
 
     >>> count_cyclic_transitions([0, 1, 1, 0], [0, 1, 0, 1], [True, True, True], 2, n_phases=2).tolist()
     [[[0, 1], [1, 0]], [[0, 0], [0, 1]]]
@@ -68,6 +75,8 @@ def merge_phases(counts: ArrayLike, *, min_visits: int) -> tuple[Ints, bool]:
     The group with the rarest state is merged with the neighbour on the clock whose own rarest state is rarer, until all
     groups have `min_visits` transitions into and out of each of their states, or one group remains: a time-homogeneous
     chain. A single state all day counts as too few: the mixing of another state is unknown.
+
+    Source: a rule of this package; [A] has no chain that depends on the time of day (erratum A4).
 
     Args:
         counts: transitions by phase, shape (p, k, k) [transitions].
@@ -140,7 +149,11 @@ def cyclic_kernels(counts: ArrayLike, groups: ArrayLike, *, direction: str) -> F
 
 
 def pool_counts(counts: ArrayLike, groups: ArrayLike) -> Floats:
-    """Counts of all phases of its group, for each phase.
+    r"""Counts of all phases of its group, for each phase.
+
+    .. math:: N'_p(x, y) = \sum_{r :\, g_r = g_p} N_r(x, y)
+
+    Source: elementary (sum of the counts of the phases that share a kernel).
 
     Args:
         counts: transitions by phase, shape (..., p, k, k) [transitions].

@@ -117,17 +117,24 @@ def markov_goodness_of_fit(
 
 
 def max_exceedances(level: float, replicates: int) -> int:
-    """Rank of the threshold among the replicates: how many may exceed a rejected household, itself included.
+    r"""Rank of the threshold among the replicates: how many may exceed a rejected household, itself included.
+
+    .. math:: m = \lfloor (1 - \ell)(R + 1) \rfloor \ge 1
+
+    Source: rank of a Monte Carlo test, Davison and Hinkley section 4.2.
 
     Args:
-        level: share that passes, in (0, 1).
-        replicates: simulated series.
+        level: share l that passes, in (0, 1) [-].
+        replicates: simulated series R per household [-].
 
     Returns:
         floor((1 - level)(replicates + 1)), at least 1.
 
     Raises:
         ChainError: a level outside (0, 1), or too few replicates for it.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
 
     >>> max_exceedances(0.95, 99)
     5
@@ -142,6 +149,8 @@ def goodness_of_fit_table(
     steps: Ints, measures: dict[str, Floats], rejected: NDArray[np.bool_], shape: tuple[int, ...]
 ) -> Table:
     """Results of households as a record array with the fields lag, those of `measures`, and rejected.
+
+    Source: layout of results, without a formula; the fields are those of `markov_goodness_of_fit`.
 
     Args:
         steps: lags, shape (T,) [steps].
@@ -212,9 +221,14 @@ def _count_by_week(series: SmallInts, lag: int, k: int, week: int, weeks: int) -
 
 
 def exceeds_replicates(excess: Floats, replicates: Floats, exceedances: int) -> NDArray[np.bool_]:
-    """Return where the excess exceeds the `exceedances`-th largest maximum over lags of its replicates.
+    r"""Return where the excess exceeds the `exceedances`-th largest maximum over lags of its replicates.
 
     Both are in standard deviations from their common mean at the lag.
+
+    .. math:: z_t > z^{(m)}, \qquad z_t = \frac{X_t - \bar X_t}{s_t}
+
+    Source: Monte Carlo test with the maximum over lags as its statistic, Davison and Hinkley section 4.2; z^(m) is the
+    m-th largest of the replicates' maxima.
 
     Args:
         excess: of the households, shape (h, T) [-].
@@ -223,6 +237,9 @@ def exceeds_replicates(excess: Floats, replicates: Floats, exceedances: int) -> 
 
     Returns:
         Shape (h, T) bool; False where the excess is NaN.
+
+    References:
+        Davison, Hinkley: Bootstrap Methods and their Application, 1997. https://doi.org/10.1017/CBO9780511802843
 
     >>> exceeds_replicates(np.array([[3.0, np.nan]]), np.zeros((1, 19, 2)), 1).tolist()
     [[True, False]]

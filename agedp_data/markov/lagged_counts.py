@@ -29,6 +29,8 @@ def count_lagged_pairs(
 
     .. math:: N(x, y) = \#\{i : s_i = x,\ r_{i - lag} = y\}
 
+    Source: counts of the empirical counterpart of the t-step reversed kernel in [A] eq. 12.
+
     Args:
         secret: protected states, shape (..., m) int, -1 if missing.
         read: states that a mechanism read, shape (..., m) int, -1 if missing.
@@ -42,6 +44,9 @@ def count_lagged_pairs(
 
     Raises:
         ChainError: shapes that do not fit, states out of range, or a lag that is not an integer >= 0.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> count_lagged_pairs([0, 1, 1], [0, 1, 1], 1, n_secret=2, n_read=2).tolist()  # (1 after 0), (1 after 1)
     [[0, 0], [1, 1]]
@@ -84,12 +89,21 @@ def predicted_total_variation(counts: ArrayLike, steps: Ints) -> Floats:
 
     .. math:: \max_{x, x'} \frac{1}{2} \sum_y |P^t(x, y) - P^t(x', y)|
 
+    Source: [A] eq. 12 with powers of the maximum-likelihood kernel. Erratum A4: powers assume a time-homogeneous
+    first-order chain.
+
+    Raises:
+        ChainError: counts that are not square or are negative, or steps that are not integers >= 0.
+
     Args:
         counts: one-step transitions, shape (..., k, k) [transitions].
         steps: ages, shape (T,), integers >= 0 [steps].
 
     Returns:
         Shape (..., T), between 0 and 1 or NaN [-].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> predicted_total_variation([[9, 1], [1, 9]], np.array([1, 2])).round(12).tolist()
     [0.8, 0.64]
@@ -107,13 +121,20 @@ def predicted_total_variation(counts: ArrayLike, steps: Ints) -> Floats:
 
 
 def max_row_distance(counts: ArrayLike) -> Floats:
-    """Largest total variation between two rows of a table of counts, each row scaled to sum 1.
+    r"""Largest total variation between two rows of a table of counts, each row scaled to sum 1.
+
+    .. math:: \max_{x, x'} \frac{1}{2} \sum_y \left| \frac{N(x, y)}{N(x)} - \frac{N(x', y)}{N(x')} \right|
+
+    Source: [A] Definition 6 (eq. 11), maximum over pairs of rows as in eq. 12.
 
     Args:
         counts: shape (..., k, n), >= 0 [pairs]; rows without counts are left out.
 
     Returns:
         Shape (...), between 0 and 1 [-]; 0 with one row, NaN without any.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> max_row_distance([[3, 1], [1, 3], [0, 0]]).item()  # rows (3/4, 1/4) and (1/4, 3/4)
     0.5
@@ -133,6 +154,8 @@ def max_row_distance(counts: ArrayLike) -> Floats:
 
 def checked_states(states: ArrayLike, n_states: int) -> Ints:
     """States as integers of shape (..., m).
+
+    Source: [A] section III-A: a finite state space; here 0, ..., n_states - 1, and -1 where missing.
 
     Args:
         states: one state per step, -1 if missing.
@@ -154,6 +177,8 @@ def checked_states(states: ArrayLike, n_states: int) -> Ints:
 
 def checked_lags(lags: ArrayLike) -> Ints:
     """Lags as a list of steps.
+
+    Source: [A] section III-A counts time in integer steps.
 
     Args:
         lags: shape (T,), integers >= 0 [steps].
@@ -189,13 +214,21 @@ def _label_pairs(part: ArrayLike | None, lag: int, length: int) -> tuple[Ints, i
 
 
 def normalise_rows(counts: ArrayLike) -> Floats:
-    """Rows of counts scaled to sum 1; NaN in rows without counts.
+    r"""Rows of counts scaled to sum 1; NaN in rows without counts.
+
+    .. math:: P(x, y) = \frac{N(x, y)}{\sum_z N(x, z)}
+
+    Source: maximum-likelihood estimate of transition probabilities (Anderson and Goodman).
 
     Args:
         counts: shape (..., k, n), >= 0 [pairs].
 
     Returns:
         Shape (..., k, n) [-].
+
+    References:
+        Anderson, Goodman: Statistical Inference about Markov Chains. Ann. Math. Statist. 28(1), 1957.
+        https://doi.org/10.1214/aoms/1177707039
 
     >>> normalise_rows([[3, 1], [0, 0]]).tolist()
     [[0.75, 0.25], [nan, nan]]
@@ -206,7 +239,16 @@ def normalise_rows(counts: ArrayLike) -> Floats:
 
 
 def has_recurrent_part(chain: Floats) -> bool:
-    """Return whether a chain (k, k) has a state that can be followed for ever (`recurrent_part`)."""
+    """Return whether a chain (k, k) has a state that can be followed for ever (`recurrent_part`).
+
+    Source: elementary, as `recurrent_part`.
+
+    Args:
+        chain: transition matrix, shape (k, k), rows sum to 1 or are NaN [-].
+
+    Returns:
+        False if every path leads to a state without a row.
+    """
     try:
         recurrent_part(chain)
     except ChainError:

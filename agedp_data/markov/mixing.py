@@ -19,23 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Mask, checked_steps, filled_kernel
 from agedp_data.errors import ChainError
-from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.transitions import ascending_powers, recurrent_part, reverse, stationary
-
-__all__ = [
-    "MIXING_NAMES",
-    "deflated_kernel",
-    "fill_bound",
-    "is_reversible",
-    "max_total_variation",
-    "reversibilised_bound",
-    "sampling_bound",
-    "second_singular_value",
-    "spectral_bound",
-    "spectral_gap",
-    "total_variation",
-    "total_variation_forward",
-]
 
 MIXING_NAMES = {
     "spectral_gap": "spectral gap",
@@ -111,6 +95,8 @@ def max_total_variation(kernel: ArrayLike) -> Floats:
     r"""Largest total variation between two rows of a kernel. Rows of NaN are left out.
 
     .. math:: \max_{x, x'} \frac{1}{2} \sum_y |K(x, y) - K(x', y)|
+
+    Source: [A] eq. 12 for one kernel.
 
     Args:
         kernel: shape (..., k, n), rows sum to 1 or are NaN [-]; rectangular kernels are permitted.
@@ -249,6 +235,9 @@ def deflated_kernel(kernel: Floats, distribution: Floats) -> Floats:
     r"""Symmetrised kernel without the pair of its singular value 1; the spectral norm of the result is sigma_2.
 
     .. math:: D^{1/2} P^t D^{-1/2} - \sqrt{\pi} \sqrt{\pi}^T
+
+    Source: elementary (the singular vectors for 1 are sqrt(pi)); its norm enters Fill's bound, as in
+    `reversibilised_bound`.
 
     Args:
         kernel: kernels over t steps, shape (..., k, k) [-].

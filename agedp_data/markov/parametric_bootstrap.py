@@ -23,6 +23,8 @@ _PAIRS_PER_BATCH = 2**18  # pairs at a time: what stays in a processor's cache
 def smallest_state_type(k: int) -> type[np.unsignedinteger[Any]]:
     """Smallest unsigned type that contains the states below k, and k itself for a missing one.
 
+    Source: elementary (range of an unsigned integer type).
+
     Args:
         k: number of states.
 
@@ -36,10 +38,14 @@ def smallest_state_type(k: int) -> type[np.unsignedinteger[Any]]:
 
 
 def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Generator) -> SmallInts:
-    """Series simulated from the fitted chain of each household, missing (k) where the household's series is.
+    r"""Series simulated from the fitted chain of each household, missing (k) where the household's series is.
 
     Each series begins in a state drawn from the household's own visits. A household whose chain has no recurrent part
     has missing replicates only.
+
+    .. math:: \Pr(X^*_{i+1} = y \mid X^*_i = x) = \hat P(x, y)
+
+    Source: parametric bootstrap, Davison and Hinkley section 4.2, with the estimated chain as the fitted model.
 
     Args:
         series: states, shape (h, m) int, negative if missing.
@@ -79,9 +85,13 @@ def simulate_replicates(series: Ints, k: int, replicates: int, rng: np.random.Ge
 
 
 def count_state_pairs(later_states: SmallInts, earlier_states: SmallInts, lag: int, k: int) -> Ints:
-    """Count pairs (later state, state `lag` steps earlier) of series in a small type; k is missing.
+    r"""Count pairs (later state, state `lag` steps earlier) of series in a small type; k is missing.
 
     Faster than `count_lagged_pairs` for many simulated series.
+
+    .. math:: N(x, y) = \#\{i : s_i = x,\ r_{i - \ell} = y\}
+
+    Source: as `count_lagged_pairs`.
 
     Args:
         later_states: shape (..., m), unsigned, 0..k.
@@ -132,6 +142,8 @@ def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tupl
 def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
     """Uniform integers from 0 to 2^32 - 1 as uint64.
 
+    Source: numpy.random.Generator.integers.
+
     Args:
         rng: source of randomness.
         size: shape of the result.
@@ -143,7 +155,11 @@ def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDAr
 
 
 def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.uint64]) -> Ints:
-    """Pick one of `number` values from `start` on, uniformly up to 2^-32; 0 where there are none.
+    r"""Pick one of `number` values from `start` on, uniformly up to 2^-32; 0 where there are none.
+
+    .. math:: v_{s + \lfloor n u / 2^{32} \rfloor}
+
+    Source: multiplication and shift, without the rejection that would make it exact (Lemire).
 
     Args:
         values: shape (v,) int.
@@ -153,6 +169,10 @@ def pick_uniformly(values: Ints, start: Ints, number: Ints, random: NDArray[np.u
 
     Returns:
         Shape (n,) int.
+
+    References:
+        Lemire: Fast Random Integer Generation in an Interval. ACM Trans. Model. Comput. Simul. 29(1), 2019.
+        https://doi.org/10.1145/3230636
 
     >>> pick_uniformly(np.array([5, 7]), np.array([0]), np.array([2]), np.array([2**31], dtype=np.uint64)).tolist()
     [7]

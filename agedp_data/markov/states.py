@@ -74,6 +74,9 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
 
     .. math:: e_i = \min\{v : F(v-) \ge i / n\}, \qquad i = 1, \dots, n - 1
 
+    Source: elementary (empirical quantiles of integers, by exact comparison). [A] section VI-B has 12 intervals and
+    does not name their edges.
+
     Args:
         values: the distinct readings, shape (v,), ascending integers >= 0 [Wh].
         counts: how often each occurs, shape (v,) [readings].
@@ -105,7 +108,11 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
 
 
 def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
-    """State of each reading, -1 for a missing one (negative or NaN).
+    r"""State of each reading, -1 for a missing one (negative or NaN).
+
+    .. math:: x_i = \#\{j : e_j \le r_i\}
+
+    Source: quantisation as in [A] section VI-B.
 
     Args:
         values: readings, shape (...) [Wh].
@@ -127,6 +134,8 @@ def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[
 
     Of two states at the same distance the lower one is taken; without any frequent state, the most visited one. Use it
     for exploratory measures only: in a bound, a rare state makes the household count as not mixing.
+
+    Source: a rule of this package for exploratory tables; the papers treat chains as known.
 
     Args:
         states: shape (..., m) int, -1 if missing (stays).
@@ -157,6 +166,8 @@ def merge_rare(states: ArrayLike, *, n_states: int, min_visits: int) -> NDArray[
 def mask_incomplete_days(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
     """Readings in which every day with more than `max_missing` missing slots is missing (-1) as a whole.
 
+    Source: a rule of this package for exploratory tables; [A] section VI-B does not mention missing readings.
+
     Args:
         readings: shape (..., days * slots) int, beginning with a day, negative if missing [Wh].
         slots: readings of a day.
@@ -177,7 +188,11 @@ def mask_incomplete_days(readings: ArrayLike, *, slots: int, max_missing: int) -
 
 
 def daily_totals(readings: ArrayLike, *, slots: int, max_missing: int) -> NDArray[np.int64]:
-    """Total of each day, -1 for a day with more than `max_missing` missing slots; a missing slot counts as 0.
+    r"""Total of each day, -1 for a day with more than `max_missing` missing slots; a missing slot counts as 0.
+
+    .. math:: T_d = \sum_{i \in d,\ r_i \ge 0} r_i
+
+    Source: elementary (sum of the readings of a day).
 
     Args:
         readings: shape (..., days * slots) int, beginning with a day, negative if missing [Wh].
@@ -223,6 +238,8 @@ def representative_values(edges: ArrayLike) -> NDArray[np.int64]:
     with the edges e_1 to e_(k-1). State i contains the integers from e_i to e_(i+1) - 1, whose middle is
     (e_i + e_(i+1) - 1) / 2, here with halves rounded up.
 
+    Source: elementary (class middles of grouped data).
+
     Args:
         edges: inner edges, shape (k - 1,), ascending integers > 0 [Wh].
 
@@ -248,7 +265,12 @@ def representative_values(edges: ArrayLike) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class RepresentativeValues:
-    """Public edges [Wh], and what has a state: each half-hour, or the total of a day."""
+    r"""Public edges [Wh], and what has a state: each half-hour, or the total of a day.
+
+    .. math:: v \mapsto r_{x(v)}
+
+    Source: elementary (class middles of grouped data, `representative_values`).
+    """
 
     step: Literal["half-hour", "day"]
     edges_wh: tuple[int, ...]

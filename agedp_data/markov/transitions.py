@@ -111,10 +111,14 @@ def transition_matrix(counts: ArrayLike, *, smoothing: float) -> Floats:
 
 
 def recurrent_part(transition: ArrayLike) -> tuple[Floats, Mask]:
-    """Chains restricted to the states that can be followed for ever, and which states these are.
+    r"""Chains restricted to the states that can be followed for ever, and which states these are.
 
     Use it before powers or eigenvalues: a row of NaN would spread. States without a row, and states that lead only
     to such states, are removed; the other rows are scaled to sum 1.
+
+    .. math:: P'(x, y) = \frac{P(x, y)}{\sum_{z \in R} P(x, z)}, \qquad x, y \in R
+
+    Source: elementary; the largest set R of states that has a row and a successor in R for each of its states.
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
@@ -274,9 +278,13 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
 
 def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[int, Floats]]:
-    """Yield (t, P^t) for each distinct step, ascending; each power from the previous one.
+    r"""Yield (t, P^t) for each distinct step, ascending; each power from the previous one.
 
     Use it for curves over age: 480 successive half-hours cost one product each.
+
+    .. math:: P^t = P^s P^{t-s}, \qquad s < t
+
+    Source: Chapman-Kolmogorov, as in [A] eq. 12. Erratum A4: powers assume a time-homogeneous first-order chain.
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].

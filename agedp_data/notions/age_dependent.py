@@ -38,9 +38,11 @@ class AgeDependent(EnforcedPromise):
     .. math:: \varepsilon(t) = L_{\hat P^t}(\varepsilon_C), \qquad
         z_1 = e_1,\; z_k = e_k + L_{\hat P^{g_k}}(z_{k-1}),\; \varepsilon(t) = L_{\hat P^{t - u_n}}(z_n)
 
-    with the reversed chain, g_k the gaps between the inputs. Source: [A] Definition 4, Theorems 1 and 3. Errata: A3,
-    the forward kernel of eq. 12 understates the risk of non-reversible chains; eq. 25 taken literally is wrong where an
-    input is older than the previous publication, so releases are sorted by input time (MATHS.md, section 3).
+    with the reversed chain, g_k the gaps between the inputs, all losses in [epsilon].
+
+    Source: [A] Definition 4, Theorems 1 and 3. Errata: A3, the forward kernel of eq. 12 understates the risk of
+    non-reversible chains; eq. 25 taken literally is wrong where an input is older than the previous publication, so
+    releases are sorted by input time.
 
     With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
     z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule

@@ -1,4 +1,4 @@
-"""Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A], MATHS.md, section 3).
+"""Age-dependent loss of released rows under a leakage bound, in nano-epsilon ([A] Theorems 1 and 3).
 
 All arithmetic is on integers, rounded up at each use of the leakage bound, so that the planned, the admitted and the
 stated numbers are the same.
@@ -41,13 +41,13 @@ RISK: Final = "risk"
 _NOTHING_CREDITED: Final = 1000 * NANO
 
 
-def float_to_nano(loss: SupportsFloat) -> int | None:
+def _float_to_nano(loss: SupportsFloat) -> int | None:
     """Return a float loss [epsilon] in nano-epsilon, rounded up; None if infinite.
 
-    The float nearest to a whole number of nano-epsilon counts as that number (`ceil_nano` would take its binary
+    The float nearest to a whole number of nano-epsilon counts as that number (`epsilon.ceil_nano` would take its binary
     value and go one further).
 
-    >>> float_to_nano(0.1), float_to_nano(0.1000000001), float_to_nano(float("inf"))
+    >>> _float_to_nano(0.1), _float_to_nano(0.1000000001), _float_to_nano(float("inf"))
     (100000000, 100000001, None)
     """
     nano = to_integers([float(loss)])[0]
@@ -55,7 +55,15 @@ def float_to_nano(loss: SupportsFloat) -> int | None:
 
 
 class AgedLeakage:
-    """The leakage function L at an age in steps, in nano-epsilon; each value is computed once."""
+    r"""The leakage function L at an age in steps, in nano-epsilon; each value is computed once.
+
+    .. math:: (t, a) \mapsto L_{\hat P^t}(a)
+
+    Source: [A] Theorem 1 with the tight L, in integers [nano-epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
 
     def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
         self.envelope = envelope
@@ -64,33 +72,43 @@ class AgedLeakage:
         self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
 
     def __call__(self, age_steps: int, loss: int) -> int:
-        r"""Leakage L_{\hat P^t}(a) of a loss at an age t [nano-epsilon], rounded up and never above `loss`.
+        r"""Leakage L_{\hat P^t}(a) of a loss at an age t, rounded up and never above `loss`.
 
         Args:
-            age_steps: age [steps of the chain].
-            loss: privacy loss about the input [nano-epsilon].
+            age_steps: age t [steps of the chain].
+            loss: privacy loss a about the input [nano-epsilon].
+
+        Returns:
+            [nano-epsilon].
         """
         if age_steps <= 0 or loss == 0 or loss >= _NOTHING_CREDITED:
             return loss
         key = (age_steps, loss)
         if key not in self._cache:
             remaining = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
-            rounded = float_to_nano(remaining)
+            rounded = _float_to_nano(remaining)
             self._cache[key] = loss if rounded is None else min(rounded, loss)
         return self._cache[key]
 
     def peak(self, loss: int, age_steps: int) -> int | None:
-        r"""Largest risk of a daily series without end, each day with `loss`, released at `age_steps` [nano-epsilon].
+        r"""Largest risk of a daily series without end, each day with the same loss.
 
         .. math:: L_{\hat P^A}(z^*), \qquad z^* = \sup_z \; e + L_{\hat P^{1\,day}}(z)
 
-        Source: [A] Theorem 3 and eq. 30, with the tight L. None if the risk is infinite.
+        Source: [A] Theorem 3 and eq. 30, with the tight L.
+
+        Args:
+            loss: loss e of each day [nano-epsilon].
+            age_steps: age A of a day at its release [steps].
+
+        Returns:
+            [nano-epsilon]; None if the risk is infinite.
         """
         composed = self.envelope.supremum(
             self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
-        at_age = float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
-        return at_age if age_steps > 0 else float_to_nano(composed)
+        at_age = _float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
+        return at_age if age_steps > 0 else _float_to_nano(composed)
 
     def of(self, losses: Mapping[str, int]) -> ComposedLoss:
         """Return the composed loss of days with these losses; the caller must not change it.
@@ -119,6 +137,11 @@ class AgedLoss:
     one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
     without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
     reported for its method alone is then left out.
+
+    Source: [A] Definition 10 and Theorem 3, composed as in `ComposedLoss` [nano-epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
     """
 
     age_days: int
@@ -181,7 +204,19 @@ class AgedLoss:
 
 
 def utc_midnight(day: str) -> datetime:
-    """Return the first instant of a UTC date."""
+    """Return the first instant of a UTC date.
+
+    Source: ISO 8601 date, 00:00 UTC.
+
+    Args:
+        day: ISO date.
+
+    Returns:
+        An instant with time zone UTC.
+
+    Raises:
+        ValueError: not an ISO date.
+    """
     return datetime.combine(date.fromisoformat(day), time(), UTC)
 
 

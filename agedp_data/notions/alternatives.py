@@ -67,12 +67,30 @@ class Alternative:
 
 
 def unavailable(reason: str) -> Alternative:
-    """Return the alternative of a notion without parameters for this run file, with the reason."""
+    """Return the alternative of a notion without parameters for this run file, with the reason.
+
+    Source: data structure, without a formula.
+
+    Args:
+        reason: why the notion has no parameters for this run file.
+
+    Returns:
+        An alternative without a method.
+    """
     return Alternative("", amount_in(""), reason=reason)
 
 
 def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
     """Return the keys of a promise that takes its amount in one of them.
+
+    Source: data structure, without a formula.
+
+    Args:
+        key: key of [promise] that takes the amount.
+        **keys: the other keys of the promise.
+
+    Returns:
+        A function from an amount [epsilon] to keys of [promise].
 
     >>> amount_in("epsilon_per_window", window_days=7)(Decimal(2))
     {'window_days': 7, 'epsilon_per_window': Decimal('2')}
@@ -81,7 +99,21 @@ def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
 
 
 def part(amount: Decimal, days: int) -> Decimal:
-    """Return the share of one day of an amount [epsilon], rounded down to nano-epsilon.
+    r"""Return the share of one day of an amount [epsilon], rounded down to nano-epsilon.
+
+    .. math:: 10^{-9} \lfloor 10^9 \varepsilon / n \rfloor
+
+    Source: sequential composition, [A] Proposition 2: n equal shares add up to at most the amount.
+
+    Args:
+        amount: loss of all days [epsilon].
+        days: number of days n.
+
+    Returns:
+        Loss of one day [epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> part(Decimal(1), 3)
     Decimal('0.333333333')

@@ -1,4 +1,4 @@
-"""Loss of released rows about a bounded change of a household's use of a day (MATHS.md, section 6); assumption-free."""
+"""Loss of released rows about a bounded change of a household's use of a day ([D]); assumption-free."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from agedp_data.parameters import exact_text, watt_hours
 
 
 class BoundedChangeLosses:
-    """Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
+    r"""Loss of each day of a growing history about changes of at most `size_wh`; earlier rows are not read again.
 
     The parts of a day's rows add up exactly, and the day is rounded up.
+
+    .. math:: \varepsilon_d(x) = \Bigl\lceil \sum_{k \in d} \varepsilon_k \frac{\Delta f_k(x)}{\Delta f_k} \Bigr\rceil
+
+    Source: [D], as in `Neighbourhood`; exact fractions, rounded up to whole [nano-epsilon].
     """
 
     def __init__(self, publication: Publication, size_wh: int) -> None:
@@ -64,7 +68,10 @@ class BoundedChangeLosses:
 
 @dataclass(frozen=True, slots=True)
 class BoundedChangeLoss:
-    """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days."""
+    """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days.
+
+    Source: [D], as in `Neighbourhood`; losses in [nano-epsilon].
+    """
 
     size_kwh: Decimal
     publication: Publication = field(hash=False)

@@ -33,7 +33,9 @@ class Classical(EnforcedPromise):
 
     .. math:: \Pr[M(x) \in S] \le e^{\varepsilon} \Pr[M(x') \in S]
 
-    for datasets that differ in one household's day; the losses of several days add up (sequential composition).
+    for datasets that differ in one household's day; the losses of several days [epsilon] add up.
+
+    Source: Dwork et al., as [A] Definition 1; sequential composition as [A] Proposition 2.
 
     References:
         Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC, 2006.
@@ -102,6 +104,8 @@ class Classical(EnforcedPromise):
 def refuse_day_above_caps(promise: EnforcedPromise, day: int, key: str = "epsilon_per_day") -> None:
     """Refuse parameters under which one day's loss exceeds a cap: the series would never begin.
 
+    Source: sequential composition, [A] Proposition 2: no sum is below the loss of its first day.
+
     Args:
         promise: the promise with its caps.
         day: loss of the first day [nano-epsilon].
@@ -109,6 +113,9 @@ def refuse_day_above_caps(promise: EnforcedPromise, day: int, key: str = "epsilo
 
     Raises:
         PydanticCustomError: the loss exceeds `max_day_epsilon` or `epsilon_total`.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
     """
     if day > promise.day_cap:
         raise wrong("is more than max_day_epsilon permits; lower it or raise the cap", key)

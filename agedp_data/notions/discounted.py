@@ -4,9 +4,10 @@ Decisions. The schedule goes release by release: the k-th released day gets its 
 between, and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
 a backlog leave less than the schedule has; then a day gets the remaining loss, and "renewal" is the remaining loss and
 nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no other day, and
-`agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; the
-paper's constant breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without a
-remaining loss is skipped as well: on another date there might be some, but a backlog would hold up the series for ever.
+`agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; that
+of its Corollary 16 breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without
+a remaining loss is skipped as well: on another date there might be some, but a backlog would hold up the series for
+ever.
 """
 
 from __future__ import annotations
@@ -74,14 +75,13 @@ class Discounted(EnforcedPromise):
     .. math:: \sum_{k \le t} a(t-k)\, \varepsilon_k \le \varepsilon \;\; \text{for every } t, \qquad
         a(j) = \alpha^j \text{ or } \frac{1}{1 + \beta j}
 
+    with losses in [epsilon] and the age j in [days] since the day that `clock` names.
+
     Source: [F] Definitions 10 ("exponential") and 14 ("hyperbolic"). Errata: the definitions need "for every t"; after
-    Definition 13 the factor is 1/(1 + beta (t-k)); Corollary 16's constant is too small for some beta, so that "paper"
-    takes the certified one (MATHS.md, section 5). `clock` decides from which day the age j counts.
+    Definition 13 the factor is 1/(1 + beta (t-k)).
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS,
-        2020.
-        https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
     """
 
     name: ClassVar[str] = "discounted"
@@ -226,10 +226,7 @@ class Discounted(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return the promised schedule, and for its discount and those of [compare] the two of least noise.
-
-        A method names its horizon where that is not the period.
-        """
+        """Return the promised schedule, and for its discount and those of [compare] the two of least noise."""
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         of_compare: tuple[tuple[DiscountName, Decimal | None], ...] = (
             ("exponential", comparison.exponential),
@@ -243,7 +240,7 @@ class Discounted(EnforcedPromise):
             return (unavailable("needs a rate; name one in [compare] exponential or hyperbolic"),)
         days = comparison.days
         alternatives = [_candidate(*discounts[0], promised.schedule, promised.horizon_days)] if promised else []
-        if promised and promised.horizon_days not in (None, days):
+        if promised and promised.horizon_days not in (None, days):  # a method names its horizon if not the period
             alternatives = [replace(alternatives[0], method=f"{alternatives[0].method} of {promised.horizon_days}")]
         for discount in discounts:
             alternatives += [
@@ -267,9 +264,8 @@ class Discounted(EnforcedPromise):
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
 
-        Schedules that a cap would cut, that would take long, or that do not exist for this discount are left out. There
-        is nothing to compare where a cap cuts the promised one, or where an archive's days, published on one
-        date, are not discounted against each other.
+        Without schedules that a cap would cut, that take long, or that this discount does not have. Empty where a cap
+        cuts the promised one, or an archive's days, published on one date, are not discounted against each other.
         """
         if self.clock == "publication-day" and self.age_days is None:  # only an archive has no age
             return {}
@@ -301,10 +297,7 @@ class Discounted(EnforcedPromise):
 
     @property
     def _second(self) -> int:
-        """Return what renewal has for the second of two days: epsilon less what the first still counts on it.
-
-        Under hyperbolic discounting later ones have less, but only by a logarithm of their number.
-        """
+        """Return renewal's second loss, epsilon less what the first still counts; later ones fall by a logarithm."""
         rate = Fraction(self.rate)
         part = 1 - rate if self.discount == "exponential" else rate / (1 + rate)
         return floor_nano(part * Fraction(self.epsilon))

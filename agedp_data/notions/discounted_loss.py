@@ -1,6 +1,7 @@
-"""Bounds on the discounted loss of released rows, whatever the promise is ([F], MATHS.md, section 5).
+"""Bounds on the discounted loss of released rows, whatever the promise is ([F]).
 
-[F] is F. Farokhi, Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon, ICCPS 2020.
+[F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS 2020.
+https://doi.org/10.48550/arXiv.1908.03995
 """
 
 from __future__ import annotations
@@ -28,7 +29,15 @@ _OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publicati
 
 @dataclass(frozen=True, slots=True)
 class DiscountedLoss:
-    """Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions."""
+    r"""Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions.
+
+    .. math:: \max_t \sum_{k \le t} a(t - k)\, \varepsilon_k
+
+    Source: [F] Definitions 10 and 14, in integers [nano-epsilon]. Erratum: both must hold for every t.
+
+    References:
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+    """
 
     discount: DiscountName
     rate: Decimal
@@ -65,6 +74,15 @@ class DiscountedLoss:
 def format_weight(discount: DiscountName, rate: Decimal) -> str:
     """Return the weight of a loss j days old as people write it.
 
+    Source: [F] Definitions 9 and 13.
+
+    Args:
+        discount: name of the discount.
+        rate: discount rate [-].
+
+    Returns:
+        Text with j for the age in days.
+
     >>> format_weight("exponential", Decimal("0.99")), format_weight("hyperbolic", Decimal(3))
     ('0.99^j', '1/(1 + 3 j)')
     """
@@ -73,5 +91,15 @@ def format_weight(discount: DiscountName, rate: Decimal) -> str:
 
 @lru_cache(maxsize=64)
 def discount_weights(discount: DiscountName, rate: Decimal) -> DiscountWeights:
-    """Return the weights of a discount, one object for equal ones."""
+    """Return the weights of a discount, one object for equal ones.
+
+    Source: [F] Definitions 9 and 13 (`DiscountWeights`).
+
+    Args:
+        discount: name of the discount.
+        rate: discount rate [-].
+
+    Returns:
+        Weights in units of 2^-64 [-].
+    """
     return DiscountWeights(discount, rate)

@@ -103,6 +103,8 @@ class EnforcedPromise(Promise, ABC):
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
     """Refuse a value above a bound.
 
+    Source: definition of a bound; the notion names the source of the value.
+
     Args:
         day: ISO date of the release.
         what: subject of the message.

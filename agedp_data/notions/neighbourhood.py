@@ -1,4 +1,4 @@
-"""delta-neighbourhood privacy: small changes of a day have a small loss, larger ones in proportion ([D], MATHS.md 6).
+"""delta-neighbourhood privacy: small changes of a day have a small loss, larger ones in proportion ([D]).
 
 [D] is Fang and Chang, 2014. The loss of a change by at most delta sets the noise, bounded over windows of days of the
 data. The recorded loss, which the caps bound and every other notion composes, is that of a change of any size: for a
@@ -56,14 +56,14 @@ class Neighbourhood(EnforcedPromise):
     .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k(\delta) \le \varepsilon, \qquad
         \varepsilon_k(x) = \varepsilon_k \frac{\Delta f(x)}{\Delta f}
 
-    with the sensitivity to a change of size x over that to any change: for a mean x/clamp. Source: [D] (MATHS.md,
-    section 6). Errata: the labels bounded and unbounded are swapped; "sensitivity is still 2" holds for moves below
-    delta only. `spend`: "fraction" of the window's remaining loss, "per-request" 1/w of the bound, "offline" the plan
-    with the least noise over the period.
+    with losses in [epsilon] and the sensitivity to a change of size x over that to any change: for a mean x/clamp.
+
+    Source: [D] sections 2 and 5. Errata: the labels bounded and unbounded are swapped; "sensitivity is still 2" holds
+    for moves below delta only. `spend`: "fraction" of the window's remaining loss, "per-request" 1/w of the bound,
+    "offline" the plan with the least noise over the period.
 
     References:
         [D] Fang, Chang: Differential privacy with delta-neighbourhood for spatial and dynamic datasets. ASIACCS, 2014.
-        https://doi.org/10.1145/2590296.2590320
     """
 
     name: ClassVar[str] = "neighbourhood"

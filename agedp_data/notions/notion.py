@@ -63,7 +63,7 @@ class HistoryRow(Protocol):
 
 
 class LossAtAge(Protocol):
-    """L at one age in whole 1e-9 (`leakage.exact.TabulatedLeakage`)."""
+    """Leakage function L at one age in nano-epsilon; `TabulatedLeakage` and `PiecewiseLeakage` implement it."""
 
     @property
     def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -77,7 +77,7 @@ class LossAtAge(Protocol):
 
 
 class LeakageBoundLike(Protocol):
-    """What a notion needs of a model's envelope (`leakage.bound_table.LeakageBound`)."""
+    """What a notion needs of a model's leakage bound (`LeakageBound`)."""
 
     @property
     def steps_per_day(self) -> int:
@@ -278,7 +278,21 @@ class Promise(Section):
 
 
 def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
-    """Return the loss of each day of the data [nano-epsilon]: the sum over its released rows."""
+    r"""Return the loss of each day of the data [nano-epsilon]: the sum over its released rows.
+
+    .. math:: \varepsilon_d = \sum_{k :\, day_k = d} \varepsilon_k
+
+    Source: sequential composition, [A] Proposition 2.
+
+    Args:
+        history: rows of the ledger; rows that were not released spend nothing.
+
+    Returns:
+        Loss by ISO date [nano-epsilon].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
     losses: dict[str, int] = {}
     for row in history:
         if row.state == "released":
@@ -317,7 +331,11 @@ class ReleaseHistory:
 
 
 def spent_figures(losses: dict[str, int]) -> list[LossBound]:
-    """Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
+    r"""Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
+
+    .. math:: \max_d \varepsilon_d, \qquad \sum_d \varepsilon_d
+
+    Source: sequential composition, [A] Proposition 2, as `day_losses`.
 
     Args:
         losses: loss of each day [nano-epsilon].

@@ -60,8 +60,8 @@ class Temporal(EnforcedPromise):
 
     .. math:: \max_k TPL_k \le \alpha, \qquad TPL_k = BPL_k + FPL_k - e_k
 
-    Source: [T] Definition 8. `horizon_days` = N closes the series after N releases; without end each day has the loss
-    whose supremum is alpha ([T] Algorithm 7). Plans: `temporal_allocation`.
+    Source: [T] Definition 8 [epsilon]. `horizon_days` = N closes the series after N releases; without end each day has
+    the loss whose supremum is alpha ([T] Algorithm 7). Plans: `temporal_allocation`.
 
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
@@ -263,7 +263,13 @@ class Temporal(EnforcedPromise):
 
 @dataclass(frozen=True, slots=True)
 class TemporalLeakage:
-    """Accountant of the temporal leakage about any one day by all days released so far, whatever the promise is."""
+    """Accountant of the temporal leakage about any one day by all days released so far, whatever the promise is.
+
+    Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
 
     name: ClassVar[str] = "temporal"
 

@@ -1,4 +1,4 @@
-"""Temporal leakage of released rows about any one day, under a leakage bound, in nano-epsilon ([T], MATHS.md 4).
+"""Temporal leakage of released rows about any one day, under a leakage bound, in nano-epsilon ([T] section 3).
 
 All arithmetic is on integers, so that the planned, the admitted and the stated numbers are the same. With m steps a
 day, e_k the loss of day k and g days between one released day and the next,
@@ -6,11 +6,11 @@ day, e_k the loss of day k and g days between one released day and the next,
     c_k = e_k + L_back(m g)(c_(k-1)),   C_k = e_k + L_ahead(m g)(C_(k+1)),
     TPL_k = e_k + L_back(1 + m (g_before - 1))(c_(k-1)) + L_ahead(1 + m (g_after - 1))(C_(k+1)).
 
-The recursion may LEAP over releases, which then count by the sum of their losses (`higher_order`): instead of
-L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day gives
-no mixing (two values are never confused, or its states are pairs of days) may mix in two. This holds for half-hours as
-for days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for the outputs y about a day x, where another x changes the
-first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
+The recursion may LEAP over releases, which then count by the sum of their losses (`accounting.higher_order`): instead
+of L(c_(k-1)) the least of e_(k-1) + ... + e_(k-j+1) + L(c_(k-j)) over the gap from there. A chain in which one day
+gives no mixing (two values are never confused, or its states are pairs of days) may mix in two. This holds for
+half-hours as for days: P(y | x) = P(y_far | x) P(y_near | y_far, x) for the outputs y about a day x, where another x
+changes the first factor by e^L(c_(k-j)) at most, and the second, whatever lies between, by e to the losses of y_near.
 
 Decisions. "Any one day" includes days without a release: between two released days such a day has e = 0, and before the
 first or after the last one its leakage never exceeds that day's. A gap counts as so many days of the chain, also when
@@ -31,7 +31,10 @@ _FURTHEST: Final = 7
 
 
 class DayLeakage(NamedTuple):
-    """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part."""
+    """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part.
+
+    Source: [T] eq. 10.
+    """
 
     day: int
     day_loss: int
@@ -109,12 +112,19 @@ class TemporalLosses:
         return loss + self._endless(BACKWARD, loss).reaching(1) + self._endless(FORWARD, loss).reaching(1)
 
     def supremum(self, direction: str, loss: int) -> int | None:
-        r"""Supremum of the leakage of daily releases with this loss on one side, the newest included [nano-epsilon].
+        r"""Supremum of the leakage of daily releases with this loss on one side, the newest included.
 
         .. math:: c^* = \sup_c \; e + L(c)
 
         Source: [T] Theorem 11. Erratum: the supremum is over all pairs of rows and prefixes, not the maximising pair of
-        one loss. None if it is infinite.
+        one loss.
+
+        Args:
+            direction: "backward" or "forward".
+            loss: loss e of each day [nano-epsilon].
+
+        Returns:
+            [nano-epsilon]; None if it is infinite.
         """
         suprema = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
         return min((value for value in suprema if value is not None), default=None)

@@ -1,4 +1,4 @@
-"""Losses of releases whose temporal leakage stays within alpha: plans under a leakage bound (MATHS.md, section 4).
+"""Losses of releases whose temporal leakage stays within alpha: plans under a leakage bound ([T] section 5).
 
 For every plan the leakage bound itself, in nano-epsilon, gives at most alpha about every day, releases following day by
 day; a local optimum is searched on a smooth reading of it (straight lines between its grid points). Further days
@@ -39,14 +39,22 @@ envelope with all its leaps, so that fewer of them cost accuracy alone."""
 
 @lru_cache(maxsize=16)
 def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
-    """Largest loss that every day may have without end [nano-epsilon]; 0 if there is none.
+    r"""Largest loss that every day may have without end [nano-epsilon]; 0 if there is none.
+
+    .. math:: \max \{ e : \sup_k TPL_k(e, e, \dots) \le \alpha \}
 
     Source: [T] Algorithm 7: the constant whose supremum meets alpha, here under the leakage bound itself.
 
     Args:
         envelope: leakage bound in both directions.
         alpha: bound on the temporal leakage [nano-epsilon].
-        leaping: whether the recursion may leap over releases (`temporal_accountant`).
+        leaping: whether the recursion may leap over releases (`TemporalLosses`).
+
+    Returns:
+        [nano-epsilon].
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
     leaked = TemporalLosses(envelope, leaping=leaping)
 
@@ -59,15 +67,17 @@ def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bo
 
 @lru_cache(maxsize=16)
 def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
-    """Losses of `horizon` daily releases whose temporal leakage stays within alpha [nano-epsilon]; () if none exist.
-
-    "even": alpha/T. "exact": [T] Algorithm 8. "supremum": [T] Algorithm 7. "best": the least mean noise scale of
-    "even", "exact", the largest constant and, up to 100 releases, a local optimum near the best of these; never worse
-    than Algorithms 7 and 8 and alpha/T under this leakage bound. Erratum: Algorithm 8 is not optimal and loses to
-    alpha/T under strong correlation.
+    r"""Losses of `horizon` daily releases whose temporal leakage stays within alpha.
 
     For a declared kernel, whose pieces are known, plans are the paper's own but for a few nano-epsilon. An estimated
     model has a grid alone (losses about 6 % apart), so that the paper's plans for its chains may be up to 4 % better.
+
+    .. math:: \max_k TPL_k(e_1, \dots, e_T) \le \alpha
+
+    Source: "even": alpha/T. "exact": [T] Algorithm 8. "supremum": [T] Algorithm 7. "best": the least mean noise scale
+    of "even", "exact", the largest constant and, up to 100 releases, a local optimum near the best of these; never
+    worse than Algorithms 7 and 8 and alpha/T under this leakage bound. Erratum: Algorithm 8 is not optimal and loses to
+    alpha/T under strong correlation.
 
     Args:
         envelope: leakage bound in both directions.
@@ -75,6 +85,9 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
         horizon: number of releases.
         budget: the plan.
         day_cap: largest loss of a day [nano-epsilon].
+
+    Returns:
+        Losses e_1, ..., e_T [nano-epsilon]; () if none exist.
 
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
@@ -100,7 +113,18 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
 
 
 def largest_feasible(holds: Callable[[int], bool], most: int) -> int:
-    """Largest whole loss up to `most` for which `holds`, which is true up to some loss; 0 if there is none.
+    r"""Largest whole loss up to `most` for which `holds`, which is true up to some loss; 0 if there is none.
+
+    .. math:: \max \{ e \in \mathbb{Z} : 0 \le e \le m,\ h(e) \}
+
+    Source: bisection over integers.
+
+    Args:
+        holds: condition h, true up to some loss and false beyond.
+        most: largest loss m to try [nano-epsilon].
+
+    Returns:
+        [nano-epsilon].
 
     >>> largest_feasible(lambda loss: 3 * loss <= 10, 8)
     3

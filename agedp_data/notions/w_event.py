@@ -35,7 +35,7 @@ _WEEK: Final = 7
 
 
 class WEvent(EnforcedPromise):
-    r"""Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window`.
+    r"""Every window of `window_days` consecutive days of the data spends at most `epsilon_per_window` [epsilon].
 
     .. math:: \sum_{k=t}^{t+w-1} \varepsilon_k \le \varepsilon \quad \text{for every day } t
 
@@ -43,9 +43,8 @@ class WEvent(EnforcedPromise):
     that its fullest window has left (the budget distribution of the paper).
 
     References:
-        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. VLDB,
-        2014.
-        https://doi.org/10.14778/2732977.2732989
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
+        2014. https://doi.org/10.14778/2732977.2732989
     """
 
     name: ClassVar[str] = "w-event"
@@ -130,7 +129,16 @@ class WEvent(EnforcedPromise):
 
 @dataclass(frozen=True, slots=True)
 class WindowLoss:
-    """Accountant of the w-event loss: the largest sum over `window_days` consecutive days of the data."""
+    r"""Accountant of the w-event loss: the largest sum over `window_days` consecutive days of the data.
+
+    .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
+
+    Source: Kellaris et al., as in `WEvent` [nano-epsilon].
+
+    References:
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
+        2014. https://doi.org/10.14778/2732977.2732989
+    """
 
     window_days: int
     name: ClassVar[str] = "w-event"
@@ -151,14 +159,22 @@ class WindowLoss:
 
 
 def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
-    """Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
+    r"""Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
 
     Use it to find how much of a window's bound a further release on `day` may spend.
+
+    .. math:: \max_{d - w < t \le d} \sum_{k=t}^{t+w-1} \varepsilon_k
+
+    Source: Kellaris et al.: a release on day d is in these w windows.
 
     Args:
         losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
         day: ISO date.
         days: length of the window.
+
+    References:
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
+        2014. https://doi.org/10.14778/2732977.2732989
 
     >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
     5
@@ -176,6 +192,19 @@ def largest_window(losses: Mapping[str, int], *, days: int) -> int:
     r"""Largest loss of any `days` consecutive days [nano-epsilon]; a day without a release counts as 0.
 
     .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
+
+    Source: Kellaris et al.: the largest left side of the condition of w-event privacy.
+
+    Args:
+        losses: loss of each released day [nano-epsilon].
+        days: length w of the window [days].
+
+    Returns:
+        [nano-epsilon]; 0 without losses.
+
+    References:
+        Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
+        2014. https://doi.org/10.14778/2732977.2732989
 
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
     7

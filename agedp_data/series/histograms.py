@@ -14,7 +14,6 @@ Decisions:
   `cumulative_sensitivity` state.
 
 [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-https://doi.org/10.1145/2590296.2590320
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ def histogram(values: ArrayLike, *, edges: ArrayLike) -> Counts:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> histogram([0, 1, 2, 5, 7], edges=[0, 2, 5]).tolist()
     [2, 3]
@@ -83,7 +81,6 @@ def cumulative(values: ArrayLike, *, edges: ArrayLike) -> Counts:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> cumulative([0, 1, 2, 5, 7], edges=[0, 2, 5]).tolist()
     [2, 5]
@@ -114,7 +111,6 @@ def cumulative_counts(values: ArrayLike, *, delta: Number, low: Number, high: Nu
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> cumulative_counts([0.0, 1.9, 2.0, 5.5, 6.0], delta=2, low=0, high=6).tolist()
     [2, 3, 5]
@@ -148,7 +144,6 @@ def shifted_histograms(values: ArrayLike, *, width: Number, delta: Number, low: 
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> shifted_histograms([1, 2, 3], width=4, delta=2, low=0, high=8).tolist()  # edges 0, 4, 8 and 0, 2, 6, 8
     [[3, 0, 0], [1, 2, 0]]
@@ -202,7 +197,6 @@ def delta_grid(*, delta: Number, low: Number, high: Number) -> tuple[Fraction, .
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> [float(edge) for edge in delta_grid(delta=0.1, low=0, high=0.3)]
     [0.0, 0.1, 0.2, 0.3]

@@ -12,7 +12,6 @@ Decisions:
 * A household-day that becomes missing is a replacement, because it counts as `missing_kwh`.
 
 [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-https://doi.org/10.1145/2590296.2590320
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ class Move:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> Move(2).size
     2
@@ -77,7 +75,6 @@ def sum_sensitivity(change: Change, *, clamp: int) -> int:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
         [DMNS] Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC 2006.
         https://doi.org/10.1007/11681878_14
 
@@ -108,7 +105,6 @@ def histogram_sensitivity(change: Change, *, edges: ArrayLike) -> int:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> [histogram_sensitivity(change, edges=[0, 5, 9]) for change in (Move(1), "arrival", "replacement")]
     [2, 1, 2]
@@ -139,7 +135,6 @@ def cumulative_sensitivity(change: Change, *, edges: ArrayLike) -> int:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> edges = [0, 2, 4, 6, 20]
     >>> changes = (Move(2), Move(3), "arrival", "replacement")
@@ -175,7 +170,6 @@ def shifted_sensitivity(change: Change, *, width: Number, delta: Number, low: Nu
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> grid = {"width": 8, "delta": 2, "low": 0, "high": 50}
     >>> [shifted_sensitivity(change, **grid) for change in (Move(2), "arrival", "replacement")]
@@ -209,7 +203,6 @@ def edges_crossed(edges: ArrayLike, *, size: Number) -> int:
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> edges_crossed([0, 2, 4, 6, 20], size=2), edges_crossed([0, 2, 4, 6, 20], size=2.5)
     (1, 2)

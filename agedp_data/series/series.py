@@ -86,7 +86,7 @@ class Series(Section):
     def counted_change(self, change: Change) -> Change:
         """Return what a change of use is for what is counted: of states, any at all, however small it is.
 
-        Half-hours that add up to the same day, or nearly, may lie in any states (MATHS 7).
+        Half-hours that add up to the same day, or nearly, may lie in any states.
         """
         return "replacement" if self.values == "states" and isinstance(change, Move) else change
 

@@ -1,8 +1,8 @@
 """The privacy statement of a release, from run file, ledger and the model's public part.
 
 The dictionary contains strings, integers and lists only; values of epsilon are exact decimal text, and
-`schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings
-(MATHS 2b), so no measured value is published. `statement_words` writes the same as text.
+`schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings,
+so no measured value is published. `statement_words` writes the same as text.
 
 Decisions. The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value
 where that is larger (tightening a bound does not undo releases). `factor` is e^epsilon, the factor by which odds may

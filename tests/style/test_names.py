@@ -65,7 +65,12 @@ PUBLIC_API = frozenset(
     ]
 )
 SOURCED = ("markov", "leakage", "accounting", "notions")
-SOURCE = re.compile(r"\bSource\b|\[[ATDKCZF]\]|MATHS|doi\.org|\bReferences?:")
+SOURCE = re.compile(r"^ *(?:Source: \S|References:$)", re.MULTILINE)
+"""A line of its own, not a mention of a paper in passing."""
+SECTION = re.compile(r"^ *(?:Args|Attributes|Returns|Yields):$", re.MULTILINE)
+UNIT = re.compile(r"\[(?![A-Z]{1,4}\])[^\]\n]+\]|\b[Ss]hape\b")
+"""A unit in brackets, which a key of a paper such as [A] is not, or the shape of an array."""
+PLUMBING = frozenset({"Protocol", "ABC"})
 
 
 def files() -> list[Path]:
@@ -190,19 +195,89 @@ def test_the_search_for_circles_finds_one() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == ["a", "b", "c"]
 
 
-def public_functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+Documented = ast.FunctionDef | ast.ClassDef
+
+
+def docstring(node: Documented) -> str:
+    return ast.get_docstring(node) or ""
+
+
+def is_public(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+
+
+def public_functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    yield from (node for node in tree.body if isinstance(node, ast.FunctionDef) and is_public(node))
+
+
+def mathematical_classes(tree: ast.Module, package: str) -> Iterator[ast.ClassDef]:
+    """Public classes; of the notions only what computes bounds: the promises and the accountants."""
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+        if isinstance(node, ast.ClassDef) and is_public(node):
+            methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
+            if package != "notions" or ("figures" in methods and not bases & PLUMBING):
+                yield node
+
+
+def formulas(tree: ast.Module) -> Iterator[tuple[str, Documented]]:
+    """Functions, methods and classes whose docstring has an equation, private ones among them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ".. math::" in docstring(node):
             yield node.name, node
+
+
+def is_measured(node: Documented) -> bool:
+    """Whether units or shapes stand beside an equation; those of a function have their own sections."""
+    text = docstring(node)
+    return bool(UNIT.search(text)) and (isinstance(node, ast.ClassDef) or bool(SECTION.search(text)))
+
+
+def trees_of(package: str, trees: dict[Path, ast.Module]) -> dict[str, ast.Module]:
+    folder = ROOT / "agedp_data" / package
+    return {module_of(path): tree for path, tree in trees.items() if path.is_relative_to(folder)}
 
 
 @pytest.mark.parametrize("package", SOURCED)
 def test_every_public_function_of_the_mathematics_names_its_source(package: str, trees: dict[Path, ast.Module]) -> None:
     functions = {
-        f"{module_of(path)}.{name}": ast.get_docstring(node) or ""
-        for path, tree in trees.items()
-        if path.is_relative_to(ROOT / "agedp_data" / package)
-        for name, node in public_functions(tree)
+        f"{module}.{node.name}": docstring(node)
+        for module, tree in trees_of(package, trees).items()
+        for node in public_functions(tree)
     }
     assert len(functions) > 5
     assert [name for name, text in functions.items() if not SOURCE.search(text)] == []
+
+
+@pytest.mark.parametrize("package", SOURCED)
+def test_every_class_of_the_mathematics_names_its_source(package: str, trees: dict[Path, ast.Module]) -> None:
+    classes = {
+        f"{module}.{node.name}": docstring(node)
+        for module, tree in trees_of(package, trees).items()
+        for node in mathematical_classes(tree, package)
+    }
+    assert len(classes) >= 1
+    assert [name for name, text in classes.items() if not SOURCE.search(text)] == []
+
+
+@pytest.mark.parametrize("package", SOURCED)
+def test_every_equation_has_units_or_shapes_beside_it(package: str, trees: dict[Path, ast.Module]) -> None:
+    equations = [
+        (f"{module}.{name}", node) for module, tree in trees_of(package, trees).items() for name, node in formulas(tree)
+    ]
+    assert len(equations) >= 10
+    assert [name for name, node in equations if not is_measured(node)] == []
+
+
+def test_a_mention_of_a_paper_is_no_source() -> None:
+    assert not SOURCE.search("As in [A] eq. 12, of which the Source: line is missing. https://doi.org/10.1")
+    assert not SOURCE.search("Sum.\n\nSource:\n")
+    assert SOURCE.search("Sum.\n\nSource: elementary.")
+    assert SOURCE.search("Sum.\n\n    References:\n        [A] https://doi.org/10.1")
+
+
+def test_an_equation_without_units_is_noticed() -> None:
+    source = 'def f(x):\n    r"""Sum.\n\n    .. math:: x [A]\n\n    {}\n    """\n'
+    texts = ["", "Args:\n        x: a value.", "A loss [epsilon].", "Args:\n        x: a loss [epsilon]."]
+    nodes = [node for text in texts for _, node in formulas(ast.parse(source.format(text)))]
+    assert [is_measured(node) for node in nodes] == [False, False, False, True]

@@ -15,7 +15,6 @@ Example: the exact histograms [3, 0] (edges 0, 4, 8) and [1, 2, 0] (edges 0, 2, 
 Cumulative counts need no reconstruction: a range is the difference of two, with an error independent of its length.
 
 [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-https://doi.org/10.1145/2590296.2590320
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ def reconstruct(
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
         [H] Hay, Rastogi, Miklau, Suciu: Boosting the Accuracy of Differentially Private Histograms Through Consistency.
         PVLDB 3, 2010. https://doi.org/10.14778/1920841.1920970
 
@@ -114,7 +112,6 @@ def range_variance(
 
     References:
         [D] Fang, Chang: Differential Privacy with delta-Neighbourhood for Spatial and Dynamic Datasets. ASIA CCS 2014.
-        https://doi.org/10.1145/2590296.2590320
 
     >>> float(range_variance(0, 1, width=4, delta=2, low=0, high=8, known_total=True))  # 1 (3 - 1)/3, of three bins
     0.6666666666666666

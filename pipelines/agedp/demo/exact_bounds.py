@@ -1,7 +1,7 @@
 """Bounds of the released losses under the exact chains, which only synthetic households have.
 
 The promise is kept under the estimated model. These bounds show that the credit for age and for mixing is real: they
-are computed from the stated chains alone, by the library's recursions for known kernels (MATHS 3 and 4).
+are computed from the stated chains alone, by the library's recursions for known kernels ([A] Theorem 3, [T] section 3).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Temporal leakage of each household under its own chain, and the households with the largest one. Confidential.
 
-The public bound uses the leakage bound, a maximum over all households at every step. Here the recursion (MATHS 4) uses
-each household's own kernels, as one stack, over the newest released days.
+The public bound uses the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3)
+uses each household's own kernels, as one stack, over the newest released days.
 """
 
 from __future__ import annotations

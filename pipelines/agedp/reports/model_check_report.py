@@ -175,7 +175,7 @@ def _calendar_section(curves: MemoryCurves, name: str) -> str:
 
 
 def _maximum_from_age(values: Floats) -> Floats:
-    """Return the maximum over this and all later ages: an output remains public at every later age (MATHS 2b)."""
+    """Return the maximum over this and all later ages: an output remains public at every later age."""
     return np.fmax.accumulate(values[::-1])[::-1]
 
 

@@ -51,7 +51,7 @@ class Utility:
     `inside` is the share of days whose true mean lies in the published interval; `change_kwh` the root mean square of
     the change of the true mean from one day to the next, NaN without two such days; `stale_kwh` the same from a day to
     the one `age_days` later; `expected_kwh` is the root mean square error that the noise alone would give, `relative`
-    the mean over days of b/|true mean|, b = sd/sqrt(2) the expected size of Laplace noise (MATHS 5); NaN if every
+    the mean over days of b/|true mean|, b = sd/sqrt(2) the expected size of Laplace noise; NaN if every
     true mean is 0.
     """
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.markov.mixing import sampling_bound, total_variation
+from agedp_data.markov.confidence import sampling_bound
+from agedp_data.markov.mixing import total_variation
 from agedp_data.markov.transitions import count_transitions
 
 
