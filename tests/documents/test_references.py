@@ -97,8 +97,9 @@ def test_every_run_file_on_a_page_can_be_read(page):
 
 def test_every_test_that_the_errata_point_to_is_there():
     named = set(re.findall(r"`(test_[a-z0-9_]+)`", (ROOT / "docs" / "errata.md").read_text("utf-8")))
-    folder = ROOT / "tests" / "agedp_data" / "accounting"
-    there = {name for path in folder.glob("*.py") for name in re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))}
+    folders = [ROOT / "tests" / "agedp_data" / name for name in ("accounting", "series")]
+    paths = [path for folder in folders for path in folder.glob("*.py")]
+    there = {name for path in paths for name in re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))}
     assert len(named) >= 40
     assert named - there == set()
 
