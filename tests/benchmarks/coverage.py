@@ -27,8 +27,8 @@ HEAD = """# Goodness of fit of the Markov model: the report, and how far its int
 A model claims that dependence on an old reading decays as fast as a Markov chain mixes. `agedp calibrate` tests
 this claim on the readings, prints the result under *Goodness of fit of the Markov model*, and writes a report into
 the confidential folder: `forgetting/<model>.html` for people, `forgetting/<model>.parquet` with one row per
-household. (A model that lies elsewhere than beside the confidential folder has a mark of its place in the file
-name, so that two models of one name have two reports.) The report is confidential and indicative. It sets no noise,
+household. (The file name of the report of a model that is not beside the confidential folder contains a mark of its
+folder, so that two models of one name have two reports.) The report is confidential and indicative. It sets no noise,
 appears in no statement, and nothing of it is published.
 
 The command prints the total variation in three ways, each a median over the tested households, by age:
@@ -36,7 +36,7 @@ The command prints the total variation in three ways, each a median over the tes
 | line | meaning |
 |---|---|
 | predicted by matrix powers | what the fitted chain predicts at that age |
-| empirical, from lagged counts | counted from pairs of readings that are so many days apart |
+| empirical, from lagged counts | counted from pairs of readings that number of days apart |
 | null level, sampling error of a count | what such a count shows for independent data, because pairs are few |
 
 For a cyclic chain of half-hours the first line is *simulated from the chain* instead. Three parts are tested or

@@ -20,8 +20,6 @@ from docstrings import restructured_text
 from reference import DOCS, GENERATED, regenerate
 from run_file import TABLES, every_key, key_meaning, run_file_page
 
-from agedp_data.messages import format_value
-
 PAGES = pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<to>[^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (?P<text>.+)$", re.MULTILINE)
@@ -99,15 +97,16 @@ def test_every_run_file_on_a_page_can_be_read(page):
 
 def test_every_test_that_the_errata_point_to_is_there():
     named = set(re.findall(r"`(test_[a-z0-9_]+)`", (ROOT / "docs" / "errata.md").read_text("utf-8")))
-    folder = ROOT / "tests" / "agedp_data" / "privacy"
-    there = {name for path in folder.glob("*.py") for name in re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))}
+    folders = [ROOT / "tests" / "agedp_data" / name for name in ("accounting", "series")]
+    paths = [path for folder in folders for path in folder.glob("*.py")]
+    there = {name for path in paths for name in re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))}
     assert len(named) >= 40
     assert named - there == set()
 
 
 def test_every_test_that_is_about_an_erratum_is_named_there():
     said = (ROOT / "docs" / "errata.md").read_text("utf-8")
-    text = (ROOT / "tests" / "agedp_data" / "privacy" / "test_where_the_paper_errs.py").read_text("utf-8")
+    text = (ROOT / "tests" / "agedp_data" / "accounting" / "test_where_the_paper_errs.py").read_text("utf-8")
     named = re.findall(r"def (test_(?:eq|after|fig|algorithm|theorem|corollary|the_bracket)\w+)\(", text)
     assert len(named) >= 25
     assert [name for name in named if f"`{name}`" not in said] == []
@@ -161,4 +160,4 @@ def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
 
 def test_a_formula_in_latex_is_passed_on_unchanged():
     lines = ["Sum.", "", ".. math:: \\sum_{i} x_i * y", "    + z_i", "", "A * B"]
-    assert list(format_value(lines)) == [*lines[:5], "A \\* B"]
+    assert list(restructured_text(lines)) == [*lines[:5], "A \\* B"]

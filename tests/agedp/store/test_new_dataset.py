@@ -1,4 +1,4 @@
-"""A new dataset is one file and its line in `datasets.LAYOUTS`: run file, plan, run and messages follow.
+"""A new dataset is one file and its line in `registry.LAYOUTS`: run file, plan, run and messages follow.
 
 A copy of the packages is given the file and the line, as CONTRIBUTING says, and its command is run.
 """
@@ -101,7 +101,7 @@ def added(folder: Path, source: str) -> Path:
     for package in ("agedp_data", "pipelines", "flows"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "agedp_data" / "datasets" / "mine.py").write_text(source)
-    datasets = folder / "agedp_data" / "datasets" / "datasets.py"
+    datasets = folder / "agedp_data" / "datasets" / "registry.py"
     text = datasets.read_text()
     for before, line in (
         ("from agedp_data.datasets.long_format import Long\n", "from agedp_data.datasets.mine import Mine\n"),

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_path import source_path
+
 ROOT = Path(__file__).parents[3]
 COPIED = ("agedp_data", "pipelines", "flows", "tests", "docs")
 LIMITED = '''"""A made-up notion: at most so many days are released, each with at most the same epsilon."""
@@ -114,7 +116,7 @@ def files_that_differ(comparison: dircmp[str], below: str = "") -> set[str]:
 
 def run(folder: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python with the copied packages."""
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    environment = os.environ | {"PYTHONPATH": source_path(folder), "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
     order = [sys.executable, "-P", *arguments]
     return subprocess.run(order, cwd=cwd or folder, env=environment, capture_output=True, text=True, check=False)
 
