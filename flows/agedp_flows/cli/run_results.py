@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agedp.stages.report import format_report_warnings
 from agedp_data.errors import AgedpError, PreflightFailed
 from agedp_data.messages import escape_text
 from agedp_flows.cli.options import print_answer, print_text
@@ -40,6 +39,7 @@ def end_run(
         AgedpError: `error`. What was released before it stays released and is printed.
     """
     from agedp.preflight.alerts import format_alerts
+    from agedp.stages.report import format_report_warnings
     from agedp_flows.text.preflight_text import preflight_lines
 
     if error is None or work.released:
