@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
-"""How a leakage function is bounded: exactly, or by a total variation; `config.model` says which a model allows."""
+"""How a leakage function is bounded: exactly, or by a total variation; `config` defines which a model allows."""
 
 # Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
@@ -43,7 +43,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     written_as: ClassVar[Mapping[str, str]] = {}
-    """Keys by the symbols that papers have for them, for whoever writes such a symbol."""
+    """Keys by the symbols that papers have for them, for the message about such a symbol."""
 
 
 def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:

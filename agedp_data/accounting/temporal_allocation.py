@@ -151,7 +151,7 @@ def allocate_with(recursion: BudgetRecursion, *, alpha: float, horizon: int, met
     if method not in _PLANS:
         raise ChainError(f"method = {method!r}: known are {', '.join(_PLANS)}")
     if not (math.isfinite(alpha) and alpha > 0):
-        raise ChainError(f"alpha = {alpha}: what all releases may say is a positive number")
+        raise ChainError(f"alpha = {alpha}: the bound on the temporal leakage is a positive number")
     if horizon < 1:
         raise ChainError(f"horizon = {horizon}: a series has at least one release")
     return _PLANS[method](recursion, float(alpha), int(horizon))

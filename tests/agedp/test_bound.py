@@ -212,7 +212,7 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
     (house.folder / "model").mkdir()
     (house.folder / "model" / "public.json").write_text("{}")
     monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
-    with pytest.raises(RunFileError, match="a model is there already and is never estimated anew; name another file"):
+    with pytest.raises(RunFileError, match="a model exists already and is never estimated anew; name another file"):
         calibrate(house.write(FIRST, LAST, rest=MODEL))
 
 

@@ -47,7 +47,7 @@ def test_who_waits_for_a_run_that_is_stopped_says_so_once_and_gives_up_in_the_en
     monkeypatch.setattr(locks, "WARN_AFTER_SECONDS", 0.1)
     monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.6)
     with stopped_inside(tmp_path) as holder:
-        with pytest.raises(Busy, match="another run has worked in the same folder for too long") as caught:
+        with pytest.raises(Busy, match="another run has held the folder for too long") as caught:
             locks.exclusive_lock(tmp_path).__enter__()
         assert caught.value.exit_status == 3
         assert str(tmp_path) not in str(caught.value)

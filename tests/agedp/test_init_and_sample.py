@@ -149,7 +149,7 @@ def test_names_with_quotes_and_backslashes_and_an_empty_first_file_do_no_harm(tm
 def test_files_without_readings_make_no_roster(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
-    with pytest.raises(InputError, match="nobody to put on a roster"):
+    with pytest.raises(InputError, match="the roster would be empty"):
         init([str(tmp_path / "in")], folder=tmp_path)
     assert not (tmp_path / "run.toml").exists()
 
@@ -162,7 +162,7 @@ def contents(folder):
 def test_the_same_sample_again_leaves_everything_alone_and_another_is_refused(tmp_path, dataset):
     folder = tmp_path / "deep" / "sample"
     asked = {"households": 4, "days": 3, "seed": 1}
-    assert "4 made-up homes, 3 days" in sample(dataset, folder, **asked).words
+    assert "4 synthetic households, 3 days" in sample(dataset, folder, **asked).words
     before = contents(folder)
     assert "there already" in sample(dataset, folder, **asked).words
     for other in ({"households": 5}, {"days": 4}, {"seed": 2}):

@@ -170,7 +170,7 @@ class PostgreSQLDatabase:
         options = dict(parts.query)
         if any(not isinstance(value, str) for value in options.values()):
             raise LedgerError(
-                f"{cls.subject} address says a thing twice; write postgresql+psycopg://user@host/database"
+                f"{cls.subject} address has an option twice; write postgresql+psycopg://user@host/database"
             )
         parsed = parts.translate_connect_args(username="user", database="dbname")
         return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)

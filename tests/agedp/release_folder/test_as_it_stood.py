@@ -175,7 +175,9 @@ def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(home
         claim["days"]["released"] += 1
         text = json.dumps(claim, sort_keys=True)
         seq = ledger.record(text, population="homes", files=dict(kept.files), software=kept.software, at=kept.at).seq
-    with pytest.raises(LedgerError, match=r"rows are not what this statement tells: statement\.json says other days"):
+    with pytest.raises(
+        LedgerError, match=r"rows differ from this statement: statement\.json and the tables contain different days"
+    ):
         by_hand(homes, lambda work, known: write_folder_of_statement(work, known, seq), 8)
     assert homes.files() == before
 

@@ -70,7 +70,10 @@ def test_a_folder_with_another_value_is_found_by_its_day(homes):
     rows = table.to_pylist()
     rows[1]["noisy_sum_wh"] += 1
     pq.write_table(type(table).from_pylist(rows, schema=table.schema), path)
-    with ledger(homes) as known, pytest.raises(LedgerError, match="other values than the ledger of 2013-01-02"):
+    with (
+        ledger(homes) as known,
+        pytest.raises(LedgerError, match="folder and the ledger contain different values of 2013-01-02"),
+    ):
         verify_against(open_release(homes.folder / "release"), known)
 
 

@@ -92,13 +92,13 @@ def test_a_data_package_alone_is_a_release_that_nobody_can_ask(homes):
     for path in (homes.folder / "release").iterdir():
         if path.name != PACKAGE:
             path.unlink()
-    refused_without_a_draw(homes, r"none of whose files says from which ledger .*datapackage.json")
+    refused_without_a_draw(homes, r"none of its files names the ledger .*datapackage.json")
 
 
 def test_a_pipe_in_the_folder_is_not_waited_for(homes):
     (homes.folder / "release" / AVERAGES).unlink()
     os.mkfifo(homes.folder / "release" / AVERAGES)
-    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is no file"):
+    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is not a file"):
         homes.run(today=date(2013, 1, 5))
 
 
@@ -129,7 +129,7 @@ def refused_without_a_draw(homes, match):
 def test_a_release_of_which_no_file_can_be_asked_stops_the_run_before_it_draws(homes):
     for name in TELL:
         (homes.folder / "release" / name).write_bytes(b"\x00")
-    refused_without_a_draw(homes, r"none of whose files says from which ledger .*SHA256SUMS, STATEMENT.md")
+    refused_without_a_draw(homes, r"none of its files names the ledger .*SHA256SUMS, STATEMENT.md")
 
 
 @pytest.mark.parametrize("method", ["read_bytes", "iterdir"])

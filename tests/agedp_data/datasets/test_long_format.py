@@ -96,7 +96,7 @@ def test_a_column_that_is_not_there_once_is_named_and_what_was_found_stays_priva
 ) -> None:
     with pytest.raises(InputError) as caught:
         layout_of("long", LONDON).recognise([header])
-    wanted = '[input.columns] wants the columns "meter", "at", "kwh"; '
+    wanted = '[input.columns] needs the columns "meter", "at", "kwh"; '
     assert str(caught.value) == f'{wanted}"{name}" is there {times} times, not once'
     assert caught.value.private == f"{caught.value}; found are " + ", ".join(
         f'"{each}"' for each in header.split(",") if header
