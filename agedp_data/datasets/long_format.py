@@ -114,7 +114,7 @@ class Long:
             f'the header has "{name}" {columns.count(name)} times, not once'
         )
         present = ", ".join(f'"{column}"' for column in columns)
-        return InputError(problem, private=f"{problem}. The header has {escape_text(present, 200)}")
+        return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
         """Return the error about a file whose first rows have no timestamp of the declared format."""
