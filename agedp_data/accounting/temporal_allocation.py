@@ -194,7 +194,7 @@ def round_up_losses(recursion: BudgetRecursion, losses: ArrayLike, *, alpha: flo
         if (round_up_with_slack(leakages) <= alpha).all():
             return rounded
         nano_epsilon = np.maximum(nano_epsilon - 1, 0)
-    raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
+    raise ChainError("these losses leak more than alpha; rounding alone does not correct them")
 
 
 def _even(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
@@ -257,8 +257,8 @@ def _constants(recursion: BudgetRecursion, alpha: float) -> Floats:
 def _check_constant(loss: float, alpha: float) -> None:
     if loss <= _NEGLIGIBLE * alpha:
         raise ChainError(
-            "no constant loss keeps the leakage within alpha for ever, since two values are never mistaken for each "
-            'other; name a horizon and take method "even" or "best"'
+            "no constant loss keeps the leakage within alpha without end, since two values stay distinguishable at "
+            'every age; name a horizon and take method "even" or "best"'
         )
 
 

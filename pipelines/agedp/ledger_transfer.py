@@ -181,7 +181,7 @@ def _head(folder: ReleaseFolder) -> str:
 
 def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
     if ledger.length() and folder.statement["ledger"].get("id") != ledger.id:
-        return LedgerError("the folder's head is not on the chain: it was published from another ledger")
+        return LedgerError("the folder's head is not on the hash chain: it was published from another ledger")
     return LedgerBehind(
         "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
         "or restore it from the folder (`agedp ledger recover`)"

@@ -229,7 +229,7 @@ def test_more_states_than_memory_holds_are_refused_before_anything_is_read(house
     asked = re.sub("chain = .*", f'chain = "{chain}"', asked)
     with pytest.raises(RunFileError, match=rf"states = {states}: .* takes {gib} GiB .* has 8\.0 GiB") as caught:
         calibrate(house.write(FIRST, LAST, rest=asked))
-    fewer = re.search(r"take about (\d+) states", str(caught.value))[1]
+    fewer = re.search(r"Take about (\d+) states", str(caught.value))[1]
     calibrated = re.sub("states = .*", f"states = {fewer}", asked)
     with pytest.raises(pytest.fail.Exception, match="readings were read"):
         calibrate(house.write(FIRST, LAST, rest=calibrated))

@@ -25,7 +25,7 @@ FIRST = date(2013, 1, 1)
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from pipelines import locks
+from agedp.local_files import locks
 with locks.exclusive_lock(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
@@ -152,7 +152,7 @@ def test_a_clock_behind_the_ledger_is_told_by_the_plan_before_anything_is_read(h
     run(homes, 3)
     edit(homes, ('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
     behind = load_work(homes.run_file, now=noon(FIRST + timedelta(days=2)))
-    said = "the clock says 2013-01-03, but the ledger's newest release was published on 2013-01-04"
+    said = "the clock shows 2013-01-03, but the ledger's newest release was published on 2013-01-04"
     with pytest.raises(LedgerError, match=said) as caught:
         plan_lines(behind)
     assert caught.value.exit_status == 3

@@ -76,7 +76,7 @@ def day_before(number):
 def test_a_ledger_and_a_folder_that_are_both_renamed_do_not_release_the_same_days_again(homes):
     homes.run(today=day_before(3))
     run_file(homes, ledger="other.sqlite", release="elsewhere")
-    with pytest.raises(LedgerBehind, match="2013-01-01 was released to 'homes' from another ledger") as caught:
+    with pytest.raises(LedgerBehind, match="2013-01-01 of 'homes' was released from another ledger") as caught:
         homes.run(today=day_before(5))
     assert caught.value.exit_status == 3
     assert not (homes.folder / "other.sqlite").exists()
@@ -90,7 +90,7 @@ def test_an_older_copy_of_the_ledger_is_found_without_any_release_folder(homes):
     homes.run(today=day_before(4))
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
-    with pytest.raises(LedgerBehind, match="2013-01-03 was released"):
+    with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released"):
         homes.run(today=day_before(5))
 
 

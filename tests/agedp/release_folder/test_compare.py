@@ -50,7 +50,7 @@ def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
 def test_another_ledger_is_not_the_chain_of_the_folder(homes):
     with ledger(homes, "other.sqlite", create=True) as other:
         other.register_model(ENVELOPE, at=FIRST)
-        with pytest.raises(LedgerError, match="not on the chain"):
+        with pytest.raises(LedgerError, match="not on the hash chain"):
             verify_against(open_release(homes.folder / "release"), other)
 
 

@@ -109,7 +109,7 @@ def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(hom
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
     work = load_work(homes.run_file)
-    with pytest.raises(LedgerBehind, match="2013-01-03 was released to 'homes' from another ledger, or a newer copy"):
+    with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger, or a newer copy"):
         command(work, work.checked_ledger())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     assert not (homes.folder / "release").exists()
