@@ -91,7 +91,7 @@ def test_a_statement_is_dated_after_what_it_tells_and_a_day_shows_the_last_one_b
         claim = open_release(homes.folder / "release").statement
         assert (claim["title"], claim["contract"]["promise"]["epsilon_per_day"]) == (title, epsilon), day
     assert homes.files() == of_the_fourth
-    with pytest.raises(InputError, match="nothing was published"):
+    with pytest.raises(InputError, match="no statement of 'homes' was published"):
         by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 3)), 21)
 
 
@@ -115,7 +115,7 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
         assert homes.files() == files
         open_release(homes.folder / "release").verify()
         by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
-    with pytest.raises(InputError, match="no statement to 'homes' has the number 1; `agedp ledger show` lists them"):
+    with pytest.raises(InputError, match="no statement of 'homes' has the number 1; `agedp ledger show` lists them"):
         by_hand(homes, lambda work, ledger: write_folder_of_statement(work, ledger, 1), 8)
 
 

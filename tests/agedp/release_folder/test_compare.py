@@ -81,9 +81,9 @@ def test_a_folder_with_another_value_is_found_by_its_day(homes):
 def test_a_day_that_only_one_of_the_two_has_is_found(homes, change):
     said = folder_values(open_release(homes.folder / "release"))
     check_same_values(said, said[::-1])
-    with pytest.raises(LedgerError, match="other values"):
+    with pytest.raises(LedgerError, match="different values"):
         check_same_values(said, change(said))
-    with pytest.raises(LedgerError, match="other values"):
+    with pytest.raises(LedgerError, match="different values"):
         check_same_values(change(said), said)
 
 

@@ -316,12 +316,12 @@ def releases(rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda header, rows: releases(rows)[0].update(values=[1]), "other values"),
-        (lambda header, rows: releases(rows)[0].update(loss=1), "other values"),
-        (lambda header, rows: releases(rows)[0].update(published_on="2013-01-01"), "other values"),
+        (lambda header, rows: releases(rows)[0].update(values=[1]), "different values"),
+        (lambda header, rows: releases(rows)[0].update(loss=1), "different values"),
+        (lambda header, rows: releases(rows)[0].update(published_on="2013-01-01"), "different values"),
         (lambda header, rows: releases(rows)[0].update(scale="1.0"), "below sensitivity"),
         (lambda header, rows: releases(rows)[0].update(contract="f" * 64), "lacks a contract"),
-        (lambda header, rows: rows.pop(), "other values"),
+        (lambda header, rows: rows.pop(), "different values"),
         (lambda header, rows: [row["text"].update(population="others") for row in rows if row["table"] == "contract"],
          "different populations"),
         (lambda header, rows: rows.remove(next(row for row in rows if row["table"] == "model")), "model it names"),

@@ -297,9 +297,9 @@ def resource(listed, path=PARQUET):
         (lambda listed: resource(listed)["schema"]["fields"][4].update(unit="kWh"), "other columns"),
         (lambda listed: resource(listed)["schema"]["fields"][0].update(type="string"), "other columns"),
         (lambda listed: listed.update(licenses=[{"name": "CC0-1.0"}]), "another source, licence or contact"),
-        (lambda listed: listed.pop("resources"), "does not carry"),
+        (lambda listed: listed.pop("resources"), "lacks entries of a release"),
         (lambda listed: listed.update(resources={}), "other files"),
-        (lambda listed: listed.update(resources=[3]), "does not carry"),
+        (lambda listed: listed.update(resources=[3]), "lacks entries of a release"),
     ],
 )
 def test_a_list_of_files_that_says_otherwise_than_they_are_is_found(release, edit, said):
