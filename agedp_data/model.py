@@ -95,8 +95,8 @@ def read_model(run: RunFile) -> Model | None:
             model = _read_estimated(estimated)
             if run.promise.composes_ahead and not model.leakage_bound.has_both_directions:
                 raise RunFileError(
-                    f'[model] file: made by an agedp that did not look ahead, which notion = "{run.promise.notion}" '
-                    "needs; calibrate again under another file name"
+                    f'[model] file: this model has no forward leakage, which notion = "{run.promise.notion}" needs; '
+                    "calibrate again under another file name"
                 )
             return model
         case _:

@@ -43,7 +43,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     written_as: ClassVar[Mapping[str, str]] = {}
-    """Keys by the symbols that papers have for them, for whoever writes such a symbol."""
+    """Keys by the symbols that papers have for them, for the message about such a symbol."""
 
 
 def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:

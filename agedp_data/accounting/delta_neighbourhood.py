@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _UNREACHABLE = -1
-_NO_MOVE_MESSAGE = "between whole numbers no move is shorter than 1; take a larger delta"
+_NO_MOVE_MESSAGE = "whole numbers differ by at least 1; take a larger delta"
 
 Neighbours = Literal["bounded", "unbounded", "combined"]
 
@@ -248,7 +248,7 @@ def _count_moves(sizes: Whole, scaled_delta: int, *, integer_unit: int | None) -
 def _steps_to_source(values: Whole, source: Whole, scaled_delta: int, integer_unit: int | None) -> Whole:
     """Return the steps by which each value departs (or arrives): the moves to the source, at least one."""
     if not source.size:
-        raise ChainError("without a point in the source nobody arrives or leaves; take source = None")
+        raise ChainError("without a point in the source no value arrives or leaves; take source = None")
     steps = _count_moves(np.abs(values[:, None] - source[None, :]).min(axis=1), scaled_delta, integer_unit=integer_unit)
     return np.where(steps == 0, 1, steps)
 

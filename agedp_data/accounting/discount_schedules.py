@@ -206,8 +206,8 @@ def _renewal(discount: Discount, horizon: int) -> Floats:
     weights = discount.weights(horizon)
     if horizon > 1 and weights[0] == weights[1]:
         raise ChainError(
-            "renewal needs a(0) > a(1): the first release spends epsilon, and the second, to which it still counts "
-            "in full, would be left nothing; take method = 'constant' or 'optimal'"
+            "renewal needs a(0) > a(1): the first release spends epsilon, and at the second it still has full "
+            "weight, so that the second has no budget; take method = 'constant' or 'optimal'"
         )
     return renewal(weights)
 

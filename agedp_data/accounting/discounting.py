@@ -152,7 +152,7 @@ class Weights:
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (weights < 0).any():
             raise ChainError("weights are a list of finite numbers that are at least 0")
         if weights[0] == 0 or (np.diff(weights) > 0).any():
-            raise ChainError("weights must not increase with age, and the newest loss must count something")
+            raise ChainError("weights must not increase with age, and the weight of the newest loss must be above 0")
         weights.flags.writeable = False
         self._weights = weights
 

@@ -151,7 +151,7 @@ def allocate_with(recursion: BudgetRecursion, *, alpha: float, horizon: int, met
     if method not in _PLANS:
         raise ChainError(f"method = {method!r}: known are {', '.join(_PLANS)}")
     if not (math.isfinite(alpha) and alpha > 0):
-        raise ChainError(f"alpha = {alpha}: what all releases may say is a positive number")
+        raise ChainError(f"alpha = {alpha}: the bound on the temporal leakage is a positive number")
     if horizon < 1:
         raise ChainError(f"horizon = {horizon}: a series has at least one release")
     return _PLANS[method](recursion, float(alpha), int(horizon))
@@ -194,7 +194,7 @@ def round_up_losses(recursion: BudgetRecursion, losses: ArrayLike, *, alpha: flo
         if (round_up_with_slack(leakages) <= alpha).all():
             return rounded
         nano_epsilon = np.maximum(nano_epsilon - 1, 0)
-    raise ChainError("these losses leak more than alpha; rounding alone does not mend them")
+    raise ChainError("these losses leak more than alpha; rounding alone does not correct them")
 
 
 def _even(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
@@ -257,8 +257,8 @@ def _constants(recursion: BudgetRecursion, alpha: float) -> Floats:
 def _check_constant(loss: float, alpha: float) -> None:
     if loss <= _NEGLIGIBLE * alpha:
         raise ChainError(
-            "no constant loss keeps the leakage within alpha for ever, since two values are never mistaken for each "
-            'other; name a horizon and take method "even" or "best"'
+            "no constant loss keeps the leakage within alpha without end, since two values stay distinguishable at "
+            'every age; name a horizon and take method "even" or "best"'
         )
 
 

@@ -211,7 +211,7 @@ def temporal_kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Flo
     """
     chains = kernel_set(transition)
     if not chains:
-        raise ChainError("a chain is needed; None says that no correlation is known")
+        raise ChainError("a chain is needed; None means that no correlation is known")
     return tuple(reverse(chain) for chain in chains), tuple(chains)
 
 

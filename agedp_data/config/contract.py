@@ -133,8 +133,8 @@ _WHY_NOT: Final[Mapping[Rule, str]] = {
     "either": "a model may be replaced, not withdrawn",
     "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
-    "witness": "it says that a witness is used, or is left out",
-    "coarser": "a model is of states: what readings say beyond them would loosen what rests on it",
+    "witness": "it states that a witness is required, or is absent",
+    "coarser": "the model covers states only: readings contain more, which would loosen the bounds that rest on it",
     "never": "it is part of the promise and never changes; another population or ledger may promise it",
 }
 _WHY: Final[Mapping[Rule, str]] = {
@@ -143,8 +143,8 @@ _WHY: Final[Mapping[Rule, str]] = {
     "either": "the promise stays as it is",
     "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
-    "witness": "no figure changes; without a witness an older ledger that was put back is not noticed",
-    "coarser": "states say no more than the readings that they are of",
+    "witness": "no bound changes; without a witness an older ledger that was put back is not detected",
+    "coarser": "states contain no more information than their readings",
     "never": "",
 }
 

@@ -64,7 +64,7 @@ class InputSection(Section):
     rows are not counted.
     """
     preflight: Annotated[Literal["refuse", "report"], FREE] = "refuse"
-    """What follows if the files make a first release senseless: the run is refused before anything is registered, or
+    """What follows if the files make a first release meaningless: the run is refused before anything is registered, or
     only reports it. After the first release it only reports.
     """
 
@@ -146,7 +146,7 @@ class LongColumns(Section):
     @model_validator(mode="after")
     def _offsets_are_utc(self) -> Self:
         if "%z" in self.time_format and self.zone != "UTC":
-            raise wrong('must be "UTC" where time_format has %z: a stamp with its offset is an instant', "zone")
+            raise wrong('must be "UTC" where time_format has %z: a timestamp with an offset is an instant', "zone")
         return self
 
     @model_validator(mode="after")

@@ -184,7 +184,11 @@ def _states(run: RunFile) -> Iterator[Problem]:
             yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
         elif each.clamp_wh > found.max_day_wh:
             most = exact_text(Decimal(found.max_day_wh) / 1000)
-            yield f"series.{name}", "clamp_kwh", f"exceeds {most} kWh, the most that states let a day count; lower it"
+            yield (
+                f"series.{name}",
+                "clamp_kwh",
+                f"exceeds {most} kWh, the largest daily total of these states; lower it",
+            )
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
             yield f"series.{name}", "values", f'{what}; write values = "readings"'
@@ -253,7 +257,7 @@ def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
         if _within(place, release):
             yield table, key, "lies in the release folder, which is handed over; move it"
     if _within(release, run.output.confidential):
-        yield "output", "release", "lies in the confidential folder, which stays in the house; move it"
+        yield "output", "release", "lies in the confidential folder, which is never handed over; move it"
 
 
 def _witness_apart(run: RunFile) -> Iterator[Problem]:

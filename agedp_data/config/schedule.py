@@ -73,7 +73,7 @@ class ScheduleSection(Section):
     """Last day of the series; required for an archive."""
     skip_days: SkipDays | None = None
     """Days of the period that are skipped: no draw, nothing spent. Chosen before the first release and never changed.
-    Whoever looks at the files to choose them publishes what the files show.
+    If they are chosen by looking at the files, they publish what the files show.
     """
 
     @property

@@ -58,7 +58,7 @@ def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
             yield _decompressed_stream(source, stack)
     except NotImplementedError:
         raise source.unreadable(
-            "this kind of zip (deflate64?) cannot be read; unpack it and pack it again as .gz"
+            "this kind of zip (deflate64?) cannot be read; extract it and compress it again as .gz"
         ) from None
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, pa.ArrowException):
         if not compressed:
@@ -67,7 +67,7 @@ def open_decompressed(source: DescribesErrors) -> Iterator[IO[bytes]]:
     except RuntimeError as error:  # zipfile raises it for an encrypted member
         if not compressed or "encrypted" not in str(error):
             raise
-        raise source.unreadable("the archive is encrypted; unpack it first") from None
+        raise source.unreadable("the archive is encrypted; extract it first") from None
     except OSError as error:
         if compressed and error.errno in (None, errno.EINVAL):  # an offset before the archive's beginning
             raise source.unreadable(_DAMAGED) from None
@@ -92,5 +92,5 @@ def _member(source: DescribesErrors, archive: zipfile.ZipFile) -> IO[bytes]:
         member for member in archive.infolist() if not member.is_dir() and not member.filename.startswith("__MACOSX/")
     ]
     if len(members) != 1:
-        raise source.unreadable(f"the archive holds {len(members)} files; one is expected, unpack it first")
+        raise source.unreadable(f"the archive holds {len(members)} files; one is expected; extract it first")
     return archive.open(members[0])

@@ -75,7 +75,7 @@ class London:
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:  # noqa: ARG002
         """Return the error about a file whose first rows have no timestamp that is ISO or day first."""
         return InputError(
-            "no date format fits the first rows; stamps must be ISO (2013-01-31 00:30:00) or day first "
+            "no date format fits the first rows; timestamps must be ISO (2013-01-31 00:30:00) or day first "
             "(31/01/2013 00:30:00)"
         )
 

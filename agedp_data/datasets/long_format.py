@@ -110,16 +110,17 @@ class Long:
     def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
         expected = ", ".join(f'"{column}"' for column in self._declared_columns.values())
         problem = (
-            f'[input.columns] wants the columns {expected}; "{name}" is there {columns.count(name)} times, not once'
+            f"[input.columns] needs the columns {expected}; "
+            f'the header has "{name}" {columns.count(name)} times, not once'
         )
         present = ", ".join(f'"{column}"' for column in columns)
-        return InputError(problem, private=f"{problem}; found are {escape_text(present, 200)}")
+        return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
         """Return the error about a file whose first rows have no timestamp of the declared format."""
         cells = first_cells(rows, header.names.index("time"), fields=len(header.names))
         first = [cell for cell in cells if cell not in self._missing]
-        problem = f'no stamp of the first rows is as [input.columns] time_format = "{self.columns.time_format}" says'
+        problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'
         if not first:
             return InputError(problem)
         common_format = next(

@@ -151,7 +151,7 @@ def kernel_set(kernel: Kernels) -> list[Floats]:
     if not isinstance(kernel, tuple) or (kernel and np.ndim(kernel[0]) < 2):
         return [np.asarray(kernel, dtype=np.float64)]
     if not kernel:
-        raise ChainError("a set of kernels has at least one; None says that no correlation is known")
+        raise ChainError("a set of kernels has at least one; None means that no correlation is known")
     return [np.asarray(matrix, dtype=np.float64) for matrix in kernel]
 
 

@@ -301,7 +301,7 @@ class LeakageBound:
         methods += list(self.bounds) if direction == "backward" or self.backward is None else []
         if method not in methods:
             available = ", ".join(f'"{name}"' for name in methods) or "nothing"
-            raise ChainError(f'this model has no {direction} figures by method "{method}"; it has {available}')
+            raise ChainError(f'this model has no {direction} bounds by method "{method}"; it has {available}')
         table: Floats = getattr(self, direction) if method == "tight" else self.bounds[method]
         return table
 

@@ -72,7 +72,9 @@ class HashChain:
         """Add the next row, given as the columns of the database; return every fault of it."""
         seq = columns["seq"]
         if not ledger_tables.is_row_number(seq):
-            return (records.Fault(seq if isinstance(seq, int) else 0, table, "a row that was put in: it has no place"),)
+            return (
+                records.Fault(seq if isinstance(seq, int) else 0, table, "an inserted row: it has no valid number"),
+            )
         texts = list(self._check_number(seq))
         row: records.Row | None = None
         try:
@@ -151,9 +153,8 @@ class HashChain:
         match read_lifecycle_record(row):
             case ClosedLedger(_, number):
                 self.closing_text = (
-                    f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and goes "
-                    f"on elsewhere;"
-                    " name the one it was moved to"
+                    f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and "
+                    "continues elsewhere; name the ledger that it was moved to"
                 )
             case LedgerUpgrade(form, _):
                 self.form = form
@@ -174,15 +175,15 @@ class HashChain:
             return
         record = read_lifecycle_record(row)
         if record is None:
-            yield "a mark that says nothing that this agedp knows: no closing, recovery, takeover or upgrade"
+            yield "a record that this agedp does not know: neither a closing, a recovery, a takeover nor an upgrade"
         if isinstance(record, LedgerUpgrade) and record.form not in NEEDS:
             yield format_unknown_version("the ledger from here on", record.form, record.needs)
         if isinstance(record, LedgerUpgrade) and record.form <= self.form:
-            yield "it upgrades to no later form"
+            yield "it does not upgrade to a later form"
         if isinstance(record, ClosedLedger | Takeover) and (record.head, record.rows) != (self.head, self.length):
             yield "it closes or takes over another ledger"
         if isinstance(record, RecoveryRecord) and self.length:
-            yield "a seam that is not the first row"
+            yield "a recovery record that is not the first row"
 
     def _check_claim(self, row: records.StatementRecord) -> Iterator[str]:
         try:
@@ -191,9 +192,9 @@ class HashChain:
             yield str(error)
             return
         if claim.population != row.population:
-            yield "the claim is to other people than its row"
+            yield "the statement and its row name different populations"
         if self.row_number(claim.ledger.head) is None:
-            yield "the head that the claim names is not on the chain before it"
+            yield "the head that the statement names is not on the hash chain before it"
 
     def _check_contract(self, row: records.ContractRecord) -> Iterator[str]:
         try:
@@ -202,7 +203,7 @@ class HashChain:
             yield str(error)
             return
         if promise.population.name != row.population:
-            yield "the promise is to other people than its row"
+            yield "the contract and its row name different populations"
         if promise.model is not None and promise.model.hash is not None and promise.model.hash not in self.models:
             yield "the model it names is not in the ledger"
 

@@ -108,7 +108,7 @@ class Ledger(LedgerReader):
         contracts = self._chain.contracts.get(population)
         if not contracts:
             raise LedgerError(
-                f"nothing was promised to {population!r} yet; the first `agedp run` registers the run file"
+                f"the ledger has no contract of {population!r} yet; the first `agedp run` registers the run file"
             )
         promise = canonical(contract)
         old, new = comparable(json.loads(contracts[-1].promise), contract)

@@ -204,7 +204,7 @@ class LedgerReader:
                 self._chain = HashChain()
                 raise LedgerError(
                     f"row {faults[0].seq} of the ledger was changed or damaged ({faults[0].problem});"
-                    " put back a good copy; `agedp ledger verify` tells more"
+                    " put back a good copy; `agedp ledger verify` lists all faults"
                 )
         if self._last_head != NO_HASH and self._last_head not in self._chain.heads:
             raise _ledger_behind_error()
@@ -265,8 +265,8 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     if not changes:
         return registered
     raise ContractChanged(
-        f"the promise to {registered.population!r} of {registered.at} says otherwise: {'; '.join(changes)};"
-        " undo the change, or see by `agedp ledger amend` whether it can be recorded"
+        f"the run file differs from the contract of {registered.population!r} of {registered.at}: {'; '.join(changes)};"
+        " undo the change, or check with `agedp ledger amend` whether it can be recorded"
     )
 
 

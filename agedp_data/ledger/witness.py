@@ -35,17 +35,17 @@ from agedp_data.ledger.records import NO_HASH, canonical
 SCHEMA: Final = "agedp-witness-1"
 _ATTEMPTS: Final = 20
 _OUT_OF_DATE: Final = (
-    "confirmed rows that this ledger lacks: the ledger is an older copy, or another copy of it goes on. Nothing was "
+    "confirmed rows that this ledger lacks: the ledger is an older copy, or another copy of it is in use. Nothing was "
     "drawn. Put back the newest ledger, or restore it from the newest release folder (`agedp ledger recover`). "
-    "If neither exists, docs/recover.md says how to go on without them"
+    "If neither exists, docs/recover.md explains how to continue without them"
 )
 _MISSING: Final = (
-    "has no record, but the contract says that a witness is used. Nothing was drawn. Put back the record, or remove "
+    "has no record, but the contract requires a witness. Nothing was drawn. Put back the record, or remove "
     "[output] witness from the run file and record that by `agedp ledger amend`"
 )
 _OVERTAKEN: Final = (
     "was changed by another copy of this ledger while this run was under way; nothing of this run is published. End "
-    "the other copy, and go on with the newest ledger"
+    "the other copy, and continue with the newest ledger"
 )
 
 _Error = TypeVar("_Error", bound=LedgerError)

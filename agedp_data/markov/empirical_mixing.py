@@ -125,7 +125,7 @@ def empirical_total_variation(
         counts = count_lagged_pairs(series, series, 1, n_secret=n_states, n_read=n_states)
         return predicted_total_variation(np.where(counts.sum(axis=-1, keepdims=True) < min_visits, 0, counts), steps)
     if by != "direct":
-        raise ChainError(f'forgetting is counted "direct" or by "powers", got "{by}"')
+        raise ChainError(f'mixing is computed by "direct" or "powers", got "{by}"')
     result = np.empty((*series.shape[:-1], steps.size))
     for i, lag in enumerate(steps.tolist()):
         counts = count_lagged_pairs(series, series, lag, n_secret=n_states, n_read=n_states, part=part)

@@ -206,7 +206,7 @@ def _recurrent(matrix: Floats, has_row: Mask) -> Mask:
     member: Mask = (~reaches | reached_by).all(axis=-1) & has_row
     both_recurrent = member[..., :, None] & member[..., None, :]
     if (both_recurrent & ~reaches).any():
-        raise ChainError("a chain has several recurrent classes, so its long-run law is not determined")
+        raise ChainError("a chain has several recurrent classes, so its stationary distribution is not unique")
     return member
 
 

@@ -133,7 +133,7 @@ class AgeDependent(EnforcedPromise):
         if bound.value is None or bound.value > floor_nano(self.risk):
             description = "no finite risk" if bound.value is None else f"a risk of {format_epsilon(bound.value)}"
             raise Refused(
-                f"by a model that its contracts name what is released already carries {description}, more than risk = "
+                f"under a model that its contracts name the released days already have {description}, more than risk = "
                 f"{format_epsilon(floor_nano(self.risk))}; releases stop, nothing is rewritten"
             )
 

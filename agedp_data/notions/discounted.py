@@ -52,7 +52,7 @@ ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
 _WITH_HORIZON: tuple[ScheduleName, ...] = ("optimal", "constant", "classical")
 _SHOWN: tuple[ScheduleName, ...] = ("optimal", "renewal", "constant", "paper", "classical")
 _RESIDUE = 1000
-"""What is left of a day is nothing if it is so many times less than the schedule has for it."""
+"""A day's remaining budget counts as 0 if it is this many times smaller than the scheduled loss."""
 
 _SOON_SOLVED = 20_000
 """Releases up to which an optimum that is not about to be released is worth its time, unless in closed form."""
@@ -145,8 +145,8 @@ class Discounted(EnforcedPromise):
                 raise wrong("is too little for the schedule: the first day's part rounds to nothing", "epsilon")
             refuse_day_above_caps(self, first, "epsilon")
         if self.schedule == "renewal" and self._second < _RESIDUE:
-            reason = "the first day spends epsilon, which counts as good as in full on the second"
-            raise wrong(f'{reason}, so that is left nothing; take schedule = "constant" or "optimal"', "rate")
+            reason = "the first day spends epsilon, whose weight on the second day is close to 1"
+            raise wrong(f'{reason}, so the second has no budget; take schedule = "constant" or "optimal"', "rate")
         return self
 
     @property

@@ -164,9 +164,8 @@ class Neighbourhood(EnforcedPromise):
         small_loss = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
             f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(planned)} a day for changes of "
-            f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; "
-            f"small changes "
-            f"cost {format_epsilon(small_loss)} instead, with more noise"
+            f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; small "
+            f"changes cost {format_epsilon(small_loss)} instead, with more noise"
         )
 
     @classmethod

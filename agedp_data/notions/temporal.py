@@ -48,7 +48,7 @@ from agedp_data.notions.temporal_day_budgets import (
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
-"""What is left of a day is nothing if it is so many times less than the plan has for it."""
+"""A day's remaining budget counts as 0 if it is this many times smaller than the planned loss."""
 
 _ENDING: tuple[Budget, ...] = ("exact", "even")
 LEAKAGE = "temporal leakage"
@@ -167,7 +167,9 @@ class Temporal(EnforcedPromise):
                 "nothing was drawn"
             )
         bound = self._under(envelope)[0].largest(losses_by_day_number(losses))
-        refuse_above(new_row.day, "what all releases say about one day", bound, ("alpha", floor_nano(self.alpha)))
+        refuse_above(
+            new_row.day, "the temporal leakage of all releases about one day", bound, ("alpha", floor_nano(self.alpha))
+        )
 
     def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
         """Refuse if under this leakage bound the leakage of the released days exceeds alpha about some day.
@@ -187,7 +189,7 @@ class Temporal(EnforcedPromise):
         if bound <= floor_nano(self.alpha):
             return {}
         date_text = date.fromordinal(day).isoformat()
-        reason = f"alpha = {self.alpha:f} is below {format_epsilon(bound)}, which is already said about {date_text}"
+        reason = f"alpha = {self.alpha:f} is below {format_epsilon(bound)}, the leakage so far about {date_text}"
         return {"alpha": reason}
 
     def figures(
@@ -207,15 +209,16 @@ class Temporal(EnforcedPromise):
             return ""
         if self.horizon_days == "unlimited":
             return (
-                f"under this model no loss that goes on for ever keeps alpha = {self.alpha:f}: days are too much "
-                'alike; name horizon_days with budget = "best" '
+                f"under this model no constant loss without end keeps alpha = {self.alpha:f}: the temporal correlation "
+                'is too strong; name horizon_days with budget = "best" '
                 f"(365 days leave each of them {self._part(365)} at least)"
             )
         part = self._part(self.horizon_days)
         if self.budget in ("supremum", "exact"):
             return (
-                f"under this model no constant loss keeps alpha = {self.alpha:f} for ever, which budget = "
-                f'"{self.budget}" needs: days are too much alike; "even" leaves each of {self.horizon_days} days {part}'
+                f"under this model no constant loss without end keeps alpha = {self.alpha:f}, which budget = "
+                f'"{self.budget}" needs: the temporal correlation is too strong; "even" leaves each of '
+                f"{self.horizon_days} days {part}"
             )
         return f"alpha = {self.alpha:f} over {self.horizon_days} days leaves a day less than 0.000000001"
 
@@ -246,7 +249,7 @@ class Temporal(EnforcedPromise):
         """
         if envelope is None or not envelope.has_both_directions:
             raise Refused(
-                'notion = "temporal" needs a model that looks ahead, and this one was made without: calibrate again '
+                'notion = "temporal" needs a model with forward leakage, and this model has none: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
         if id(envelope) not in self._cache:

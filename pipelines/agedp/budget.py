@@ -28,8 +28,8 @@ from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.series.series import AnySeries, series_of
 
 WHOLE_DAY: Final = Fraction(1)
-OTHER_SERIES: Final = "the other series of the day have spent what it may spend"
-DAYS_NEAR: Final = "releases near it have spent what the promise leaves"
+OTHER_SERIES: Final = "the other series have spent the budget of the day"
+DAYS_NEAR: Final = "releases of neighbouring days have spent the budget"
 
 _DISTANT_DAY: Final = date.max.isoformat()
 """A day that is outside of every window of the series."""

@@ -83,7 +83,7 @@ def begin_calibration(
     if f"{model.period[0]:%Y-%m}" < store.retained_from():
         raise InputError(
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
-            "let go (engine.keep_days); name another confidential folder to read them again"
+            "deleted ([engine] keep_days); name another confidential folder to read them again"
         )
     return CalibrationContext(run, model, roster, store, engine)
 

@@ -88,13 +88,15 @@ def import_ledger(path: Path, url: str, *, lost_at: date | None = None) -> int:
     """
     export = parse_export(_read_text(path))
     if not export.is_complete:
-        raise LedgerError("these rows are a part of a ledger; `agedp ledger recover FOLDER` restores one from them")
+        raise LedgerError(
+            "these rows are only a part of a ledger; `agedp ledger recover FOLDER` restores one from them"
+        )
     if (export.ledger, export.head) != (complete_export(export.rows).ledger, complete_export(export.rows).head):
-        raise LedgerError("the file of ledger rows ends elsewhere than it says; take a good copy")
+        raise LedgerError("the file of ledger rows does not end at the head that it names; take a good copy")
     if not export.is_closed and lost_at is None:
         raise LedgerError(
-            "this was exported from a ledger that can still go on, and two would draw the same days twice; export it "
-            "with --close, or say --lost if that ledger no longer exists"
+            "this was exported from a ledger that can still continue, and two ledgers would draw the same days twice; "
+            "export it with --close, or give --lost if that ledger no longer exists"
         )
     _fill(url, export.rows if export.is_closed or lost_at is None else takeover_rows(export, at=lost_at.isoformat()))
     return len(export.rows)
@@ -179,7 +181,7 @@ def _head(folder: ReleaseFolder) -> str:
 
 def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
     if ledger.length() and folder.statement["ledger"].get("id") != ledger.id:
-        return LedgerError("the folder's head is not on the chain: it was published from another ledger")
+        return LedgerError("the folder's head is not on the hash chain: it was published from another ledger")
     return LedgerBehind(
         "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
         "or restore it from the folder (`agedp ledger recover`)"
@@ -203,4 +205,4 @@ def check_same_values(published: Sequence[PublishedValue], stored: Sequence[Publ
         LedgerError: the first day on which they differ.
     """
     if day := first_differing_day(published, stored):
-        raise LedgerError(f"the folder says other values than the ledger of {day}; one of the two was changed")
+        raise LedgerError(f"the folder and the ledger contain different values of {day}; one of the two was changed")

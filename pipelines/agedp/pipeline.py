@@ -108,9 +108,9 @@ def check_corrections_declared(work: Work) -> None:
     begun = ledger is not None and bool(ledger.contracts(work.population))
     if work.run.schedule.mode == "live" and "corrections" not in table.model_fields_set and not begun:
         raise RunFileError(
-            f"{work.run.name}: [input] corrections is missing: a new live population says what holds if two files "
-            'disagree about a reading. Write corrections = "later-file" (file_order says which one is later), or '
-            '"set-aside": then neither counts'
+            f"{work.run.name}: [input] corrections is missing: a new live population needs a rule for conflicting "
+            'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
+            '"set-aside", which keeps neither'
         )
 
 
@@ -337,8 +337,8 @@ def _check_first_release(work: Work) -> None:
         if not any(cells for due in work.due_days.due for cells in due.cells.values()):
             min_households = work.run.population.min_households
             raise RunFileError(
-                f"{work.run.name}: [population] min_households = {min_households}: no due day has that many "
-                "households on the roster. Lower it or correct the roster"
+                f"{work.run.name}: [population] min_households = {min_households}: no due day has {min_households} "
+                "households on the roster. Lower min_households or correct the roster"
             )
         if all(due.skipped for due in work.due_days.due) and work.run.schedule.mode == "archive":
             raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")

@@ -189,11 +189,11 @@ def _faults(audit_runs: list[_AuditRun]) -> Iterator[str]:
     for published, _ in later:
         pairs = zip(days, published, strict=True)
         if any(not np.array_equal(first.noisy_values, second.noisy_values) for first, second in pairs):
-            yield "a second run published other figures of the same days: each draw spends a loss of its own"
+            yield "a second run published different values of the same days: each draw has a privacy loss of its own"
     spent = sum(round_nano(day.release.epsilon) for day in days)
     if total < spent:
         yield (
-            f"the statement tells a total of {format_epsilon(total)}, what was released is charged "
+            f"the statement reports a total of {format_epsilon(total)}, but the releases are charged "
             f"{format_epsilon(spent)}"
         )
 
@@ -202,12 +202,12 @@ def _misplaced(days: tuple[_AuditDay, ...], bits: Mask, *, significance: float) 
     """Yield the releases whose values do not lie where their noise puts them."""
     for day in days:
         near_count, draws, law = day.count_near(bits), day.noisy_values.size, day.release.law
-        counts = f"{near_count:,} of {draws:,} figures"
+        counts = f"{near_count:,} of {draws:,} values"
         description = f"series {day.release.series}: {counts} lie within {law.width:,} of the true ones"
         if is_noise_too_small(near_count, draws, law, significance=significance):
-            yield f"{description}, too many for the noise that their loss asks for"
+            yield f"{description}, too many for the noise that their loss requires"
         if is_noise_too_large(near_count, draws, law, significance=significance):
-            yield f"{description}, too few: they are noised, or summed, otherwise than told"
+            yield f"{description}, too few: their noise or their sums differ from what is documented"
 
 
 def _run_audits(

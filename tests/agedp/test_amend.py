@@ -212,10 +212,8 @@ def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(home
     [change] = preview_amendment(work).refused
     # three days of .2: all of them are told about the second
     assert change.key == "promise.alpha"
-    assert change.why.startswith(
-        "alpha = 0.5 is below 0.6, which is already said about 2013-01-02: the series would end"
-    )
-    with pytest.raises(Refused, match=r"promise\.alpha.*0\.6, which is already said.*nothing was recorded"):
+    assert change.why.startswith("alpha = 0.5 is below 0.6, the leakage so far about 2013-01-02: the series would end")
+    with pytest.raises(Refused, match=r"promise\.alpha.*0\.6, the leakage so far about.*nothing was recorded"):
         amend(work)
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     # what is said itself is no less than what is said, and a little above it days go on
@@ -237,12 +235,10 @@ def test_a_newer_model_that_says_more_than_alpha_is_told_before_it_ends_the_seri
         if each.key == "model.hash"
     ]
     assert change.verdict == "allowed"
-    told = re.search(
-        r"alpha = 0.5 is below (\d\.\d+), which is already said about .*: the series would END", change.why
-    )
+    told = re.search(r"alpha = 0.5 is below (\d\.\d+), the leakage so far about .*: the series would END", change.why)
     assert told, change.why
     assert 0.5 < float(told[1]) <= said
-    assert "Leave [model] as it is to go on" in change.why
+    assert "Leave [model] as it is to continue" in change.why
     # a model that says no more is told nothing about
     (homes.folder / "kernel.csv").write_text("0.55,0.45\n0.45,0.55\n")
     harmless = preview_amendment(edited(homes, promise=promise, rest=CHAIN)).changes
@@ -311,7 +307,7 @@ def test_a_population_without_a_contract_has_nothing_to_amend(homes):
     released(homes)
     homes.run_file.write_text(homes.run_file.read_text().replace('name = "homes"', 'name = "others"'))
     (homes.folder / "release").rename(homes.folder / "elsewhere")
-    with pytest.raises(LedgerError, match="nothing was promised to 'others'"):
+    with pytest.raises(LedgerError, match="no contract of 'others'"):
         amend(load_work(homes.run_file))
 
 

@@ -108,10 +108,10 @@ def forget_a_release(monkeypatch):
 
 
 FAULTS = {
-    halve_the_noise: "too many for the noise that their loss asks for",
-    skip_the_clamp: "too few: they are noised, or summed, otherwise than told",
-    forget_what_was_drawn: "a second run published other figures of the same days",
-    forget_a_release: "the statement tells a total of ",
+    halve_the_noise: "too many for the noise that their loss requires",
+    skip_the_clamp: "too few: their noise or their sums differ from what is documented",
+    forget_what_was_drawn: "a second run published different values of the same days",
+    forget_a_release: "the statement reports a total of ",
 }
 
 

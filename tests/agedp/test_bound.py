@@ -212,7 +212,7 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
     (house.folder / "model").mkdir()
     (house.folder / "model" / "public.json").write_text("{}")
     monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
-    with pytest.raises(RunFileError, match="a model is there already and is never estimated anew; name another file"):
+    with pytest.raises(RunFileError, match="a model exists already and is never estimated anew; name another file"):
         calibrate(house.write(FIRST, LAST, rest=MODEL))
 
 
@@ -229,7 +229,7 @@ def test_more_states_than_memory_holds_are_refused_before_anything_is_read(house
     asked = re.sub("chain = .*", f'chain = "{chain}"', asked)
     with pytest.raises(RunFileError, match=rf"states = {states}: .* takes {gib} GiB .* has 8\.0 GiB") as caught:
         calibrate(house.write(FIRST, LAST, rest=asked))
-    fewer = re.search(r"take about (\d+) states", str(caught.value))[1]
+    fewer = re.search(r"Take about (\d+) states", str(caught.value))[1]
     calibrated = re.sub("states = .*", f"states = {fewer}", asked)
     with pytest.raises(pytest.fail.Exception, match="readings were read"):
         calibrate(house.write(FIRST, LAST, rest=calibrated))

@@ -25,7 +25,7 @@ FIRST = date(2013, 1, 1)
 HOLDER = """
 import os, signal, sys
 from pathlib import Path
-from pipelines import locks
+from agedp.local_files import locks
 with locks.exclusive_lock(Path(sys.argv[1])):
     os.kill(os.getpid(), signal.SIGSTOP)
 """
@@ -47,7 +47,7 @@ def test_who_waits_for_a_run_that_is_stopped_says_so_once_and_gives_up_in_the_en
     monkeypatch.setattr(locks, "WARN_AFTER_SECONDS", 0.1)
     monkeypatch.setattr(locks, "MAX_WAIT_SECONDS", 0.6)
     with stopped_inside(tmp_path) as holder:
-        with pytest.raises(Busy, match="another run has worked in the same folder for too long") as caught:
+        with pytest.raises(Busy, match="another run has held the folder for too long") as caught:
             locks.exclusive_lock(tmp_path).__enter__()
         assert caught.value.exit_status == 3
         assert str(tmp_path) not in str(caught.value)
@@ -152,7 +152,7 @@ def test_a_clock_behind_the_ledger_is_told_by_the_plan_before_anything_is_read(h
     run(homes, 3)
     edit(homes, ('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
     behind = load_work(homes.run_file, now=noon(FIRST + timedelta(days=2)))
-    said = "the clock says 2013-01-03, but the ledger's newest release was published on 2013-01-04"
+    said = "the clock shows 2013-01-03, but the ledger's newest release was published on 2013-01-04"
     with pytest.raises(LedgerError, match=said) as caught:
         plan_lines(behind)
     assert caught.value.exit_status == 3

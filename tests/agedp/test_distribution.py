@@ -237,7 +237,10 @@ def test_an_edited_count_is_found_by_the_folder_or_by_the_ledger(made, column, e
         with pytest.raises(InputError):
             release.verify()
     if column != "noise_sd":  # which follows from the rest
-        with ledger_of(made) as ledger, pytest.raises(LedgerError, match="other values than the ledger"):
+        with (
+            ledger_of(made) as ledger,
+            pytest.raises(LedgerError, match="folder and the ledger contain different values"),
+        ):
             verify_against(release, ledger)
 
 
@@ -396,7 +399,7 @@ def test_the_audit_passes_counts_and_exposes_too_small_a_sensitivity(house, monk
     monkeypatch.setattr(statistics, f"{name}_sensitivity", lambda change, *, edges: 1)
     found = privacy_audit.audit(house.run_file, datasets=AuditDatasets(1400, 1))
     assert not found.measured[0].is_within_promise  # two parts of 2 each: the next test
-    assert "too many for the noise that their loss asks for" in found.faults[0]
+    assert "too many for the noise that their loss requires" in found.faults[0]
 
 
 def test_too_small_a_sensitivity_of_a_histogram_is_missed_less_often_than_once_in_a_million():

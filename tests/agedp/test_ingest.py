@@ -66,8 +66,8 @@ REFUSED = {
     "binary": (b"\x89PNG\r\n\x1a\n\x00\x00MAC000002" + HEADER, "is binary, not CSV"),
     "utf16": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16"), "is UTF-16; save it as UTF-8"),
     "utf16le": ((HEADER + line("MAC000002", 1)).decode().encode("utf-16-le"), "is binary, not CSV"),
-    "semicolons": ((HEADER + line("MAC000002", 1)).replace(b",", b";"), "its columns stand apart by semicolons"),
-    "tabs": ((HEADER + line("MAC000002", 1)).replace(b",", b"\t"), "its columns stand apart by tabs"),
+    "semicolons": ((HEADER + line("MAC000002", 1)).replace(b",", b";"), "its columns are separated by semicolons"),
+    "tabs": ((HEADER + line("MAC000002", 1)).replace(b",", b"\t"), "its columns are separated by tabs"),
     "blanks": (b"\n" * 2**16 + HEADER, "its columns are not those of dataset"),
 }
 

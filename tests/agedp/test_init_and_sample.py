@@ -97,7 +97,7 @@ def test_nothing_is_ever_written_over(tmp_path):
         other = made.roster if path == made.run_file else made.run_file
         other.unlink(missing_ok=True)
         path.write_text("mine")
-        with pytest.raises(InputError, match="is there already"):
+        with pytest.raises(InputError, match="exists already"):
             init([str(tmp_path / "in")], folder=tmp_path)
         assert path.read_text() == "mine"
         assert not other.exists()
@@ -112,7 +112,7 @@ def test_a_killed_init_is_taken_up_and_a_corrected_roster_is_kept(tmp_path):
     made.run_file.unlink()
     corrected = roster.rpartition("\n")[0].rpartition("\n")[0] + "\n"
     made.roster.write_text(corrected)
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         init([str(tmp_path / "in")], folder=tmp_path)
     assert made.roster.read_text() == corrected
     assert not made.run_file.exists()
@@ -149,7 +149,7 @@ def test_names_with_quotes_and_backslashes_and_an_empty_first_file_do_no_harm(tm
 def test_files_without_readings_make_no_roster(tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("LCLid,tstp,energy(kWh/hh)\n")
-    with pytest.raises(InputError, match="nobody to put on a roster"):
+    with pytest.raises(InputError, match="the roster would be empty"):
         init([str(tmp_path / "in")], folder=tmp_path)
     assert not (tmp_path / "run.toml").exists()
 
@@ -162,13 +162,13 @@ def contents(folder):
 def test_the_same_sample_again_leaves_everything_alone_and_another_is_refused(tmp_path, dataset):
     folder = tmp_path / "deep" / "sample"
     asked = {"households": 4, "days": 3, "seed": 1}
-    assert "4 made-up homes, 3 days" in sample(dataset, folder, **asked).words
+    assert "4 synthetic households, 3 days" in sample(dataset, folder, **asked).message
     before = contents(folder)
-    assert "there already" in sample(dataset, folder, **asked).words
+    assert "exists already" in sample(dataset, folder, **asked).message
     for other in ({"households": 5}, {"days": 4}, {"seed": 2}):
-        with pytest.raises(InputError, match="holds something else"):
+        with pytest.raises(InputError, match="has other content"):
             sample(dataset, folder, **(asked | other))
-    with pytest.raises(InputError, match="holds something else"):
+    with pytest.raises(InputError, match="has other content"):
         sample("ausgrid" if dataset == "london" else "london", folder, **asked)
     assert contents(folder) == before
     assert list(folder.parent.iterdir()) == [folder]

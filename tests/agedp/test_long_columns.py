@@ -211,7 +211,7 @@ def test_words_with_the_letters_of_a_unit_decide_none(name):
 def test_names_with_quotes_backslashes_and_tabs_are_read(name):
     found = shown("meter_id,read_at," + name.replace('"', '""'), rows(kwh="250"))
     assert found.unreadable == {}
-    assert found.reasons["unit"] == "the median of the first figures above 0 is 250; the header names no unit"
+    assert found.reasons["unit"] == "the median of the first values above 0 is 250; the header names no unit"
 
 
 @pytest.mark.parametrize("header", ["a,b,c", "meter_id,read_at"])

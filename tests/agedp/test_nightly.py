@@ -164,7 +164,7 @@ def test_a_roster_may_change_for_days_to_come_and_for_no_other(nights):
         [("A", FIRST, None), ("B", FIRST, day(0)), ("C", FIRST, None)],
     ):
         nights.roster(wrong)
-        with pytest.raises(Refused, match="a day that is released"):
+        with pytest.raises(Refused, match="than when that day was released"):
             run_at(nights, 6)
     assert days_of(rows_of(nights)) == [0, 1, 2]
 

@@ -96,7 +96,7 @@ def test_a_marker_that_cannot_be_looked_for_is_one_line_and_not_an_absent_delive
     path = house.write(D, day(9), mode="rehearsal", promise=REHEARSED.format(1, 9))
     path.write_text(path.read_text().replace("[series.", f'wait_for = "{marker}"\n[series.', 1))
     work = load_work(path, as_of=day(8))
-    with pytest.raises(RunFileError, match=r"wait_for: the marker of 2012-07-01 cannot be looked for") as caught:
+    with pytest.raises(RunFileError, match=r"wait_for: the marker of 2012-07-01 cannot be checked") as caught:
         due_of(work)
     assert caught.value.exit_status == 2
     assert "\n" not in str(caught.value)

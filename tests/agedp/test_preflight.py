@@ -205,7 +205,7 @@ def test_a_run_file_that_only_wants_a_report_is_not_refused(house):
 def test_an_empty_file_is_named(house):
     prepare(house, [])
     error = refused(house)
-    assert "[input] files: hold no row of data" in str(error)
+    assert "[input] files: the files contain no row of data" in str(error)
     assert "a.csv" in error.private
     assert "a.csv" not in str(error)
 
@@ -401,11 +401,11 @@ def test_a_file_that_is_set_apart_on_a_later_night_is_named_to_the_operator(hous
     work = house.run(today=day(3))
     assert len(work.released) == 1
     assert findings(house)["files"][0] == "warning"
-    assert "1 file set apart as a whole: " in findings(house)["files"][1]
+    assert "1 file rejected as a whole: " in findings(house)["files"][1]
     [alert] = alerts(house)
     assert alert["alert"] == "unreadable"
     assert "two-1.csv" in str(alert["about"])
-    assert "its columns stand apart by semicolons" in str(alert["about"])
+    assert "its columns are separated by semicolons" in str(alert["about"])
 
 
 def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, monkeypatch):

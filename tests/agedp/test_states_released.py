@@ -253,7 +253,7 @@ NEIGHBOURS = (
     'notion = "neighbourhood"\ndelta_kwh = 2\nwindow_days = 7\nepsilon_per_window = 1\nspend = "offline"\n'
     "max_day_epsilon = 9\nepsilon_total = 99\n"
 )
-TOO_HIGH = "exceeds 50.4 kWh, the most that states let a day count; lower it"
+TOO_HIGH = "exceeds 50.4 kWh, the largest daily total of these states; lower it"
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_without_the_witness_that_it_names_a_series_is_refused(machine: House, p
     with pytest.raises(ContractChanged, match=r"output\.witness"):
         machine.run(today=THIRD_NIGHT)
     write(machine, f"{place}.elsewhere")
-    with pytest.raises(LedgerError, match="the contract says that a witness is used"):
+    with pytest.raises(LedgerError, match="the contract requires a witness"):
         machine.run(today=THIRD_NIGHT)
     assert draws.number == 2
     shutil.copy(place, f"{place}.elsewhere")  # a record may be moved

@@ -206,7 +206,7 @@ def test_what_lies_beside_a_release_is_named_to_its_recipient_and_a_url_is_told_
     assert json.loads(capsys.readouterr().out)["not_of_the_release"] == ["notes.txt"]
     for words in (("verify",), ("ledger", "recover", "--to", "sqlite:///new.sqlite")):
         told = refused(monkeypatch, capsys, *words, "s3://me@meters/release?sig=aXz", status=2)
-        assert "s3://meters/release is a URL; fetch" in told
+        assert "s3://meters/release is a URL; download" in told
 
 
 def test_as_of_goes_with_rehearsals_only(

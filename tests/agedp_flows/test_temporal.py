@@ -84,7 +84,7 @@ def test_the_shipped_run_file_is_calibrated_and_released_within_alpha(tmp_path, 
     public.with_name("public.sha256").unlink()  # as a model of that time, which had none
     capsys.readouterr()
     assert agedp(monkeypatch, "run", str(run_file)) == 2
-    assert 'did not look ahead, which notion = "temporal" needs; calibrate again' in capsys.readouterr().err
+    assert 'has no forward leakage, which notion = "temporal" needs; calibrate again' in capsys.readouterr().err
 
 
 def test_what_is_released_keeps_alpha_by_the_kernel_itself_and_the_report_shows_each_side(tmp_path, monkeypatch):

@@ -282,7 +282,7 @@ def by_hand(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene
 
 def calibration(runs: Runs, folder: Path, server: PostgreSQL | None = None) -> Scene:
     """A model is to be estimated; once it is there it is never estimated anew."""
-    scene = Scene(runs, folder, ("calibrate", "run.toml"), server, again=((2, "a model is there already"),))
+    scene = Scene(runs, folder, ("calibrate", "run.toml"), server, again=((2, "a model exists already"),))
     write_house(scene, model=ESTIMATED, first=date(2026, 2, 2))
     deliver(scene.house, "1.csv", range(4), seed=1)
     scene.learn()

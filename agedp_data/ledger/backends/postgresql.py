@@ -35,14 +35,14 @@ _LOST_CODES: Final = ("08", "57P01", "57P02", "57P03")
 _CONFLICT_CODES: Final = ("40001", "40P01")
 
 _LOST_TEXT: Final = (
-    "the connection to the server was lost again and again; what was stored is read before anything is drawn, so "
+    "the connection to the server was lost repeatedly; what was stored is read before anything is drawn, so "
     "start again when the server is there"
 )
 _DAMAGED: Final = f"its tables are not those of a ledger, or are damaged; {REPAIR_HINT}"
 
 _EXPLANATIONS_BY_CODE: Final = {
     "55P03": BUSY,
-    **dict.fromkeys(_CONFLICT_CODES, "another transaction came in between again and again; start again"),
+    **dict.fromkeys(_CONFLICT_CODES, "other transactions interfered repeatedly; start again"),
     **dict.fromkeys(_LOST_CODES, _LOST_TEXT),
     "53100": "the server's disk is full; nothing was stored",
     "53": "the server has no room or no connections left; nothing was stored",
@@ -68,8 +68,8 @@ _UNREACHABLE_TEXTS: Final = ("shutting down", "Connection refused", "No such fil
 _EXPLANATIONS_BY_TEXT: Final = (
     ("password authentication failed", "the server refuses the password; check ~/.pgpass (mode 0600) or PGSERVICE"),
     ("no password supplied", "the server asks for a password; put it into ~/.pgpass (mode 0600)"),
-    ("authentication failed", "the server does not believe who this is; check the role and pg_hba.conf"),
-    ("no pg_hba.conf entry", "the server does not let this role in from here; check pg_hba.conf"),
+    ("authentication failed", "the server does not accept this identity; check the role and pg_hba.conf"),
+    ("no pg_hba.conf entry", "the server does not admit this role from this address; check pg_hba.conf"),
     ('role "', "the server knows no such role, or it may not log in; create it (docs/postgresql.md)"),
     ('database "', "the server has no such database; create it (docs/postgresql.md)"),
     ("definition of service", "the service is not in ~/.pg_service.conf"),
@@ -170,7 +170,7 @@ class PostgreSQLDatabase:
         options = dict(parts.query)
         if any(not isinstance(value, str) for value in options.values()):
             raise LedgerError(
-                f"{cls.subject} address says a thing twice; write postgresql+psycopg://user@host/database"
+                f"{cls.subject} address has an option twice; write postgresql+psycopg://user@host/database"
             )
         parsed = parts.translate_connect_args(username="user", database="dbname")
         return cls(parts.database, parts.host or str(options.get("host", "")), options | parsed)

@@ -105,7 +105,7 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
 def check_model_is_new(model: EstimatedModel) -> None:
     """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
     if (Path(model.file) / PUBLIC_FILE).exists():
-        problem = "a model is there already and is never estimated anew; name another file"
+        problem = "a model exists already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
 
 

@@ -34,8 +34,9 @@ def check_counts_fit(model: EstimatedModel, households: int) -> None:
     fitting = max(2, math.isqrt(available * model.chain_states**2 // needed) * model.states // model.chain_states)
     scope = " for each half-hour of the day" if model.chain == "cyclic" else ""
     raise RunFileError(
-        f"[model] states = {model.states}: counting the steps between them{scope} takes {_gib(needed)} of memory for "
-        f"the homes of this roster, and this machine has {_gib(available)}; take about {fitting} states, or fewer homes"
+        f"[model] states = {model.states}: counting the transitions between them{scope} takes {_gib(needed)} of memory "
+        f"for the households of this roster, and this machine has {_gib(available)}. Take about {fitting} states, or "
+        "fewer households"
     )
 
 

@@ -58,8 +58,8 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
             return _gather_results(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
         except KilledWorker:
             raise InputError(
-                f"[engine] scheduler: workers died over the same piece of stage {stage!r}, again and again; "
-                "most often they lack memory: give them more, or lower block_mib"
+                f"[engine] scheduler: workers died repeatedly in the same task of stage {stage!r}. "
+                "The usual cause is too little memory: give them more, or lower block_mib"
             ) from None
         except _CONNECTION_ERRORS as error:
             connect.cache_clear()
@@ -68,7 +68,7 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
             if attempt == _ATTEMPTS - 1:
                 raise InputError(
                     f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
-                    f"{_ATTEMPTS} times; run again when it stands"
+                    f"{_ATTEMPTS} times; run again when it is available"
                 ) from None
     raise RuntimeError("unreachable")
 

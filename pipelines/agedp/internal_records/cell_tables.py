@@ -111,7 +111,7 @@ def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
 
 COUNTED_STATES = CellTable(
     table_schemas.COUNTED_STATES,
-    "put back a copy of counted_states.parquet, or remove it: later runs note the days that they release",
+    "put back a copy of counted_states.parquet, or remove it: later runs record the days that they release",
     _state_rows,
 )
 
@@ -126,7 +126,7 @@ def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow
 
 COVERAGE = CellTable(
     table_schemas.COVERAGE,
-    "put back a copy of coverage.parquet, or remove it: later runs note the days that they release",
+    "put back a copy of coverage.parquet, or remove it: later runs record the days that they release",
     _coverage_rows,
 )
 
@@ -156,7 +156,9 @@ def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
         yield {"cell": cell, "households": households, **counts}
 
 
-_HELPS = "put back a copy of {}, or remove it: the next run notes anew the released days whose readings are still kept"
+_HELPS = (
+    "put back a copy of {}, or remove it: the next run records anew the released days whose readings are still kept"
+)
 TRUE_MEANS = CellTable(table_schemas.TRUE_MEANS, _HELPS.format("true_means.parquet"), _mean_rows)
 TRUE_COUNTS = CellTable(table_schemas.TRUE_COUNTS, _HELPS.format("true_counts.parquet"), _count_rows)
 

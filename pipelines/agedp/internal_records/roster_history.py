@@ -103,8 +103,8 @@ class RosterHistory:
         }
         if released - ledger_days:
             raise LedgerBehind(
-                f"{min(released - ledger_days)} was released to {self.population!r} from another ledger, or a newer "
-                "copy of this one: put that ledger back, or import or recover it; to start anew, name another [output] "
+                f"{min(released - ledger_days)} of {self.population!r} was released from another ledger, or a newer "
+                "copy of this one. Put that ledger back, or import or recover it. To start anew, name another [output] "
                 "confidential folder or another population"
             )
 
@@ -202,7 +202,7 @@ def _parse(path: Path) -> dict[_Key, _RosterRow]:
     lines = atomic_files.table_rows(atomic_files.read_table(path, table_schemas.RELEASED_ROSTERS), path)
     by_key = {(line["population"], line["ledger"], line["day"]): line for line in lines}
     if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
-        raise atomic_files.DamagedFile("a day is noted twice, or its groups are no digests")
+        raise atomic_files.DamagedFile("a day is recorded twice, or its groups are not digests")
     return by_key
 
 
@@ -239,8 +239,8 @@ def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any])
     for column, digest in json.loads(recorded["groups"]).items():
         if roster_digest.has(column) and roster_digest.digest(day, column) != digest:
             raise Refused(
-                f"the roster's column {column!r} groups the households of {day}, a day that is released, otherwise "
-                "than then; a household may change its group from a later day on (end one row, start another)"
+                f"the roster's column {column!r} has other groups on {day} than when that day was released; a "
+                "household may change its group from a later day on (end one row, start another)"
             )
 
 
@@ -261,7 +261,7 @@ def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: M
 
 def _roster_changed_text(day: date) -> str:
     return (
-        f"the roster counts other households on {day}, a day that is released; "
+        f"the roster has other households on {day} than when that day was released; "
         "rows may be added or ended for later days only"
     )
 

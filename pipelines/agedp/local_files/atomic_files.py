@@ -23,7 +23,7 @@ from agedp.local_files.checksums import check_parquet, checked_parquet
 from agedp_data.errors import InputError
 
 _PRIVATE = 0o600
-_REMEDY = "run again to make it anew"
+_REMEDY = "run again to rebuild it"
 _TEMPORARY_SUFFIX = ".tmp"
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
@@ -203,7 +203,7 @@ def check_readable(folder: Path) -> None:
 
 def unreadable_error(path: Path, number: int | None) -> InputError:
     """Return the error about a confidential file to which the system denies access, by its error number."""
-    remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "mend the disk, or put back a copy"
+    remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "repair the disk, or put back a copy"
     problem = f"cannot be read ({os.strerror(number or errno.EIO)}); {remedy}"
     return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
 
@@ -258,7 +258,7 @@ def table_rows(table: pa.Table, path: Path, *, remedy: str = _REMEDY) -> list[di
     try:
         return table.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError):
-        raise _damaged_error(path, "holds a date that is none", remedy) from None
+        raise _damaged_error(path, "contains an invalid date", remedy) from None
 
 
 def _damaged_error(path: Path, problem: str, remedy: str) -> DamagedFile:

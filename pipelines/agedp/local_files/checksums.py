@@ -76,7 +76,7 @@ def read_checked_json(content: bytes) -> dict[str, Any]:
     """
     record = json.loads(content)
     if not isinstance(record, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     if _KEY in record and record.pop(_KEY) != _checksum(record):
         raise ValueError("the checksum differs")
     return record

@@ -45,7 +45,6 @@ def _write_errors(label: str, kind: type[AgedpError], folder: Path) -> Iterator[
     try:
         yield
     except OSError as error:
-        problem = (
-            f"cannot be written ({error.strerror}); nothing was drawn; check its permissions and the room on its disk"
-        )
+        advice = "nothing was drawn; check its permissions and the free space on its disk"
+        problem = f"cannot be written ({error.strerror}); {advice}"
         raise kind(f"{label} {problem}", private=f"{label} {str(folder)!r} {problem}") from None

@@ -46,7 +46,7 @@ def _wait_for_lock(descriptor: int, folder: Path, max_wait_seconds: float) -> No
     while not _try_lock(descriptor):
         waited = time.monotonic() - started
         if waited > max_wait_seconds:
-            problem = "another run has worked in the same folder for too long; end it if it hangs, or is stopped"
+            problem = "another run has held the folder for too long; end it if it hangs or is suspended"
             raise Busy(problem, private=f"{folder}: {problem}")
         if waited > WARN_AFTER_SECONDS and not is_warned:
             _LOG.warning("agedp: another run works in the same folder; waiting until it ends")

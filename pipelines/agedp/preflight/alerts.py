@@ -111,8 +111,8 @@ def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
     if unreadable:
         named = _join_texts([alert.about for alert in unreadable])
         are = "is" if len(unreadable) == 1 else "are"
-        problem = f"{_format_files(len(unreadable))} cannot be understood and {are} set apart as a whole"
-        yield f"warning: {problem}: {named}. Mend and deliver again."
+        problem = f"{_format_files(len(unreadable))} cannot be parsed and {are} rejected as a whole"
+        yield f"warning: {problem}: {named}. Correct the files and deliver them again."
 
 
 def _format_files(number: int) -> str:

@@ -69,12 +69,12 @@ def _check_files(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
     result = f"{_format_count(facts.files, 'file')}, {_format_count(facts.rows, 'row')}"
     if facts.rows == 0:
-        public = "[input] files: hold no row of data. Deliver the readings, or correct the paths."
+        public = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
         return Finding("files", f"{result}; empty: {names}", "refused", public)
     if facts.empty_files:
         result += f"; {_format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
-        result += f"; {_format_count(len(facts.unreadable), 'file')} set apart as a whole: {facts.unreadable[0]}"
+        result += f"; {_format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 

@@ -56,7 +56,7 @@ def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
     content = path.read_bytes()
     alerts = [json.loads(line) for line in content.splitlines()]
     if not content.endswith(b"\n") or not all(isinstance(alert, dict) for alert in alerts):
-        raise ValueError("an alert is cut off, or is none")
+        raise ValueError("an alert is truncated or invalid")
     return alerts
 
 

@@ -82,7 +82,7 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
             name for name in names & {*_CERTAIN_FILES, PACKAGE} if _is_certainly_release_file(folder / name)
         )
     ):
-        problem = "holds a release none of whose files says from which ledger it comes"
+        problem = "holds a release, but none of its files names the ledger that it comes from"
         raise InputError(
             f"[output] release {problem} ({', '.join(undetermined)}); put back a good copy of one of them, or, if "
             "the ledger is the newest there is, move them away and run `agedp publish`"
@@ -128,7 +128,7 @@ def _file_names(folder: Path) -> set[str]:
 def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> ReleaseOrigin | None:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
-            raise InputError(f"[output] release holds {path.name}, which is no file; remove it")
+            raise InputError(f"[output] release holds {path.name}, which is not a file; remove it")
         content = path.read_bytes()
     except FileNotFoundError:  # another run is replacing it
         return None
@@ -140,8 +140,8 @@ def _read_origin(path: Path, origin: Callable[[bytes], ReleaseOrigin]) -> Releas
 
 
 def _unreadable(path: Path, error: OSError) -> InputError:
-    problem = f"cannot be read ({error.strerror or type(error).__name__}), so nobody knows what was released"
-    return InputError(f"[output] release {problem}; give it back its permissions", private=f"{path}: {problem}")
+    problem = f"cannot be read ({error.strerror or type(error).__name__}), so it is unknown what was released"
+    return InputError(f"[output] release {problem}; restore its permissions", private=f"{path}: {problem}")
 
 
 def _origin_of_statement(content: bytes) -> ReleaseOrigin:

@@ -103,7 +103,7 @@ class ReleaseFolder:
         except (OSError, ValueError):
             raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
         if not isinstance(statement, dict):
-            raise InputError(f"{STATEMENT} is no statement; ask for the release again")
+            raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
         return statement
 
     @property
@@ -137,7 +137,7 @@ class ReleaseFolder:
         self._verify_sums()
         statement = self.statement
         if statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
-            raise InputError(f"{STATEMENT} is of a form that this agedp does not know; update agedp")
+            raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         try:
             rows = [row for name, table in self.averages().items() for row in check_averages(name, table, statement)]
             rows += [
@@ -149,7 +149,7 @@ class ReleaseFolder:
             self._verify_rows(statement, [published_value(row) for row in rows])
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
-            raise InputError(f"its figures and {STATEMENT} do not carry what a release carries") from None
+            raise InputError(f"its tables or {STATEMENT} lack entries of a release") from None
         self._verify_package(statement)
 
     def _verify_sums(self) -> None:
@@ -158,15 +158,15 @@ class ReleaseFolder:
         if not tables or not {STATEMENT, WORDS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
-            raise InputError(f"{SUMS} is not written as it was published; ask for the release again")
+            raise InputError(f"{SUMS} differs from the published file; ask for the release again")
         for name, digest in expected.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InputError(f"{Path(name).name} is not the file that was published; ask for the release again")
+                raise InputError(f"{Path(name).name} differs from the published file; ask for the release again")
         names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
         if unlisted := sorted(names - set(expected) - {SUMS}):
             raise InputError(
-                f"{', '.join(unlisted)}: not listed in {SUMS}, so no part of this release; remove it, or ask for the "
+                f"{', '.join(unlisted)}: not listed in {SUMS}, so not part of this release; remove it, or ask for the "
                 "release again"
             )
 
@@ -187,7 +187,7 @@ class ReleaseFolder:
         if not {row.contract for row in releases} <= {row.hash for row in contracts}:
             raise InputError(f"{ROWS} lacks a contract that its releases name")
         if day := first_differing_day(published, ledger_values(releases, contracts)):
-            raise InputError(f"the tables of figures say other values than {ROWS} of {day}; ask for the release again")
+            raise InputError(f"the tables and {ROWS} contain different values of {day}; ask for the release again")
 
     def _verify_package(self, statement: Mapping[str, Any]) -> None:
         """Check datapackage.json, which catalogues read; releases of early versions have none."""
@@ -202,7 +202,7 @@ class ReleaseFolder:
                 datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), statement, files), None
             )
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise InputError(f"{PACKAGE} does not carry what a release carries") from None
+            raise InputError(f"{PACKAGE} lacks entries of a release") from None
         if fault is not None:
             raise InputError(f"{PACKAGE} {fault}; ask for the release again")
 
@@ -239,7 +239,7 @@ def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, A
         and all(_is_consistent(bound) for bound in statement["figures"])
     )
     if not is_consistent:
-        raise InputError(f"{STATEMENT} says other days or losses than the tables of figures hold")
+        raise InputError(f"{STATEMENT} and the tables contain different days or losses")
 
 
 def _is_consistent(bound: Mapping[str, str]) -> bool:
@@ -259,7 +259,7 @@ def _check_words(words: str, statement: Mapping[str, Any]) -> None:
     for bound in statement["figures"]:
         start = f"| {bound['name']} | {bound['epsilon']} | {bound['about']} |"
         if not any(line.startswith(start) for line in lines):
-            raise InputError(f"{WORDS} gives other figures than {STATEMENT}")
+            raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
 
 
 def open_release(path: str | Path) -> ReleaseFolder:
@@ -270,7 +270,7 @@ def open_release(path: str | Path) -> ReleaseFolder:
     """
     if filesystem.is_url(str(path)):
         raise InputError(
-            f"{filesystem.format_location(str(path))} is a URL; fetch what lies there into a folder, then name that"
+            f"{filesystem.format_location(str(path))} is a URL; download its files into a folder, then name that folder"
         )
     folder = Path(path)
     try:
@@ -280,6 +280,6 @@ def open_release(path: str | Path) -> ReleaseFolder:
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
     if not exists:
-        message = f"{folder} is no folder; name the release folder itself"
+        message = f"{folder} is not a folder; name the release folder itself"
         raise InputError(message, private=f"{message}{suggest_file(folder)}")
     return ReleaseFolder(folder)

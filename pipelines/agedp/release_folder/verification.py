@@ -71,7 +71,7 @@ def check_distribution(name: str, table: pa.Table, statement: Mapping[str, Any])
         release_rows = list(rows_of_key)
         distribution = series[str(release_rows[0]["version"])]
         if not isinstance(distribution, Distribution):
-            raise InputError(f"{name} holds what is no distribution by its own guarantee")
+            raise InputError(f"{name} contains a series that is not a distribution by its own guarantee")
         if len({tuple(row[key] for key in _RELEASE_COLUMNS) for row in release_rows}) > 1:
             raise _inconsistent_row(name, release_rows[0])
         _check_bins(name, release_rows, distribution)
@@ -105,7 +105,7 @@ def _check_bins(name: str, rows: Sequence[Mapping[str, Any]], series: Distributi
 def _guarantee(name: str, table: pa.Table, schema: pa.Schema, statement: Mapping[str, Any]) -> dict[str, Any]:
     """Return the guarantee in a table's metadata, checked against the statement."""
     if table.schema.remove_metadata() != schema.remove_metadata():
-        raise InputError(f"{name} has other columns than it was published with")
+        raise InputError(f"{name} has other columns than a published table")
     guarantee: dict[str, Any] = json.loads((table.schema.metadata or {})[METADATA_KEY])
     expected = {key: statement[key] for key in ("ledger", "population", "rehearsal", "figures")}
     expected |= {key: statement["contract"][key] for key in ("promise", "series")}
@@ -180,7 +180,7 @@ def _check_row(name: str, row: Mapping[str, Any], noise: _NoiseTerms) -> None:
 
 
 def _inconsistent_row(name: str, row: Mapping[str, Any]) -> InputError:
-    return InputError(f"{name}: the figures of {row['day']} do not agree with each other")
+    return InputError(f"{name}: the values of {row['day']} contradict each other")
 
 
 class PublishedValue(NamedTuple):

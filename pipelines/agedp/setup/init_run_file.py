@@ -144,13 +144,13 @@ def init(
 
 def _no_reading_error(delivery: Delivery) -> InputError:
     """Return the error about files without any kept row."""
-    problem = "the files hold no reading; there is nobody to put on a roster"
+    problem = "the files contain no reading, so the roster would be empty"
     reason, number = max(delivery.rejected.items(), key=lambda item: item[1], default=("", 0))
     if reason != RejectionReason.ABOVE_BOUND.words:
         return InputError(problem, private=f"{problem}. Rows rejected: {number:,} {reason}" if number else problem)
     return InputError(
-        "the files hold no reading: they exceed max_half_hour_kwh. The unit is wrong, or they are registers of a meter "
-        "(docs/own-data.md, Cumulative registers)"
+        "the files contain no reading: values exceed max_half_hour_kwh. The unit is wrong, or they are registers of "
+        "a meter (docs/own-data.md, Cumulative registers)"
     )
 
 
@@ -291,7 +291,7 @@ def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: Opti
     if not initial.is_old_archive:
         return run_file_draft
     notes = [f"The newest day is {facts.last}. In an archive every day is published now, at an age of years:"]
-    notes.append("a bound on what is left of a loss with age is then trivially small and means nothing.")
+    notes.append("a bound on the age-dependent loss is then trivially small and means nothing.")
     notes.append('mode = "rehearsal" publishes each day age_days after its end, by a simulated clock.')
     return RunFileDraft(run_file_draft.tables, {**run_file_draft.notes, "schedule": tuple(notes)})
 

@@ -56,4 +56,4 @@ def write_roster(roster: Path, content: bytes) -> None:
 
 def existing_file_error(path: Path) -> InputError:
     """Return the error about a file that would be overwritten."""
-    return InputError(f"{path} is there already; move it away or name another folder with --in")
+    return InputError(f"{path} exists already; move it away or name another folder with --in")

@@ -214,7 +214,7 @@ class _ColumnReader:
         median_value = median(values) if values else 0.0
         unit = "Wh" if median_value > _SMALL_WH else "kWh"
         self._propose(
-            "unit", unit, f"the median of the first figures above 0 is {median_value:.3g}; the header names no unit"
+            "unit", unit, f"the median of the first values above 0 is {median_value:.3g}; the header names no unit"
         )
 
     def _interval(self) -> int | None:

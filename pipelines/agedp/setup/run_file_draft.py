@@ -91,8 +91,8 @@ class RunFileDraft:
 
 
 _HEAD: Final = (
-    '# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: you decide what decides',
-    "# privacy. The figures behind them are proposals. Uncomment them, or give the options of `agedp init`; then",
+    '# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: you decide what',
+    "# determines privacy. Their values are proposals. Uncomment them, or give the options of `agedp init`; then",
     "# `agedp plan run.toml` shows what they mean.",
     "version = 1",
 )

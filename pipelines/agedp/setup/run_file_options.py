@@ -70,12 +70,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "--categories", "categories", "LIST", "ausgrid: rows that add up to a household's use, such as GC,CL", "list"
     ),
     _input("--missing-controlled-load", "missing_controlled_load", "RULE", "ausgrid: GC without CL: zero or missing"),
-    _input("--corrections", "corrections", "RULE", "two files disagree about a reading: set-aside or later-file"),
+    _input("--corrections", "corrections", "RULE", "conflicting readings from two files: set-aside or later-file"),
     _input("--file-order", "file_order", "RULE", "which file is the later one: name or modified"),
     _input("--interval-minutes", "interval_minutes", "MINUTES", "long table: minutes between readings; 30 if left out"),
     _input("--max-half-hour-kwh", "max_half_hour_kwh", "KWH", "a reading above this is rejected"),
     _input("--max-rejected-share", "max_rejected_share", "P", "a first run that rejects more of the rows is refused"),
-    _input("--preflight", "preflight", "RULE", "files that make a first release senseless: refuse or report"),
+    _input("--preflight", "preflight", "RULE", "files that make a first release meaningless: refuse or report"),
     _column("--household-column", "household", "COLUMN", "the column that names the household"),
     _column("--time-column", "time", "COLUMN", "the column of the timestamp"),
     _column("--energy-column", "energy", "COLUMN", "the column of the energy of the interval"),
@@ -84,7 +84,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _column("--zone", "zone", "ZONE", "time zone of the timestamps"),
     _column("--day-zone", "day_zone", "ZONE", "time zone whose midnight ends a day"),
     _column("--unit", "unit", "UNIT", "unit of the energy column: kWh or Wh"),
-    _column("--missing", "missing", "LIST", "texts that mean: no reading, such as NA,-", "list"),
+    _column("--missing", "missing", "LIST", "texts that mean a missing reading, such as NA,-", "list"),
     RunFileOption("--title", ("output", "title"), "TEXT", "name of the release, for people", "text"),
     RunFileOption(
         "--source", ("output", "source"), "TEXT", "attribution of the data; it travels with the release", "text"
@@ -135,10 +135,10 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     ),
     RunFileOption("--form", (SERIES, "form"), "FORM", "distribution: histogram, or cumulative; histogram if left out"),
     RunFileOption(
-        "--by", (SERIES, "by"), "COLUMN", "one value per group; roster.csv must be there with this column", "text"
+        "--by", (SERIES, "by"), "COLUMN", "one value per group; roster.csv must exist with this column", "text"
     ),
     RunFileOption(
-        "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "a household's day counts at most this; never from the data"
+        "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "upper bound on a household's daily total; never from the data"
     ),
     RunFileOption("--max-missing", (SERIES, "max_missing"), "N", "a day that lacks more readings counts as missing"),
     RunFileOption("--missing-kwh", (SERIES, "missing_kwh"), "KWH", "a missing household-day counts as this"),
@@ -149,14 +149,18 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "classical, w-event, age-dependent, temporal, discounted or neighbourhood; init writes classical if left out",
     ),
     _promise("age_days", "DAYS", "a day is released when it is this old"),
-    _promise("max_day_epsilon", "EPSILON", "cap of any one day, whatever model, age or discount"),
-    _promise("epsilon_total", "EPSILON", "sum over all days at which the series ends; a number or unlimited"),
+    _promise("max_day_epsilon", "EPSILON", "cap on the epsilon of a day; no model, age or discount raises it"),
+    _promise(
+        "epsilon_total", "EPSILON", "cap on the sum over all days, at which the series ends; a number or unlimited"
+    ),
     _promise("epsilon_per_day", "EPSILON", "classical, age-dependent: epsilon of one day"),
     _promise("risk", "EPSILON", "age-dependent: bound on the aged loss; the day's epsilon is solved from it"),
     _promise("method", "METHOD", "age-dependent: tight, total_variation, spectral or reversibilised"),
     _promise("secret", "WHAT", "age-dependent: what the bound is about: day or half-hour"),
     _promise("alpha", "EPSILON", "temporal: bound on the temporal leakage about any one day"),
-    _promise("horizon_days", "DAYS", "temporal, discounted: the series closes after so many releases; or unlimited"),
+    _promise(
+        "horizon_days", "DAYS", "temporal, discounted: number of releases after which the series closes; or unlimited"
+    ),
     _promise("budget", "RULE", "temporal: best, supremum, exact or even"),
     _promise("discount", "LAW", "discounted: exponential or hyperbolic"),
     _promise("rate", "RATE", "discounted: rate of the discount"),

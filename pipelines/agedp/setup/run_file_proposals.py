@@ -178,18 +178,18 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 }
 
 _COMMENTS: Final[Mapping[Key, str]] = {
-    ("input", "corrections"): "two files disagree: the later one by name holds | set-aside: neither",
+    ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
-    (SERIES, "clamp_kwh"): "a household's day counts at most this; public, never read off the data",
+    (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",
     (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",
     ("promise", "epsilon_per_day"): "epsilon of one day",
-    ("promise", "max_day_epsilon"): "cap of any one day",
-    ("promise", "epsilon_total"): "cap of all days together; the series ends there",
+    ("promise", "max_day_epsilon"): "cap on the epsilon of a day",
+    ("promise", "epsilon_total"): "cap on the sum of epsilon over all days; the series ends there",
     ("promise", "method"): "tight | total_variation | spectral | reversibilised",
     ("promise", "secret"): "what the bound is about: day | half-hour",
     ("promise", "alpha"): "bound on the temporal leakage about any one day",
-    ("promise", "horizon_days"): "the series closes after so many releases",
+    ("promise", "horizon_days"): "number of releases after which the series closes",
     ("promise", "budget"): "best | supremum | exact | even",
     ("promise", "discount"): "exponential | hyperbolic",
     ("promise", "rate"): "a loss j days old counts rate^j, or 1 / (1 + rate j)",

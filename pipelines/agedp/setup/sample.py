@@ -13,8 +13,8 @@ from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text, suggest_name
 
-_RUN_FILE_HEAD = """# {name}.toml: a rehearsal on made-up homes, written by `agedp sample {name}`.
-# {households} homes, {days} days, seed {seed}.
+_RUN_FILE_HEAD = """# {name}.toml: a rehearsal on synthetic households, written by `agedp sample {name}`.
+# {households} households, {days} days, seed {seed}.
 version = 1
 
 [input]
@@ -23,7 +23,7 @@ files   = ["input/*.csv"]
 
 [output]
 release      = "release"                 # may be handed over as it is
-confidential = "confidential"            # stays in the house
+confidential = "confidential"            # confidential: never hand it over
 ledger       = "sqlite:///ledger.sqlite" # the promise itself
 title        = "Daily electricity use of made-up homes, {name} format"
 source       = "Made up by agedp; no household exists"
@@ -43,7 +43,7 @@ last_day  = {last}
 _LONDON = """
 [series.daily_mean]
 statistic = "mean"
-clamp_kwh = 30                           # a household's day counts at most this
+clamp_kwh = 30                           # upper bound on a household's daily total
 
 [promise]
 notion          = "age-dependent"
@@ -67,10 +67,10 @@ window_days = 7
 _AUSGRID = """
 [series.daily_mean]
 statistic = "mean"
-clamp_kwh = 50                           # a household's day counts at most this
+clamp_kwh = 50                           # upper bound on a household's daily total
 
 [promise]
-notion             = "w-event"           # any 7 days in a row, whatever the households do
+notion             = "w-event"           # any 7 consecutive days, with no assumption about the households
 age_days           = 1
 window_days        = 7
 epsilon_per_window = 3.5
@@ -119,8 +119,8 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     run_file = folder / f"{dataset}.toml"
     if folder.exists():
         if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
-            return SampleFolder(run_file, written=False, message=f"{run_file}: this sample is there already")
-        raise InputError(f"{folder}: is there already and holds something else; name another folder")
+            return SampleFolder(run_file, written=False, message=f"{run_file}: this sample exists already")
+        raise InputError(f"{folder}: exists already and has other content; name another folder")
     temporary = folder.with_name(f".{folder.name}.making")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
@@ -139,7 +139,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     message = (
-        f"{run_file}: {households} made-up homes, {days} days, {delivery.rows_written:,} rows in "
+        f"{run_file}: {households} synthetic households, {days} days, {delivery.rows_written:,} rows in "
         f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
         f"next: agedp run {run_file}"
     )

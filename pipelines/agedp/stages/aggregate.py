@@ -51,7 +51,7 @@ def aggregate(
     """
     if days and f"{days[0]:%Y-%m}" < store.retained_from():
         raise InputError(
-            f"{days[0]} is due, but readings before {store.retained_from()} were let go (engine.keep_days); name "
+            f"{days[0]} is due, but readings before {store.retained_from()} were deleted ([engine] keep_days); name "
             "another confidential folder to read them again"
         )
     sums: dict[tuple[date, str], DailySum] = {}

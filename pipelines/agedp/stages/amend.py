@@ -100,7 +100,7 @@ def preview_amendment(work: Work) -> Amendment:
     models = binding_models(ledger, work.population)
     if not contracts:
         raise LedgerError(
-            f"nothing was promised to {work.population!r} yet; the first `agedp run` registers the run file as it is"
+            f"the ledger has no contract of {work.population!r} yet; the first `agedp run` registers the run file"
         )
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
     adopted = {work.model.id: work.model.leakage_bound} if work.model else {}
@@ -124,8 +124,8 @@ def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> Contract
         return change
     if change.key in _MODEL_KEYS and broken:
         text = (
-            f"by this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
-            "model is taken back. Leave [model] as it is to go on, and take the newer model for another population"
+            f"under this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
+            "model is withdrawn. Leave [model] as it is to continue, and use the newer model for another population"
         )
         return replace(change, why=text)
     if reason is None:

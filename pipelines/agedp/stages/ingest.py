@@ -221,7 +221,7 @@ def _count_rows(
     rows_kept = sum(manifest.kept for manifest in manifests.values()) - len(rejected_later[2])
     rows_read = sum(manifest.rows_read for manifest in manifests.values())
     if rows_read != rows_kept + sum(rejected.values()):
-        raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} set aside")
+        raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} rejected")
     return Delivery(tuple(manifests), months, rows_read, rows_kept, dict(sorted(rejected.items())), *counts)
 
 

@@ -67,8 +67,8 @@ def list_due_days(
         due.append(DueDay(day, clock.format_instant(day_end), publish_on, cells, series, given_up, skipped))
     if due and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
-            f"the clock says {until.date()}, but the ledger's newest release was published on {not_before}, and its "
-            "dates never run backwards: set the clock right, or run again on that date"
+            f"the clock shows {until.date()}, but the ledger's newest release was published on {not_before}, and "
+            "publication dates never decrease. Correct the clock, or run again on that date"
         )
     # a day that was given up is published after days that were due while it waited
     return DueDays(tuple(sorted(due, key=lambda due_day: due_day.publish_on)), tuple(waiting))
@@ -89,7 +89,7 @@ def _is_delivered(run: RunFile, day: date) -> bool:
         return False
     except OSError as error:  # unreadable is not absent: the day would be given up
         raise RunFileError(
-            f"[schedule] wait_for: the marker of {day} cannot be looked for ({error.strerror}); correct the path, or "
+            f"[schedule] wait_for: the marker of {day} cannot be checked ({error.strerror}); correct the path, or "
             "let this user read its folder"
         ) from None
     return True
@@ -114,7 +114,7 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
 RELEASED, SKIPPED = "released", "skipped"
 MECHANISM = "discrete-laplace"
 NO_DELIVERY = "no delivery"
-TOO_FEW = "fewer homes on the roster than [population] min_households"
+TOO_FEW = "fewer households on the roster than [population] min_households"
 SKIP_DAYS = "[schedule] skip_days"
 
 
@@ -181,8 +181,8 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
         models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
         constraints = [
-            *(["what is released already"] if spent else []),
-            *(["this model" if models == 1 else "each of its models, earlier ones too"] if models else []),
+            *(["the days released so far"] if spent else []),
+            *(["this model" if models == 1 else "each of its models, earlier ones included"] if models else []),
         ]
         constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
         return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'

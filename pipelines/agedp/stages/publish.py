@@ -85,7 +85,7 @@ def publish_release(work: Work, ledger: Ledger) -> None:
                     work.remote_folder.put(add_checksums(files)) and ledger.head() == head
                 ):
                     return
-        raise InputError("[output] release: another run writes there at the same time, again and again; run again")
+        raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
 
 def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
@@ -238,7 +238,7 @@ def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         statement for known_on, statement in _dated_statements(ledger, work.population) if known_on <= day.isoformat()
     ]
     if not statements:
-        raise InputError(f"nothing was published to {work.population!r} by {day}")
+        raise InputError(f"no statement of {work.population!r} was published by {day}")
     return _write_folder(work, ledger, statements[-1])
 
 
@@ -252,7 +252,7 @@ def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
     """
     statements = [statement for statement in ledger.statements(work.population) if statement.seq == seq]
     if not statements:
-        raise InputError(f"no statement to {work.population!r} has the number {seq}; `agedp ledger show` lists them")
+        raise InputError(f"no statement of {work.population!r} has the number {seq}; `agedp ledger show` lists them")
     return _write_folder(work, ledger, statements[0])
 
 
@@ -280,7 +280,7 @@ def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
         try:
             ReleaseFolder(Path(folder)).verify()
         except InputError as error:
-            raise LedgerError(f"the ledger's rows are not what this statement tells: {error}") from None
+            raise LedgerError(f"the ledger's rows differ from this statement: {error}") from None
 
 
 def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:

@@ -112,7 +112,7 @@ def _bug_notice(confidential: Path, error: Exception) -> FileNotice:
     """Return the class of an unexpected error; its traceback, which may quote readings, stays confidential."""
     with suppress(AgedpError, OSError):
         atomic_files.write(confidential / TRACEBACK, "".join(traceback.format_exception(error)).encode())
-    problem = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder says more)"
+    problem = f"{type(error).__name__} (a bug; {TRACEBACK} in the confidential folder has the details)"
     return FileNotice(problem, problem)
 
 

@@ -225,7 +225,7 @@ class MonthMatrix:
         if series.values == "readings":
             return self.energy_wh
         if self.states_wh is None:
-            raise ValueError("a series counts states, and it was not said which")
+            raise ValueError("a series counts states, but no states are given")
         return self.states_wh
 
 

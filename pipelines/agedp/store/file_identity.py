@@ -187,7 +187,7 @@ def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
     for mark, word in _SEPARATORS.items():
         if b"," not in line and line.count(mark) > 1:
             return source.unreadable(
-                f"its columns stand apart by {word}; write the table again with commas between them"
+                f"its columns are separated by {word}; write the table again with commas between them"
             )
     return None
 
@@ -272,10 +272,10 @@ def check_unlisted_files(
             f"the confidential store lacks readings of {missing} files that are no longer delivered; {_REMEDY}"
         )
     if damaged := len(set(store.manifest_contents()) - stored.keys() - {file.content for file in listed}):
-        notes = f"the notes on {damaged} files that the store holds are damaged: without them they do not count"
+        notes = f"the manifests of {damaged} stored files are damaged: without them the files do not count"
         raise InputError(
-            f"{notes}; {_REMEDY}, then remove the damaged notes",
-            private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged notes",
+            f"{notes}; {_REMEDY}, then remove the damaged manifests",
+            private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged manifests",
         )
     digests = {file.digest for file in listed} | {file.digest for file in earlier.values()}
     keys = _changed_keys(store, [file for file in stored.values() if file.digest not in digests])

@@ -150,7 +150,7 @@ def load_table(path: Path, schema: pa.Schema, *, columns: Sequence[str] | None =
     table = read_content(path, parse, FileKind.DERIVED, advice="").value
     if table is None:
         path.unlink(missing_ok=True)
-        problem = "is missing or damaged; run again to make it anew"
+        problem = "is missing or damaged; run again to rebuild it"
         raise atomic_files.FolderRemoved(f"a confidential table {problem}", private=f"{path}: {problem}")
     return table
 

@@ -101,7 +101,7 @@ def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[li
         kept_chunks.append(_kept_rows(chunk, ids, layout, rows))
         rows += chunk.rows_read
         if rows > _MAX_ROWS:
-            raise InputError("more rows in one piece than can be numbered; cut the file, or lower [engine] block_mib")
+            raise InputError("a chunk has more rows than can be numbered; split the file, or lower [engine] block_mib")
     return list(ids), _join_parsed(kept_chunks, layout)
 
 

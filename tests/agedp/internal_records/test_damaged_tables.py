@@ -196,7 +196,7 @@ def test_a_delivery_that_was_cleared_away_counts_or_stops_the_run_when_its_manif
         path.unlink()
     for path in manifests:
         path.write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"the notes on 2 files that the store holds are damaged.* put the files back"):
+    with pytest.raises(InputError, match=r"the manifests of 2 stored files are damaged.* put the files back"):
         run(house, 3)
     assert len(rows_of(house)) == 1
     for path, content in kept.items():

@@ -66,7 +66,7 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
     back = amended(homes, "fast")
     assert (back.after.loss, back.after.last_day, back.after.ended_by_promise) == (0, None, True)
     assert "more than risk = 0.5; releases stop" in amendment_lines(back)[-1]
-    with pytest.raises(Refused, match=r"by a model that its contracts name .* more than risk = 0\.5"):
+    with pytest.raises(Refused, match=r"under a model that its contracts name .* more than risk = 0\.5"):
         sanitise(homes.run_file, as_of=day(9))
     with pytest.raises(Refused, match="releases stop"):
         forecast_run(load_work(homes.run_file, as_of=day(9)))
@@ -109,7 +109,7 @@ def test_the_outlook_of_an_amendment_is_that_of_the_run_behind_it(homes):
         homes.run(as_of=day(5))  # the first day takes all that a curve permits
     found = amended(homes, "fast", assume="markov")
     assert (found.after.loss, found.after.last_day, found.after.ended_by_promise) == (0, None, True)
-    with pytest.raises(Refused, match="each of its models, earlier ones too"):
+    with pytest.raises(Refused, match="each of its models, earlier ones included"):
         homes.run(as_of=day(9))
     assert len(rows_of(homes)) == 1
 

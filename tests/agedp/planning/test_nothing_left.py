@@ -118,7 +118,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     work = load_work(homes.run_file, as_of=day(7))
     plan(work)
     said = plan_json(work)
-    why = "releases near it have spent what the promise leaves"
+    why = "releases of neighbouring days have spent the budget"
     assert [(row["state"], row.get("why")) for row in said["due"]] == [("skipped", why)] * 2 + [("released", None)]
     lines = plan_lines(work)
     assert lines[0] == "1 release is due and 2 will be skipped:"
@@ -152,7 +152,7 @@ def test_a_figure_over_everything_that_was_released_ends_the_series_and_skips_no
         'max_day_epsilon = 0.4\nepsilon_total = "unlimited"\n'
     )
     homes.write(FIRST, day(15), mode="rehearsal", promise=aged, rest=model)
-    with pytest.raises(Refused, match="with what is released already and this model"):
+    with pytest.raises(Refused, match="with the days released so far and this model"):
         run(homes, 7)
     assert [(number, state) for number, _, state, _ in told(homes)] == [(0, "released")]
 

@@ -91,7 +91,7 @@ def test_a_statement_is_dated_after_what_it_tells_and_a_day_shows_the_last_one_b
         claim = open_release(homes.folder / "release").statement
         assert (claim["title"], claim["contract"]["promise"]["epsilon_per_day"]) == (title, epsilon), day
     assert homes.files() == of_the_fourth
-    with pytest.raises(InputError, match="nothing was published"):
+    with pytest.raises(InputError, match="no statement of 'homes' was published"):
         by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 3)), 21)
 
 
@@ -115,7 +115,7 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
         assert homes.files() == files
         open_release(homes.folder / "release").verify()
         by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
-    with pytest.raises(InputError, match="no statement to 'homes' has the number 1; `agedp ledger show` lists them"):
+    with pytest.raises(InputError, match="no statement of 'homes' has the number 1; `agedp ledger show` lists them"):
         by_hand(homes, lambda work, ledger: write_folder_of_statement(work, ledger, 1), 8)
 
 
@@ -175,7 +175,9 @@ def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(home
         claim["days"]["released"] += 1
         text = json.dumps(claim, sort_keys=True)
         seq = ledger.record(text, population="homes", files=dict(kept.files), software=kept.software, at=kept.at).seq
-    with pytest.raises(LedgerError, match=r"rows are not what this statement tells: statement\.json says other days"):
+    with pytest.raises(
+        LedgerError, match=r"rows differ from this statement: statement\.json and the tables contain different days"
+    ):
         by_hand(homes, lambda work, known: write_folder_of_statement(work, known, seq), 8)
     assert homes.files() == before
 

@@ -57,7 +57,7 @@ def test_a_recovered_ledger_of_a_distribution_goes_on_with_the_same_households_o
     moved(house, rest + by)
     before = days_of(house)
     roster(house, HOMES | {"F": "Std"}, "tariff")
-    with pytest.raises(Refused, match="counts other households on 2013-01-01"):
+    with pytest.raises(Refused, match="has other households on 2013-01-01"):
         house.run(today=TODAY)
     roster(house, HOMES, "tariff")
     house.run(today=TODAY)

@@ -100,7 +100,7 @@ def test_an_export_is_a_header_and_every_row_with_text_and_hash(homes):
 def test_an_export_of_a_ledger_that_can_go_on_is_imported_only_if_that_one_is_lost(homes):
     path = homes.folder / "rows.jsonl"
     rows = export_ledger(url(homes), path)
-    with pytest.raises(LedgerError, match="can still go on") as caught:
+    with pytest.raises(LedgerError, match="can still continue") as caught:
         import_ledger(path, url(homes, "new.sqlite"))
     assert caught.value.exit_status == 3
     assert not (homes.folder / "new.sqlite").exists()
@@ -125,7 +125,7 @@ def test_a_file_says_that_its_ledger_was_closed_only_once_it_was(homes, monkeypa
     with pytest.raises(KeyboardInterrupt):
         export_ledger(url(homes), path, closed_at=FIRST)
     monkeypatch.undo()
-    with pytest.raises(LedgerError, match="can still go on"):
+    with pytest.raises(LedgerError, match="can still continue"):
         import_ledger(path, url(homes, "new.sqlite"))
     export_ledger(url(homes), path, closed_at=FIRST)
     import_ledger(path, url(homes, "new.sqlite"))
@@ -316,12 +316,12 @@ def releases(rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda header, rows: releases(rows)[0].update(values=[1]), "other values"),
-        (lambda header, rows: releases(rows)[0].update(loss=1), "other values"),
-        (lambda header, rows: releases(rows)[0].update(published_on="2013-01-01"), "other values"),
+        (lambda header, rows: releases(rows)[0].update(values=[1]), "different values"),
+        (lambda header, rows: releases(rows)[0].update(loss=1), "different values"),
+        (lambda header, rows: releases(rows)[0].update(published_on="2013-01-01"), "different values"),
         (lambda header, rows: releases(rows)[0].update(scale="1.0"), "below sensitivity"),
         (lambda header, rows: releases(rows)[0].update(contract="f" * 64), "lacks a contract"),
-        (lambda header, rows: rows.pop(), "other values"),
+        (lambda header, rows: rows.pop(), "different values"),
         (lambda header, rows: [row["text"].update(population="others") for row in rows if row["table"] == "contract"],
          "different populations"),
         (lambda header, rows: rows.remove(next(row for row in rows if row["table"] == "model")), "model it names"),
@@ -342,7 +342,7 @@ def test_rows_that_the_rest_of_the_folder_contradicts_are_not_recovered(homes, c
 def test_a_folder_that_was_changed_or_carries_no_rows_is_not_recovered(homes):
     folder = carrying(homes)
     (folder / ROWS).write_text((folder / ROWS).read_text() + "\n")
-    with pytest.raises(InputError, match="is not the file that was published"):
+    with pytest.raises(InputError, match="differs from the published file"):
         recover(folder, url(homes, "new.sqlite"), at=FIRST)
     (folder / ROWS).unlink()
     reseal(folder)

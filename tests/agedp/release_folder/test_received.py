@@ -131,7 +131,7 @@ def test_a_figure_that_was_changed_with_all_that_follows_from_it_is_told_by_the_
             row |= {"mean_kwh": drawn / kwh, "low_kwh": (drawn - half) / kwh, "high_kwh": (drawn + half) / kwh}
 
     edit_rows(release, change)
-    with pytest.raises(InputError, match=r"say other values than ledger_rows\.jsonl of 2013-01-01"):
+    with pytest.raises(InputError, match=r"ledger_rows\.jsonl contain different values of 2013-01-01"):
         release.verify()
 
 
@@ -226,7 +226,7 @@ def test_a_total_edited_everywhere_but_in_the_rows_is_found(release):
             b"agedp": json.dumps({**json.loads(kept[b"agedp"]), "figures": claim["figures"]}).encode()
         },
     )
-    with pytest.raises(InputError, match="other days or losses"):
+    with pytest.raises(InputError, match="different days or losses"):
         release.verify()
 
 
@@ -253,7 +253,7 @@ def test_other_columns_are_refused(release):
 
 
 def test_what_is_no_release_is_one_line(tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         open_release(tmp_path / "none")
     with pytest.raises(InputError, match="SHA256SUMS is missing"):
         open_release(tmp_path).verify()
@@ -297,9 +297,9 @@ def resource(listed, path=PARQUET):
         (lambda listed: resource(listed)["schema"]["fields"][4].update(unit="kWh"), "other columns"),
         (lambda listed: resource(listed)["schema"]["fields"][0].update(type="string"), "other columns"),
         (lambda listed: listed.update(licenses=[{"name": "CC0-1.0"}]), "another source, licence or contact"),
-        (lambda listed: listed.pop("resources"), "does not carry"),
+        (lambda listed: listed.pop("resources"), "lacks entries of a release"),
         (lambda listed: listed.update(resources={}), "other files"),
-        (lambda listed: listed.update(resources=[3]), "does not carry"),
+        (lambda listed: listed.update(resources=[3]), "lacks entries of a release"),
     ],
 )
 def test_a_list_of_files_that_says_otherwise_than_they_are_is_found(release, edit, said):

@@ -92,13 +92,13 @@ def test_a_data_package_alone_is_a_release_that_nobody_can_ask(homes):
     for path in (homes.folder / "release").iterdir():
         if path.name != PACKAGE:
             path.unlink()
-    refused_without_a_draw(homes, r"none of whose files says from which ledger .*datapackage.json")
+    refused_without_a_draw(homes, r"none of its files names the ledger .*datapackage.json")
 
 
 def test_a_pipe_in_the_folder_is_not_waited_for(homes):
     (homes.folder / "release" / AVERAGES).unlink()
     os.mkfifo(homes.folder / "release" / AVERAGES)
-    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is no file"):
+    with pytest.raises(InputError, match=r"holds daily_averages.parquet, which is not a file"):
         homes.run(today=date(2013, 1, 5))
 
 
@@ -109,7 +109,7 @@ def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(hom
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
     work = load_work(homes.run_file)
-    with pytest.raises(LedgerBehind, match="2013-01-03 was released to 'homes' from another ledger, or a newer copy"):
+    with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger, or a newer copy"):
         command(work, work.checked_ledger())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     assert not (homes.folder / "release").exists()
@@ -129,7 +129,7 @@ def refused_without_a_draw(homes, match):
 def test_a_release_of_which_no_file_can_be_asked_stops_the_run_before_it_draws(homes):
     for name in TELL:
         (homes.folder / "release" / name).write_bytes(b"\x00")
-    refused_without_a_draw(homes, r"none of whose files says from which ledger .*SHA256SUMS, STATEMENT.md")
+    refused_without_a_draw(homes, r"none of its files names the ledger .*SHA256SUMS, STATEMENT.md")
 
 
 @pytest.mark.parametrize("method", ["read_bytes", "iterdir"])

@@ -132,7 +132,7 @@ def test_months_that_a_rehearsal_let_go_are_not_released_live_as_zeros(winter):
     text = winter.run_file.read_text().replace('"rehearsal"', '"live"').replace("ledger.sqlite", "live.sqlite")
     text = text.replace("[output]", 'corrections = "set-aside"\n[output]')
     winter.run_file.write_text(text.replace('release = "release"', 'release = "live"'))
-    with pytest.raises(InputError, match=r"2013-01-01 is due, but readings before 2013-02 were let go.*another confi"):
+    with pytest.raises(InputError, match=r"2013-01-01 is due, but readings before 2013-02 were deleted.*another confi"):
         winter.run(today=date(2013, 3, 2))
     assert not (winter.folder / "live.sqlite").exists()
     assert not (winter.folder / "live").exists()

@@ -205,9 +205,11 @@ def test_a_file_without_the_columns_is_one_line_that_names_those_wanted_and_in_p
     (tmp_path / "MAC1.csv").write_text("meter_id,when,use\nMAC1,2013-01-01 00:30:00,0.987\n")
     with pytest.raises(InputError) as caught:
         read_readings(tmp_path / "MAC1.csv", dataset="long", columns=KEYS)
-    wanted = '[input.columns] wants the columns "meter_id", "read_at", "use"; "read_at" is there 0 times, not once'
+    wanted = (
+        '[input.columns] needs the columns "meter_id", "read_at", "use"; the header has "read_at" 0 times, not once'
+    )
     assert str(caught.value) == f"input 1 of 1: {wanted}"
-    assert caught.value.private == f'{tmp_path}/MAC1.csv: {wanted}; found are "meter_id", "when", "use"'
+    assert caught.value.private == f'{tmp_path}/MAC1.csv: {wanted}; columns found: "meter_id", "when", "use"'
 
 
 def test_columns_that_a_run_file_could_not_have_are_refused_in_a_notebook_too(tmp_path: Path) -> None:

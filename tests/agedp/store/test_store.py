@@ -151,7 +151,7 @@ def test_a_flipped_byte_in_a_part_stops_with_one_line_and_the_next_run_mends_it(
     content[len(content) // 4] ^= 0xFF
     part.write_bytes(content)
     month = part.parent.name.removeprefix("month=")
-    with pytest.raises(InputError, match="is missing or damaged; run again to make it anew") as caught:
+    with pytest.raises(InputError, match="is missing or damaged; run again to rebuild it") as caught:
         load_month_readings(store, month, first.contents)
     assert part.stem not in str(caught.value)
     assert deliver(store) == replace(first, files_new=1)

@@ -126,8 +126,8 @@ class TestDistance:
             ([0], [1], {"delta": math.nan}, "finite"),
             ([math.nan], [1.0], {"delta": 1}, "finite"),
             (["x"], [1], {"delta": 1}, "finite"),
-            ([0], [1], {"delta": 1}, "no move is shorter than 1"),
-            ([0], [1], {"delta": 2, "source": []}, "nobody arrives"),
+            ([0], [1], {"delta": 1}, "whole numbers differ by at least 1"),
+            ([0], [1], {"delta": 2, "source": []}, "no value arrives"),
         ],
     )
     def test_what_has_no_distance_is_refused_without_naming_a_value(self, a, b, keys, says):
@@ -235,7 +235,7 @@ class TestWhereTheSlidesErr:
 
     def test_without_values_half_way_two_delta_may_cost_anything(self):
         # Delta of 1 kWh, use in whole kWh: no two values are neighbours, so even publishing all of them is "private".
-        with pytest.raises(ChainError, match="between whole numbers no move is shorter than 1"):
+        with pytest.raises(ChainError, match="whole numbers differ by at least 1"):
             moves([2], delta=1)
-        with pytest.raises(ChainError, match="between whole numbers"):
+        with pytest.raises(ChainError, match="whole numbers differ"):
             distance([0, 7], [2, 7], delta=1)

@@ -87,7 +87,7 @@ DAMAGED = {
         CUT_OFF,
     ),
     "deflate64.zip": (with_fields(PACKED["one.csv.zip"], method=9), "this kind of zip (deflate64?) cannot be read"),
-    "encrypted.zip": (with_fields(PACKED["one.csv.zip"], flags=1), "the archive is encrypted; unpack it first"),
+    "encrypted.zip": (with_fields(PACKED["one.csv.zip"], flags=1), "the archive is encrypted; extract it first"),
     "two.zip": (zipped(("a.csv", TEXT), ("b.csv", TEXT)), "the archive holds 2 files; one is expected"),
     "none.zip": (zipped(), "the archive holds 0 files; one is expected"),
 }

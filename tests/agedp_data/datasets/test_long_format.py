@@ -96,9 +96,9 @@ def test_a_column_that_is_not_there_once_is_named_and_what_was_found_stays_priva
 ) -> None:
     with pytest.raises(InputError) as caught:
         layout_of("long", LONDON).recognise([header])
-    wanted = '[input.columns] wants the columns "meter", "at", "kwh"; '
-    assert str(caught.value) == f'{wanted}"{name}" is there {times} times, not once'
-    assert caught.value.private == f"{caught.value}; found are " + ", ".join(
+    wanted = '[input.columns] needs the columns "meter", "at", "kwh"; '
+    assert str(caught.value) == f'{wanted}the header has "{name}" {times} times, not once'
+    assert caught.value.private == f"{caught.value}; columns found: " + ", ".join(
         f'"{each}"' for each in header.split(",") if header
     )
 
@@ -151,7 +151,7 @@ def test_stamps_of_a_usual_format_are_told_by_it_in_private(stamps: list[str], m
     error = layout.date_format_error(rows, header)
     near = f'; did you mean "{meant}"?' if meant else ""
     assert error.private == f'{error}; the first is "{stamps[0]}"{near}'
-    assert str(error).endswith('time_format = "%Y/%m/%d %H.%M" says')
+    assert str(error).endswith('matches [input.columns] time_format = "%Y/%m/%d %H.%M"')
     if meant:  # and so it can be read
         read(replace(LONDON, time_format=meant, zone="UTC"), *(f"A,{stamp},1" for stamp in stamps))
 

@@ -55,7 +55,7 @@ def test_an_amendment_that_changes_nothing_is_no_row(full):
 
 
 def test_who_was_promised_nothing_has_nothing_to_amend(full):
-    with full.open() as ledger, pytest.raises(LedgerError, match="nothing was promised to 'others'"):
+    with full.open() as ledger, pytest.raises(LedgerError, match="no contract of 'others'"):
         ledger.amend(TIGHTER, population="others", at=full.day(10))
 
 
@@ -84,7 +84,7 @@ def test_a_closed_ledger_takes_no_row_and_says_why(full):
             lambda: ledger.register_model("{}", at=full.day(12)),
             lambda: ledger.record("x", population=full.homes, files={}, software="", at=full.day(12)),
         ):
-            with pytest.raises(LedgerError, match="closed on 2025-01-12 after 7 rows and goes on elsewhere"):
+            with pytest.raises(LedgerError, match="closed on 2025-01-12 after 7 rows and continues elsewhere"):
                 attempt()
         assert full.add(ledger, 0) == ledger.rows()[0]  # what was drawn can be read for ever
         assert ledger.verify() == ()

@@ -64,7 +64,7 @@ def other(text, change):
     ("change", "said"),
     [
         (lambda said: said.pop("population"), "population: Field required"),
-        (lambda said: said["population"].update(name="others"), "to other people"),
+        (lambda said: said["population"].update(name="others"), "name different populations"),
         (lambda said: said["population"].update(min_households="3"), "population.min_households"),
         (lambda said: said["population"].update(min_households=0), "population.min_households"),
         (lambda said: said["population"].update(min_households=True), "population.min_households"),
@@ -97,8 +97,8 @@ def test_a_promise_of_another_form_is_one_fault_of_its_row(full, change, said):
     [
         (lambda said: said.pop("ledger"), "ledger: Field required"),
         (lambda said: said["ledger"].update(head=7), "ledger.head"),
-        (lambda said: said["ledger"].update(head="f" * 64), "the head that the claim names"),
-        (lambda said: said.update(population="others"), "to other people"),
+        (lambda said: said["ledger"].update(head="f" * 64), "the head that the statement names"),
+        (lambda said: said.update(population="others"), "name different populations"),
         (lambda said: said.update(version="2"), "version"),
         (lambda said: said["days"].pop("released"), "days.released"),
         (lambda said: said["days"].update(first="2025-02-30"), "days.first"),

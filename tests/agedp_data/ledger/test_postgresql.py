@@ -507,7 +507,7 @@ def test_a_ledger_moves_from_a_file_to_a_server_and_back_with_the_same_heads(
             assert (ledger.head(), ledger.all_rows(), ledger.verify()) == (head, rows, ())
             assert (old.is_closed(), ledger.is_closed()) == (True, False)
             assert ledger.contains(head)
-            with pytest.raises(LedgerError, match="goes on elsewhere"):
+            with pytest.raises(LedgerError, match="continues elsewhere"):
                 full.add(old, 20)
         heads.append(head)
     assert len(set(heads)) == 2

@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
     [
         ("postgresql+psycopg2://agedp@ledger.internal/agedp", "no ledger on 'postgresql.psycopg2'"),
         ("postgresql://agedp@ledger.internal", "names no database"),
-        ("postgresql://ledger.internal/agedp?host=a&host=b", "says a thing twice"),
+        ("postgresql://ledger.internal/agedp?host=a&host=b", "has an option twice"),
         ("postgresql://agedp:hunter2@ledger.internal/agedp", "password"),
         ("sqlite://u:hunter2@h/ledger.sqlite", "password"),
         ("postgresql://ledger.internal/agedp?password=hunter2", "password"),

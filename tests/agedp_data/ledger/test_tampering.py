@@ -114,7 +114,7 @@ def test_a_row_put_in_before_the_first_is_found_by_who_reads_on(full):
         ledger.rows()
         with raw(full) as connection:
             connection.execute("UPDATE statement SET seq = -1 WHERE seq = 6")
-        with pytest.raises(LedgerError, match=r"row -1 of the ledger .* it has no place"):
+        with pytest.raises(LedgerError, match=r"row -1 of the ledger .* it has no valid number"):
             ledger.rows()
 
 
@@ -129,7 +129,7 @@ def test_a_row_without_a_number_is_found_in_a_table_that_was_made_to_take_it(ful
         connection.execute("INSERT INTO model SELECT NULL, at, model, envelope, text, 'f' FROM old")
         connection.execute("DROP TABLE old")
     assert {(0, "model"), (0, "table model")} <= {(fault.seq, fault.table) for fault in faults(full)}
-    with full.open() as ledger, pytest.raises(LedgerError, match="it has no place"):
+    with full.open() as ledger, pytest.raises(LedgerError, match="it has no valid number"):
         ledger.rows()
 
 

@@ -151,7 +151,7 @@ def test_rows_without_visits_or_with_too_few_are_left_out():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"by": "guess"}, '"direct" or by "powers"'),
+        ({"by": "guess"}, '"direct" or "powers"'),
         ({"states": [0, 4]}, "got a higher one"),
         ({"states": [0.5, 1.0]}, "whole numbers"),
         ({"lags": [-1]}, "lags must be whole"),

@@ -296,7 +296,7 @@ class TestRunFile:
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8").replace("exponential", fading[0])
         text = text.replace("rate          = 0.99 ", f"rate = {fading[1]} ")
         text = text.replace('"optimal"\nhorizon_days  = 365', '"renewal"')
-        says = r'rate = .*on the second, so that is left nothing; take schedule = "constant" or "optimal"'
+        says = r'rate = .*close to 1, so the second has no budget; take schedule = "constant" or "optimal"'
         with pytest.raises(RunFileError, match=says):
             parse(text, base=Path("/house"), name="r.toml")
         parse(text.replace('"renewal"', '"optimal"\nhorizon_days = 365'), base=Path("/house"), name="r.toml")

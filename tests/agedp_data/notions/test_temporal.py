@@ -443,7 +443,7 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
     assert said > 3
     with pytest.raises(
         Refused,
-        match=rf"alpha = 1.5 is below {int(said)}\.\d+, which is already said about 2013-01-\d\d; releases stop",
+        match=rf"alpha = 1.5 is below {int(said)}\.\d+, the leakage so far about 2013-01-\d\d; releases stop",
     ):
         made.review(rows, envelope(slower, 48))
     made.review(rows[:1], envelope(slower, 48))
@@ -455,7 +455,7 @@ def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_relea
     assert (2 < day < 8, said) == (True, 600_000_000)
     assert TemporalLosses(register(6)).day_of_largest_leakage({3: 5, 20: 7}) == (20, 7)
     made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
-    said = f"alpha = 0.5 is below 0.6, which is already said about 2013-01-0{day + 1}"
+    said = f"alpha = 0.5 is below 0.6, the leakage so far about 2013-01-0{day + 1}"
     assert made.broken(rows, register(6)) == {"alpha": said}
     assert made.broken(rows[:5], register(6)) == {} == made.broken([], register(6))
 
@@ -467,7 +467,9 @@ def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_b
     with pytest.raises(Refused) as caught:
         made.admit(rows, line(1, 700_000_000), known)
     assert f"{format_epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
-    assert str(caught.value).startswith("2013-01-02: what all releases say about one day would come to 1.")
+    assert str(caught.value).startswith(
+        "2013-01-02: the temporal leakage of all releases about one day would come to 1."
+    )
     made.admit(rows, line(30, 700_000_000), known)
 
 
@@ -517,7 +519,7 @@ def test_a_cap_of_a_day_cuts_the_plan_and_the_other_days_keep_theirs():
 @pytest.mark.parametrize("known", [None, replace(KNOWN[1], forward=None), replace(KNOWN[1], assume="curve")])
 def test_a_model_that_looks_back_only_cannot_keep_it_and_tells_nothing(known):
     for asked in (lambda: promise().loss([], line(0).day, known), lambda: promise().admit([], line(0, 1), known)):
-        with pytest.raises(Refused, match=r"needs a model that looks ahead.*calibrate again under another"):
+        with pytest.raises(Refused, match=r"needs a model with forward leakage.*calibrate again under another"):
             asked()
     assert TemporalLeakage().figures([line(0, 1)], known, None) == []
 
