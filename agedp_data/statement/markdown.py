@@ -17,8 +17,8 @@ Statement = Mapping[str, Any]
 
 _MEAN = "mean daily use of the households"
 _RANGES = (
-    "Ranges in kWh: {bins}; each includes its lower end, the last one also its upper end. Noise is added to each count "
-    "(discrete Laplace, scale = "
+    "Ranges in kWh: {bins}; each from one number to below the next, the last one including its end. Noise is added to "
+    "each count (discrete Laplace, scale = "
 )
 _DRAWN = ". Counts are published as drawn: whole numbers that may be negative and need not "
 _COUNTS = {
@@ -39,7 +39,7 @@ _HOW_TO_READ = (
     "promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its assumption "
     "holds."
 )
-_RECORDED_TERMS = "In the recorded sentences below, *figure* means bound"
+_RECORDED_TERMS = "In recorded sentences, *figure* means bound"
 _RECORDED_MODEL_TERMS = ", *envelope* the leakage bound of a model, *forget* mix"
 _MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
 _SOURCES = {
@@ -128,7 +128,7 @@ def _summary(statement: Statement) -> str:
             "noise."
         )
     if statement["model"]:
-        text += " Bounds that hold only *if* an assumption holds rest on a model of how fast households mix."
+        text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
     return text
 
 
