@@ -61,7 +61,7 @@ class AgeDependent(EnforcedPromise):
         own_bound=OwnBound(RISK, "risk at {age_days} days"),
         examples=(
             NoiseExample(
-                "epsilon {e} for each day; a model bounds what is left of it with age",
+                "epsilon {e} for each day; a model bounds the risk, its loss about the present by age",
                 {"epsilon_per_day": "{e}", "age_days": "2", "method": '"total_variation"', "secret": '"day"'},
             ),
         ),

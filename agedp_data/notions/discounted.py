@@ -93,7 +93,7 @@ class Discounted(EnforcedPromise):
         own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
         examples=(
             NoiseExample(
-                "epsilon {e} for the sum of all days, a day earlier counts 0.99 of it",
+                "epsilon {e} for the discounted sum of all days, weight 0.99 per day of age",
                 {
                     "discount": '"exponential"',
                     "rate": "0.99",

@@ -74,7 +74,7 @@ class Neighbourhood(EnforcedPromise):
         own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
         examples=(
             NoiseExample(
-                "epsilon {e} about changes up to 1 kWh in any 7 days together",
+                "epsilon {e} about changes of up to 1 kWh a day, in any window of 7 days",
                 {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
             ),
         ),
@@ -156,24 +156,25 @@ class Neighbourhood(EnforcedPromise):
 
     @property
     def remark(self) -> str:
-        """Return which cap leaves small changes less than the window does, if one does."""
+        """Return the cap that gives small changes a smaller epsilon than the window does, if one does."""
         planned = self._wanted("", floor_nano(self.epsilon_per_window))
         any_size = int(planned * self._publication.times(self.delta_wh))
         if any_size <= self.day_cap:
             return ""
         small_loss = ceil(self.day_cap / self._publication.times(self.delta_wh))
         return (
-            f"max_day_epsilon = {self.max_day_epsilon:f} binds: epsilon {format_epsilon(planned)} a day for changes of "
-            f"{exact_text(self.delta_kwh)} kWh would be {format_epsilon(any_size)} for changes of any size; small "
-            f"changes cost {format_epsilon(small_loss)} instead, with more noise"
+            f"max_day_epsilon = {self.max_day_epsilon:f} is the binding limit: epsilon {format_epsilon(planned)} per "
+            f"day for changes of {exact_text(self.delta_kwh)} kWh would be epsilon {format_epsilon(any_size)} for "
+            f"changes of any size; a day uses epsilon {format_epsilon(small_loss)} for small changes instead, with "
+            "more noise"
         )
 
     @classmethod
     def shared(cls, terms: Mapping[str, Any]) -> str:
-        """Return what several series have shares of: what a day says of a small change."""
+        """Return what the shares of several series refer to: a day's loss about a small change."""
         return (
-            f"what each day says of a change by at most {terms['delta_kwh']} kWh; its part of what a day says of "
-            "larger changes is another"
+            f"each day's loss about a change by at most {terms['delta_kwh']} kWh; its share of a day's loss about "
+            "larger changes differs"
         )
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:

@@ -43,19 +43,19 @@ _KINDS: Final = {
     ".html": ("html", "text/html"),
 }
 _ABOUT: Final = {
-    "statement.json": "what is claimed about the release, figure by figure; its keys: JSON schema statement-2.json",
-    "STATEMENT.md": "the same in plain words",
-    "ledger_rows.jsonl": "the rows of the ledger that the figures were published from, one JSON object a line",
-    "report.html": "the series, its noise, its losses and the statement on one page",
+    "statement.json": "the privacy statement: every bound, its scope and assumption; JSON schema: statement-2.json",
+    "STATEMENT.md": "the privacy statement as text",
+    "ledger_rows.jsonl": "the ledger records that the values were published from, one JSON object per line",
+    "report.html": "the series, their noise, the privacy losses and the statement on one page",
 }
 _STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
 _NOISE_TEXT: Final = (
-    "with noise that keeps the statement's promise; what travels with it is in the metadata of the Parquet schema, "
-    'key "agedp"'
+    "with noise that keeps the promise of the statement; the guarantee is in the metadata of the Parquet schema, key "
+    '"agedp"'
 )
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
-_COUNTS: Final = f"how many households used how much, by day and range of use, {_NOISE_TEXT}"
+_COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
 
 def datapackage(statement: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _description(statement: Mapping[str, Any]) -> str:
     span = f" from {days['first']} to {days['last']}" if days["released"] else ""
     return (
         f"{rehearsal}Electricity use of {statement['population']} by day{span}: {_statistics_text(statement)} with "
-        "noise. What they may say about one household, and what they do not protect, is in STATEMENT.md."
+        "noise. STATEMENT.md contains the bounds on the privacy loss of one household, and what is not protected."
     )
 
 

@@ -15,53 +15,56 @@ from agedp_data.parameters import exact_text
 
 Statement = Mapping[str, Any]
 
-_MEAN = "the mean of the households' days"
+_MEAN = "mean daily use of the households"
 _RANGES = (
-    "Ranges are of kWh, {bins}, from each number to below the next, the last one with its end. To each count noise is "
-    "added (discrete Laplace, scale = "
+    "Ranges in kWh: {bins}; each from one number to below the next, the last one including its end. Noise is added to "
+    "each count (discrete Laplace, scale = "
 )
-_DRAWN = "; counts are left as drawn, whole numbers that may be negative and need not "
+_DRAWN = ". Counts are published as drawn: whole numbers that may be negative and need not "
 _COUNTS = {
-    "histogram": f"{_RANGES}2 / epsilon: a household that uses otherwise leaves one range for another){_DRAWN}add up",
+    "histogram": f"{_RANGES}2 / epsilon: a household whose use changes leaves one range for another){_DRAWN}add up",
     "cumulative": (
-        "Every count is of the households below an end, and the last one, everybody, is known and not drawn. "
-        f"{_RANGES}number of counts / epsilon: a household that uses otherwise may change each by one){_DRAWN}rise"
+        "Each count is of the households below an end; the last one, of all households, is known and not drawn. "
+        f"{_RANGES}number of counts / epsilon: a household whose use changes may change each by one){_DRAWN}increase"
     ),
 }
 
 _ASSUMPTION_FREE = "assumption-free"
-_COLUMNS = ("figure", "epsilon", "about", "holds", "factor", "limit")
+_COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
-    "*epsilon* bounds what anybody can conclude: who held one account of a household's days to be k times as likely "
-    "as another may, after all releases that a figure is about, hold it to be at most k times *factor* as likely; "
-    "*factor* is e^epsilon, rounded up. A sum of discounted losses has none: it says how losses are weighed, and "
-    "bounds no conclusion by itself; what all published days allow is the factor of *total*. *limit* is what "
-    "further releases can make of the figure under the promise; "
-    "where it is empty, the promise does not bound the figure. A figure *always* holds, or *if* its assumption does."
+    "*epsilon* bounds a privacy loss: after seeing all releases in the scope of a row, the odds of any observer "
+    "between any two accounts of a household's days change by at most the *factor* shown, e^epsilon rounded up. A sum "
+    "of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the factor of "
+    "*total* bounds the change by all published days. *limit* is the upper bound over future releases under the "
+    "promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its assumption "
+    "holds."
 )
+_RECORDED_TERMS = "In recorded sentences, *figure* means bound"
+_RECORDED_MODEL_TERMS = ", *envelope* the leakage bound of a model, *forget* mix"
+_MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
 _SOURCES = {
     "declared": (
-        "It was declared in the run file; nothing that was computed from the protected readings went into it. That "
-        "these households forget at least as fast is an assumption."
+        "The model was declared in the run file; nothing computed from the protected readings entered it. "
+        f"{_MIXING_ASSUMPTION}"
     ),
     "estimated": (
-        "It was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as known. "
-        "That these households forget at least as fast is an assumption."
+        "The model was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as "
+        f"known. {_MIXING_ASSUMPTION}"
     ),
 }
 _ENDS = {
     "promise": "{last_day} is the last day that the promise permits, if every day is released when it is due.",
     "period": "The period ends with {last_day}, and the promise lasts until then.",
-    "broken": "By a newer model what is released exceeds the promise already: nothing more will be released.",
-    "promise, over": "It ended with {last_day}: what is left permits no further release.",
+    "broken": "Under a newer model the releases exceed the promise already: nothing more will be released.",
+    "promise, over": "The promise ended with {last_day}: the remaining budget permits no further release.",
     "period, over": "The period ended with {last_day}, and the promise lasted until then.",
-    "": "No end within a year of the newest day, if every day is released when it is due.",
+    "": "The promise does not end within a year of the newest day, if every day is released when it is due.",
 }
 _CHECKING = (
-    "`agedp verify FOLDER` checks that every file is as it was published, that the figures agree with each other and "
-    "with this statement; with `--ledger URL` also that ledger and folder say the same. The columns of the tables are "
-    "described in `datapackage.json`, the keys of `statement.json` in the JSON schema `statement-2.json` that agedp "
-    "carries (`agedp_data/schemas`)."
+    "`agedp verify FOLDER` checks that every file is unchanged since publication, and that values and bounds agree "
+    "with each other and with this statement; with `--ledger URL` also that ledger and folder agree. "
+    "`datapackage.json` describes the columns of the tables, the JSON schema `statement-2.json` of agedp "
+    "(`agedp_data/schemas`) the keys of `statement.json`."
 )
 
 
@@ -76,16 +79,16 @@ def markdown(statement: Statement) -> str:
     """Return a statement as Markdown text."""
     parts = (
         _head(statement),
-        _section("What the releases say at most", _bounds_table(statement)),
+        _section("Bounds on the privacy loss", _bounds_table(statement)),
         _section("What is protected", [statement["protects"], statement.get("from_whom", "")]),
-        _section("What is not", [_list(statement["not_protected"])]),
-        _section("Read this before you rely on it", [_list(statement["warnings"])]),
-        _section("The model, and where it comes from", _model_texts(statement["model"])),
-        _section("How long the promise goes on", _ending_texts(statement)),
+        _section("What is not protected", [_list(statement["not_protected"])]),
+        _section("Warnings, before you rely on it", [_list(statement["warnings"])]),
+        _section("The model and its source", _model_texts(statement["model"])),
+        _section("How long the promise lasts", _ending_texts(statement)),
         _section("What a second population would add", _second_population(statement)),
-        _section("How each series was made", _series(statement["contract"])),
-        _section("What was promised", _contract_text(statement)),
-        _section("How to check it", _checking(statement)),
+        _section("How each series was computed", _series(statement["contract"])),
+        _section("The registered contract", _contract_text(statement)),
+        _section("How to verify the release", _checking(statement)),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -115,14 +118,17 @@ def _summary(statement: Statement) -> str:
     )
     if {"day", "total"} <= epsilons.keys():
         text += (
-            f" Of one household they say at most epsilon {epsilons['day']} about any one day, and at most epsilon "
-            f"{epsilons['total']} about all its days together."
+            f" The privacy loss of one household is at most epsilon {epsilons['day']} about any one day, and at most "
+            f"epsilon {epsilons['total']} about all its days (composition)."
         )
     estimated = next((bound["conditional_days"] for bound in statement["figures"] if "conditional_days" in bound), "")
     if estimated:
-        text += f" They leave out the published model, which was estimated from the days {estimated}, without noise."
+        text += (
+            f" These bounds leave out the published model, which was estimated from the days {estimated}, without "
+            "noise."
+        )
     if statement["model"]:
-        text += " Figures that hold only *if* something is so rest on a model of how households forget: an assumption."
+        text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
     return text
 
 
@@ -144,7 +150,8 @@ def _span(dates: Mapping[str, Any]) -> str:
 
 def _bounds_table(statement: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement["figures"])]
-    return ["\n".join(lines), _HOW_TO_READ]
+    terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement['model'] else ''}."
+    return ["\n".join(lines), f"{_HOW_TO_READ} {terms}"]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -173,7 +180,7 @@ def _model_texts(model: Mapping[str, Any]) -> list[str]:
     period = model.get("period")
     period_text = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
     source = _SOURCES.get(str(model.get("source")), "").format(period=period_text)
-    basis = f"Its source: {model['basis']}" if "basis" in model else ""
+    basis = f"Source: {model['basis']}" if "basis" in model else ""
     return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
 
 
@@ -182,12 +189,15 @@ def _ending_texts(statement: Statement) -> list[str]:
     if ending is None:
         return []
     capped = ending["left"] != "unlimited"
-    total = f"nothing is released that takes all days together beyond epsilon_total = {terms['epsilon_total']}"
+    day = f"No future day uses more than max_day_epsilon = {terms['max_day_epsilon']}"
+    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms['epsilon_total']}"
     caps = (
-        f"Whatever a model, an age or a discount says, no day still to come spends more than max_day_epsilon = "
-        f"{terms['max_day_epsilon']}; {total if capped else 'on all days together there is no cap'}."
+        f"{day}{total if capped else ''}, whatever the model, age or discount allows."
+        f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
-    spent = f"All days together have spent {ending['spent']}" + (f"; {ending['left']} is left." if capped else ".")
+    spent = f"The composed loss of all days so far is epsilon {ending['spent']}" + (
+        f"; epsilon {ending['left']} remains." if capped else "."
+    )
     over = ", over" if is_over(statement) and ending["because"] != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
 
@@ -202,10 +212,10 @@ def _second_population(statement: Statement) -> list[str]:
     second = statement.get("second_population")
     if second is None:
         return []
-    adds = "Under the same promise: {day} to the day's figure, {total} to the total.".format_map(second["adds"])
+    adds = "Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
     number = second["in_ledger"]
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [second["text"], f"{adds} This ledger holds {count_text}."]
+    return [second["text"], f"{adds.format_map(second['adds'])} This ledger contains {count_text}."]
 
 
 def _series(contract: Mapping[str, Any]) -> list[str]:
@@ -239,31 +249,32 @@ def _states_text(contract: Mapping[str, Any]) -> str:
     )
     quantity = "each half-hour" if states.step == "half-hour" else "the day's use"
     return (
-        f". Not what was read is counted: {quantity} counts as the middle of the range that it lies in. Ranges begin "
-        f"at 0, {edges} kWh, each up to the next and the last without end, and count as {values_kwh} kWh"
+        f". States are counted, not readings: {quantity} counts as the representative value of its state, the middle "
+        f"of the range that it lies in. The ranges begin at 0, {edges} kWh; each ends where the next begins, and the "
+        f"last has no end. Their representative values are {values_kwh} kWh"
     )
 
 
 def _series_text(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
     clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
     is_distribution = terms.get("statistic") == "distribution"
-    text = f"{name}: {'how many households used how much, by day' if is_distribution else _MEAN}"
+    text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
     text += f", by {terms['by']} of the roster" if "by" in terms else ""
-    text += f"; a household's day counts at most {clamp} kWh"
+    text += f"; a household's daily total counts at most {clamp} kWh (clamp)"
     if missing is not None:
-        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its {readings} lack a reading"
+        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its {readings} have no reading"
     if terms.get("values") == "states":
         text += states
     if terms.get("statistic") == "mean":
         text += (
-            ". To the sum, in whole watt-hours, noise is added (discrete Laplace, scale = clamp / epsilon), and it is "
-            "divided by the number of households on the roster; values below 0 are left as drawn"
+            ". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = clamp / epsilon), and the "
+            "noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
         )
     if is_distribution:
         text += (
             f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
         )
-    share = f" The series takes {terms['share']} of {shared}." if terms.get("share", "1") != "1" else ""
+    share = f" The share of the series is {terms['share']} of {shared}." if terms.get("share", "1") != "1" else ""
     return f"{text}.{share}"
 
 
@@ -275,7 +286,7 @@ def _contract_text(statement: Statement) -> list[str]:
 def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for number, version in enumerate(versions, 1):
         if version["changes"]:
-            yield f"Version {number}, of {version['registered']}, changed:\n\n" + _list(version["changes"])
+            yield f"Version {number}, registered on {version['registered']}, changed:\n\n" + _list(version["changes"])
 
 
 def _checking(statement: Statement) -> list[str]:

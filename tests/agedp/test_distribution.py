@@ -278,7 +278,7 @@ def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     release.verify()
     assert not (release.path / "daily_averages.parquet").exists()
     assert len(release.table("daily_distribution")) == DAYS * 4
-    assert "how many households used how much" in (release.path / "STATEMENT.md").read_text()
+    assert "number of households by range of daily use" in (release.path / "STATEMENT.md").read_text()
     page = Page((release.path / "report.html").read_text())
     assert faults_of((release.path / "report.html").read_text()) == []
     assert "noise of a count" in page.text
@@ -355,13 +355,13 @@ def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house)
 def test_both_reports_show_every_count_in_numbers(kept):
     page = Page((kept.folder / "release" / "report.html").read_text())
     newest = rows_of(kept, "counts")[-1]
-    assert f"Homes by how much they used on {newest.day}: counts" in page.text
+    assert f"Households by use on {newest.day}: counts" in page.text
     for value in (*newest.values, *rows_of(kept, "below")[-1].values):
         assert f"{value:,}" in page.text
     assert "below, two words" in page.text
     house = (kept.folder / "confidential" / "report.html").read_text()
     assert faults_of(house) == []
-    assert "Published and true homes by use" in Page(house).text
+    assert "Published and true number of households by use" in Page(house).text
 
 
 def test_rows_whose_cells_are_not_of_their_contracts_bins_never_reach_the_ledger(made):

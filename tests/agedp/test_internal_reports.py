@@ -87,7 +87,7 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     means, coverage, alerts, report = records(homes)
     assert means == coverage == [FIRST, FIRST + timedelta(days=1)]
     assert alerts == [("2013-01-02", 2, 3)]
-    assert "true means of 2 are noted" in report
+    assert "true means of 2 are recorded" in report
     run(homes, 3)
     assert records(homes)[:3] == (means, coverage, alerts)
 
@@ -112,7 +112,7 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
     with homes.run_file.open("a") as file:
         file.write("[engine]\nkeep_days = 1\n")
     monkeypatch.setattr("agedp.internal_records.cell_tables.CellTable.add", full)
-    monkeypatch.setattr("agedp.stages.report.forget", failing)
+    monkeypatch.setattr("agedp.stages.report.remove_old_months", failing)
     assert len(run(homes, 3).report_failures) == 1  # retention is not reached
 
 

@@ -139,9 +139,9 @@ def test_recipients_are_told_what_is_counted_and_not_how_far_it_is_off(homes):
     claim, words = json.loads(homes.files()["statement.json"]), homes.files()["STATEMENT.md"].decode()
     assert BEYOND_STATES not in claim["warnings"]
     assert claim["warnings"].count(REPRESENTED) == 1
-    assert "each half-hour counts as the middle of the range" in words
+    assert "each half-hour counts as the representative value of its state, the middle of the range" in words
     assert "0, 0.1, 0.3, 0.8 kWh" in words
-    assert "count as 0.05, 0.2, 0.55, 1.05 kWh" in words
+    assert "Their representative values are 0.05, 0.2, 0.55, 1.05 kWh" in words
     from pyarrow import parquet
 
     guarantee = json.loads(parquet.read_schema(homes.folder / "release/daily_averages.parquet").metadata[b"agedp"])
@@ -156,7 +156,7 @@ def test_readings_are_told_to_say_more_than_their_states(homes):
     assert BEYOND_STATES in claim["warnings"]
     assert REPRESENTED not in claim["warnings"]
     assert "middle of the range" not in words
-    assert "States in place of readings" not in (homes.folder / "confidential/report.html").read_text()
+    assert "States instead of readings" not in (homes.folder / "confidential/report.html").read_text()
 
 
 def test_the_house_is_told_how_far_states_are_from_readings(homes):

@@ -131,7 +131,7 @@ def test_the_words_give_every_figure_warning_and_date():
         "max_day_epsilon = 0.000000005",
         "2013-01-05 is the last day that the promise permits",
         "made up",
-        "by tariff of the roster; a household's day counts at most 50 kWh, and 0 kWh if more than 2",
+        "by tariff of the roster; a household's daily total counts at most 50 kWh (clamp), and 0 kWh if more than 2",
         "fewer than 30 households on the roster is never released",
         "promise.notion = classical",
     ):
@@ -159,7 +159,7 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
         ("promise", "2013-01-05 is the last day that the promise permits"),
         ("period", "The period ends with 2013-01-05"),
         ("broken", "nothing more will be released"),
-        ("", "No end within a year"),
+        ("", "The promise does not end within a year"),
     ],
 )
 def test_the_words_say_what_ends_the_promise(because, said):
@@ -169,8 +169,8 @@ def test_the_words_say_what_ends_the_promise(because, said):
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
     versions = [ContractVersion("2026-01-01", ()), ContractVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
     words = markdown(build_statement(facts(versions=versions, other_populations=2)))
-    assert "Version 2, of 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
-    assert "This ledger holds 2 other populations." in words
+    assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
+    assert "This ledger contains 2 other populations." in words
     assert "Version 1" not in words
 
 

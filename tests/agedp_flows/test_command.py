@@ -101,7 +101,7 @@ def test_a_promise_that_ends_keeps_and_publishes_the_days_before(
     assert found["last_possible_day"] == "2013-02-03"
     assert "epsilon_total = 1.2" in found["ended"]
     words = (world.folder / "out" / "release" / "STATEMENT.md").read_text()
-    assert "It ended with 2013-02-03: what is left permits no further release." in words
+    assert "The promise ended with 2013-02-03: the remaining budget permits no further release." in words
     assert agedp(monkeypatch, "verify", "out/release") == 0
     assert agedp(monkeypatch, "ledger", "show", "run.toml", "--json") == 0
 

@@ -38,10 +38,10 @@ from agedp_data import table_schemas
 from agedp_data.ledger import Ledger, ReleaseRecord
 
 REPORT = "report.html"
-_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. It stays in the house."
+_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. Do not hand over this file."
 _ERROR_NOTE = (
-    "Errors against noise: 1 says that the noise is all that separates what was said from what is true; much more or "
-    "less over many days says that something is wrong. True means are after the clamp and the rule for missing days."
+    "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
+    "many days indicates a fault. True means are after the clamp and the rule for missing days."
 )
 
 
@@ -60,16 +60,16 @@ def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, .
     ]
     clamp_effects_by_series = clamp_effects(work, released)
     files = read_model_files(work)
-    title = f"{work.run.output.title or work.population}: what was true"
+    title = f"{work.run.output.title or work.population}: published and true values"
     body = [
         f"<header><h1>{escape(title)}</h1>",
         paragraph(_CONFIDENTIAL_NOTE, "mark"),
         fact_list([*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))]),
         "</header><main>",
-        section("Published against true", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
+        section("Published and true values", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
         section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
-        section("States in place of readings", *states) if (states := [*state_parts(work)]) else "",
-        section("What was read and set aside", *_quality_parts(work)),
+        section("States instead of readings", *states) if (states := [*state_parts(work)]) else "",
+        section("Kept and rejected rows", *_quality_parts(work)),
         *household_model_parts(work, files, rows),
         "</main>",
     ]
@@ -96,13 +96,13 @@ def _facts(
     released: int,
 ) -> Iterator[tuple[str, str, str]]:
     recorded_days = max((result.days for result in results.values()), default=0)
-    yield "days released", f"{released:,}", f"true means of {recorded_days:,} are noted"
+    yield "days released", f"{released:,}", f"true means of {recorded_days:,} are recorded"
     if results:
         key, first = next(iter(results.items()))
         yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
-        yield "errors against noise", format_number(first.in_sd), "1: noise is all there is"
+        yield "error / noise", format_number(first.in_sd), "1: the noise is the only error"
         expected = percent(work.run.output.interval)
-        yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"of their intervals, {expected} expected"
+        yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"the noise interval; {expected} expected"
     if coverage_rows:
         households, usable, clamped_days = (
             sum(row[name] for row in coverage_rows) for name in ("households", "usable", "clamped")
@@ -110,7 +110,11 @@ def _facts(
         yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
         yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"
     if effects:
-        yield "the clamp cuts", f"{format_number(effects[0].cut_kwh)}\u00a0kWh", f"off a mean, {effects[0].series}"
+        yield (
+            "clamped energy",
+            f"{format_number(effects[0].cut_kwh)}\u00a0kWh",
+            f"per household and day, {effects[0].series}",
+        )
 
 
 def _mean_parts(
@@ -118,7 +122,7 @@ def _mean_parts(
 ) -> Iterator[str]:
     if not utilities:
         if any(result.statistic == "mean" for result in work.run.series.values()):
-            yield paragraph("No true mean is noted yet.")
+            yield paragraph("No true mean is recorded yet.")
         return
     yield paragraph(_ERROR_NOTE, "soft")
     for key, cell_days in utilities.items():
@@ -151,9 +155,9 @@ def _mean_parts(
         for key, result in results.items()
     ]
     caption = (
-        "Root mean squares, kWh a home: error and noise of a day's mean; how much the true mean changes from day to day"
+        "Root mean squares, kWh per household: error and noise of a day's mean; change of the true mean from day to day"
         + (f", and within {age_days} days" if age_days else "")
-        + ". Relative: the error that the noise alone leads one to expect, as a part of the true mean, on average"
+        + ". Relative: expected error from the noise alone, as a share of the true mean, averaged over the days"
     )
     yield table(caption, columns, rows)
     for key, cell_days in utilities.items():
@@ -185,11 +189,16 @@ def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
     ends = [end for cell_day in cell_days for end in (cell_day.published.low, cell_day.published.high, cell_day.true)]
     worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
     description = (
-        f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh a home on {worst.day}, "
+        f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh per household on {worst.day}, "
         f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
     )
     return chart(
-        f"Published and true mean by day: {name}", description, lines, x=x, y=linear_axis(ends), y_title="kWh a home"
+        f"Published and true mean by day: {name}",
+        description,
+        lines,
+        x=x,
+        y=linear_axis(ends),
+        y_title="kWh per household",
     )
 
 
@@ -218,12 +227,14 @@ def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
                 inside,
             )
         )
-    return table(f"By month, kWh a home: {name}", ("month", "days", "true mean", "published", "error", "inside"), rows)
+    return table(
+        f"By month, kWh per household: {name}", ("month", "days", "true mean", "published", "error", "inside"), rows
+    )
 
 
 def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not coverage_rows:
-        yield paragraph("No coverage is noted yet: it is for days that are released from now on.")
+        yield paragraph("No coverage is recorded yet; it is recorded for days that are released from now on.")
         return
     by_series: dict[str, dict[date, list[int]]] = {}
     for row in coverage_rows:
@@ -236,8 +247,8 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
         for day, counts in sorted(by_day.items()):
             months.setdefault(f"{day:%Y-%m}", []).append(counts)
         rows = [_coverage_row(month, day_counts) for month, day_counts in months.items()]
-        columns = ("month", "days", "least usable %", "usable %", "clamped %")
-        yield table(f"Households with a usable day, and of these above the clamp: {name}", columns, rows)
+        columns = ("month", "days", "lowest usable %", "usable %", "clamped %")
+        yield table(f"Household-days that are usable, and of these above the clamp: {name}", columns, rows)
 
 
 def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str, ...]:
@@ -278,7 +289,7 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
 def _quality_parts(work: Work) -> Iterator[str]:
     path = work.confidential / "quality.parquet"
     if not atomic_files.path_exists(path):
-        yield paragraph("No file was read yet.")
+        yield paragraph("No file has been read yet.")
         return
     quality_rows = atomic_files.read_table(path, table_schemas.QUALITY).to_pylist()
     totals: dict[str, int] = {}
@@ -290,5 +301,5 @@ def _quality_parts(work: Work) -> Iterator[str]:
         for outcome, number in totals.items()
     ]
     files = len({quality_row["input"] for quality_row in quality_rows})
-    yield table(f"Rows of {files:,} input files, by what became of them", ("", "rows", "of those read"), rows)
-    yield paragraph("File by file: quality.parquet. Rows set aside, as they stood: store/quarantine.", "soft")
+    yield table(f"Rows of {files:,} input files, kept and rejected by reason", ("", "rows", "share of rows read"), rows)
+    yield paragraph("By file: quality.parquet. Rejected rows, unchanged: store/quarantine.", "soft")

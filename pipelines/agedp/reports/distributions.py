@@ -27,10 +27,10 @@ _MAX_LETTERS = 46  # of names side by side below a chart on a telephone, gaps co
 _GAP = 2
 _MAX_MONTHS = 3
 _FORM_NOTES = {
-    "histogram": "Each count is of the homes whose use that day lies in its range, from its lower end to below the "
-    "upper. Noise is added to every count by itself, so they need not add up to the number of homes.",
-    "cumulative": "Each count is of the homes that used less than its end that day: what lies between two ends is the "
-    "difference of their counts, with the noise of both, however far they are apart.",
+    "histogram": "Each count is of the households whose use that day lies in the range, from its lower end to below "
+    "the upper. Noise is added to each count separately, so they need not add up to the number of households.",
+    "cumulative": "Each count is of the households that used less than its end that day. The count between two ends is "
+    "the difference of their counts, with the noise of both, however far apart they are.",
 }
 
 
@@ -90,7 +90,7 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
     """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
     groups = group_histograms(rows, series, coverage=coverage)
     if not groups:
-        yield paragraph(f"{name}: nothing is released yet.")
+        yield paragraph(f"{name}: no day is released yet.")
         return
     names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS]
     shown_groups = {group: groups[group] for group in names}
@@ -107,7 +107,9 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
         yield "</div>"
         yield _groups_table(name, {group: days[-1] for group, days in shown_groups.items()}, series, coverage)
     if hidden_groups := len(groups) - len(shown_groups):
-        yield paragraph(f"{hidden_groups} more groups of {name}, of fewer homes, are in the Parquet file only.", "soft")
+        yield paragraph(
+            f"{hidden_groups} more groups of {name}, of fewer households, are in the Parquet file only.", "soft"
+        )
 
 
 def range_names(series: Distribution) -> list[str]:
@@ -147,19 +149,19 @@ def _chart(
     values = [float(value) for value in histogram.values]
     largest = max(range(len(values)), key=values.__getitem__)
     description = (
-        f"Of {histogram.households:,} homes; the largest count is {format_number(values[largest])}, "
+        f"Of {histogram.households:,} households; the largest count is {format_number(values[largest])}, "
         f"of {names[largest]} kWh; "
-        f"the noise interval of each count reaches {histogram.half_width:,} homes to either side."
+        f"the noise interval of each count reaches {histogram.half_width:,} households to either side."
     )
     layers: list[Bars | Line] = [
-        Bars("homes by use of the day", [float(i) for i in range(len(values))], values, style=2),
+        Bars("households by use of the day", [float(i) for i in range(len(values))], values, style=2),
         whiskers(f"interval that covers the noise ({percent(coverage)})", values, histogram.half_width, style=0),
     ]
     y = linear_axis([0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True)
-    title = f"Homes by how much they used on {histogram.day}: {name}"
+    title = f"Households by use on {histogram.day}: {name}"
     height = 150 if small else 220
     return chart(
-        title, description, layers, x=ranges_axis(series), y=y, y_title="homes; ranges of kWh below", height=height
+        title, description, layers, x=ranges_axis(series), y=y, y_title="households; ranges of kWh below", height=height
     )
 
 
@@ -190,12 +192,12 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
             *(format_number(_mean_sd(month_histograms)) for month_histograms in newest.values()),
         )
     )
-    months_text = "; then the mean of the days of a month" if newest else ""
+    months_text = "; then monthly means" if newest else ""
     caption = (
-        f"Homes by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
+        f"Households by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
         f"{percent(coverage)}{months_text}; every day is in the Parquet file"
     )
-    return table(caption, ("kWh", "homes", "low", "high", *newest), rows)
+    return table(caption, ("kWh", "households", "low", "high", *newest), rows)
 
 
 def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
@@ -207,11 +209,13 @@ def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Dist
     ]
     rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in newest.values())))
     rows.append(("noise sd", *(format_number(histogram.sd) for histogram in newest.values())))
-    rows.append(("homes counted", *(f"{histogram.households:,}" for histogram in newest.values())))
+    rows.append(("households", *(f"{histogram.households:,}" for histogram in newest.values())))
     if len(days) > 1:
         rows.append(("day", *(histogram.day for histogram in newest.values())))
     dates_text = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
-    return table(f"Homes by use{dates_text} ({title}), kWh; every day is in the Parquet file", ("kWh", *newest), rows)
+    return table(
+        f"Households by use{dates_text} ({title}), kWh; every day is in the Parquet file", ("kWh", *newest), rows
+    )
 
 
 def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:

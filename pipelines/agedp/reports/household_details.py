@@ -48,15 +48,15 @@ def household_leakage_parts(
     leakage = daily_release_leakage(chains, spent, gaps, steps_per_day=steps_per_day(model))[2].max(axis=-1)
     order = np.argsort(-leakage, kind="stable")
     quantile_rows = [
-        (f"{100 * share:g} % of the homes at most", format_number(float(np.quantile(leakage, share))))
+        (f"{100 * share:g} % of the households at most", format_number(float(np.quantile(leakage, share))))
         for share in _SHARES
     ]
     household_rows = [(ids[index], format_number(float(leakage[index]))) for index in order[:_MAX_SHOWN_HOUSEHOLDS]]
     caption = (
-        f"What the newest {len(losses)} released days say about one of them, by each home's own chain "
-        f"(a day's own loss: {format_number(to_float(max(losses.values())))} at most)"
+        f"Temporal leakage about one day from the newest {len(losses)} released days, under each household's own chain "
+        f"(a day's own loss: at most {format_number(to_float(max(losses.values())))})"
     )
-    yield table(caption, ("homes", "epsilon"), [*quantile_rows, *household_rows])
+    yield table(caption, ("households", "epsilon"), [*quantile_rows, *household_rows])
 
 
 _MAX_HOUSEHOLDS = 20
@@ -68,7 +68,7 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
     for effect in effects:
         description = (
             f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
-            f"{effect.days:,} days whose readings are kept"
+            f"{effect.days:,} days with readings in the store"
         )
         if not effect.clamped_households:
             yield paragraph(f"No household was above the clamp: {description}.")
@@ -83,9 +83,9 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
             else ""
         )
         columns = ("household", "days above", "largest day, kWh")
-        yield table(f"Households that the clamp binds: {description}{shown_text}", columns, rows)
+        yield table(f"Clamped households: {description}{shown_text}", columns, rows)
         yield paragraph(
-            f"The clamp takes {format_number(effect.cut_kwh)} kWh a home off a day's mean, on average.", "soft"
+            f"The clamp lowers a daily mean by {format_number(effect.cut_kwh)} kWh per household on average.", "soft"
         )
 
 
@@ -112,8 +112,8 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     ids = columns["household_id"]
     never_mixing = sum(not mixes for mixes in columns["forgets"])
     yield paragraph(
-        f"{never_mixing:,} of {len(ids):,} households count as never forgotten (too few visits to some state, or a "
-        "chain that falls apart): any one of them decides the model at every age."
+        f"{never_mixing:,} of {len(ids):,} households count as never mixing (too few visits to some state, or a chain "
+        "that falls into several parts): any one of them determines the model at every age."
     )
     distances = {name: values for name, values in columns.items() if name.startswith(_DISTANCE)}
     rows = []
@@ -123,8 +123,8 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
         next_value = format_number(values[order[1]]) if len(order) > 1 else "–"
         rows.append((f"{age} d", ids[order[0]], format_number(values[order[0]]), next_value))
     if rows:
-        headings = ("age", "household", "total variation", "the next one's")
-        yield table("The household that forgets most slowly, by age: it decides what is published", headings, rows)
+        headings = ("age", "household", "total variation", "next largest")
+        yield table("The household that mixes most slowly, by age: it determines the published model", headings, rows)
 
 
 def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
@@ -134,14 +134,14 @@ def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
         is_figure = memory_figures == memory_figure
         values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
         yield from _memory_chart(memory_figure, days_apart[is_figure], values)
-    yield paragraph(f"All of it, with intervals: forgetting/{name}.html.", "soft")
+    yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
 
 
 def _memory_chart(
     memory_figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
 ) -> Iterator[str]:
     ages = sorted(set(days_apart.tolist()))
-    names = {"powers": "by powers of the chain", "direct": "counted directly", "floor": "noise of such a count"}
+    names = {"powers": "predicted by the chain", "direct": "lagged counts", "floor": "null level"}
     medians = {
         names[column]: [_median(medians_by_age[days_apart == age]) for age in ages]
         for column, medians_by_age in values.items()
@@ -157,7 +157,7 @@ def _memory_chart(
             name,
             positions,
             medians_by_age,
-            letter=name[3:4].upper() if name.startswith("by") else name[0].upper(),
+            letter=name[0].upper(),
             style=position,
         )
         for position, (name, medians_by_age) in enumerate(measured.items())
@@ -168,11 +168,11 @@ def _memory_chart(
         if medians_by_age[0] == medians_by_age[0]
     )
     axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
-    title = f"Model against measurement, median household: {memory_figure}"
+    title = f"Model and lagged counts, median household: {memory_figure}"
     y = linear_axis([0.0, 1.0])
     yield chart(
         title,
-        f"Total variation by days apart. {description}.",
+        f"Total variation by lag. {description}.",
         lines,
         x=axis,
         y=y,
@@ -189,7 +189,7 @@ def _memory_chart(
         )
         for i, age in enumerate(ages)
     ]
-    yield table("The same in numbers, by days apart", ("apart", *measured), rows)
+    yield table("The same in numbers, by lag", ("lag", *measured), rows)
 
 
 def _median(values: np.ndarray[Any, Any]) -> float:

@@ -43,11 +43,11 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
         for name, aged_leakage in by_method.items()
     }
     yield '<div class="two">'
-    yield _age_chart(f"What is left of one day's loss of {format_rounded_up(to_float(largest))}", ages, by_method_name)
+    yield _age_chart(f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name)
     name, aged_leakage = next(iter(by_method.items()))
     composed = aged_leakage.of(losses)
     all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
-    yield _age_chart("What all released days say about the present", ages, {_METHODS.get(name, name): all_days})
+    yield _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days})
     yield "</div>"
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
@@ -55,7 +55,7 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
         for age in shown_ages
     ]
     columns = ("age, days", *(f"one day, {name}" for name in by_method_name), f"all days, {_METHODS.get(name, name)}")
-    yield table("The same in numbers: epsilon that is left at an age", columns, table_rows)
+    yield table("The same in numbers: epsilon by age", columns, table_rows)
 
 
 def _methods(leakage_bound: LeakageBound) -> list[Method]:
@@ -135,14 +135,13 @@ def leakage_parts(
     largest = max(day_leakages, key=lambda leakage: leakage.total)
     largest_own = max(leakage.day_loss for leakage in day_leakages)
     description = (
-        f"Epsilon by day of the data, if the model holds: what all releases together say about each day, "
-        f"{format_rounded_up(to_float(largest.total))} at most (about {_day_text(largest)}), of "
-        f"which the day's own release says "
-        f"{format_rounded_up(to_float(largest_own))} at most."
+        "Epsilon by day of the data, if the model holds: temporal leakage about each day from all releases, at most "
+        f"{format_rounded_up(to_float(largest.total))} (about {_day_text(largest)}). The loss of the day's own release "
+        f"is at most {format_rounded_up(to_float(largest_own))}."
     )
     y = linear_axis([to_float(largest.total), *([] if alpha is None else [alpha])], zero=True)
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
-    title = "What all releases together say about each day"
+    title = "Temporal leakage about each day from all releases"
     yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
     months: dict[str, list[DayLeakage]] = {}
     for leakage in day_leakages:
@@ -152,14 +151,22 @@ def leakage_parts(
         for month, month_leakages in months.items()
     ]
     columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages)))
-    yield table("The same by month: epsilon, the largest of its days", columns, month_rows)
+    yield table("The same by month: largest epsilon of its days", columns, month_rows)
 
 
 def _loss_curves(day_leakages: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
     return [
         ("a", "all releases", [leakage.total for leakage in day_leakages]),
-        ("b", "the day's own and earlier ones", [leakage.day_loss + leakage.backward for leakage in day_leakages]),
-        ("c", "the day's own and later ones", [leakage.day_loss + leakage.forward for leakage in day_leakages]),
+        (
+            "b",
+            "the day's own and earlier ones",
+            [leakage.day_loss + leakage.backward for leakage in day_leakages],
+        ),
+        (
+            "c",
+            "the day's own and later ones",
+            [leakage.day_loss + leakage.forward for leakage in day_leakages],
+        ),
         ("d", "the day's own alone", [leakage.day_loss for leakage in day_leakages]),
     ]
 

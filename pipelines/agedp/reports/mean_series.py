@@ -67,7 +67,7 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     """Yield charts and tables of one series: one chart per cell, all with one scale."""
     cells = cell_means(rows, coverage=coverage)
     if not cells:
-        yield paragraph(f"{name}: nothing is released yet.")
+        yield paragraph(f"{name}: no day is released yet.")
         return
     skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
     all_means = [mean for means in cells.values() for mean in means]
@@ -79,16 +79,14 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
         yield '<div class="two">'
     for cell, means in cells.items():
         label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        title = f"Mean use of a home by day{f': {label}' if label else ''}"
+        title = f"Mean daily use per household{f': {label}' if label else ''}"
         yield _chart(title, means, skipped, x, y, coverage, small=is_split)
     if is_split:
         yield "</div>"
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
-        yield paragraph(
-            f"So that the others can be seen, {days_beyond} days with far more noise reach beyond the chart.", "soft"
-        )
+        yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
     if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
-        yield paragraph(f"{hidden_cells} more groups, of fewer homes, are in the Parquet file only.", "soft")
+        yield paragraph(f"{hidden_cells} more groups, of fewer households, are in the Parquet file only.", "soft")
     for cell, means in cells.items():
         label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
         yield _means_table(label, means, skipped)
@@ -115,7 +113,13 @@ def _chart(
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
     return chart(
-        title, _description(means, skipped, y), layers, x=x, y=y, y_title="kWh a home", height=150 if small else 240
+        title,
+        _description(means, skipped, y),
+        layers,
+        x=x,
+        y=y,
+        y_title="kWh per household",
+        height=150 if small else 240,
     )
 
 
@@ -141,12 +145,12 @@ def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -
     average = sum(mean.mean for mean in means) / len(means)
     half_width = max(mean.high - mean.mean for mean in means)
     if len(means) == 1:
-        first_part = f"One day, {means[0].day}: {format_number(average)} kWh a home"
+        first_part = f"One day, {means[0].day}: {format_number(average)} kWh per household"
     else:
         first_part = (
-            f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh a "
-            f"home on average, least "
-            f"{format_number(lowest.mean)} on {lowest.day}, most {format_number(highest.mean)} on {highest.day}"
+            f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh "
+            f"per household on average, lowest {format_number(lowest.mean)} on {lowest.day}, highest "
+            f"{format_number(highest.mean)} on {highest.day}"
         )
     last_part = f"; {len(skipped)} days were skipped" if skipped else ""
     means_beyond = sum(mean.low < y.low or mean.high > y.high for mean in means)
@@ -174,8 +178,8 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
             )
             for mean in means
         ]
-        caption = f"The same in numbers, kWh a home{label_text}"
-        return table(caption, ("day", "homes", "mean", "low", "high", "noise sd"), rows)
+        caption = f"The same in numbers, kWh per household{label_text}"
+        return table(caption, ("day", "households", "mean", "low", "high", "noise sd"), rows)
     months: dict[str, list[CellMean]] = {}
     for mean in means:
         months.setdefault(f"{mean.day:%Y-%m}", []).append(mean)
@@ -192,5 +196,5 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
         for month, month_means in months.items()
     ]
     remark = "; (−n): skipped days" if skipped else ""
-    caption = f"The same by month, kWh a home{label_text}; every day is in the Parquet file{remark}"
-    return table(caption, ("month", "days", "mean", "least", "most", "noise sd"), rows)
+    caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"
+    return table(caption, ("month", "days", "mean", "lowest", "highest", "noise sd"), rows)

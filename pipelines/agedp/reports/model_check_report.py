@@ -43,18 +43,18 @@ CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]
 """Values of a curve by age, and its band, None without one."""
 _CHAIN_TEXTS = {
     DAY_TOTALS: (
-        "Totals of days",
-        "How well the total of a day tells which of its states a later day is in: 0 not at all, 1 with certainty.",
+        "Daily totals",
+        "Dependence of a later day's state on the total of a day: 0 none, 1 the state is certain.",
     ),
     HALF_HOURS: (
         "Half-hours",
-        "The same for the states of half-hours, as the model has them, whole days apart. A cyclic chain is compared "
-        "half-hour by half-hour in two states, and its line is what series drawn from it show in the same count.",
+        "The same for the states of half-hours, as the model has them, at lags of whole days. A cyclic chain is "
+        "compared half-hour by half-hour in two states, and its line shows the same count on series simulated from it.",
     ),
 }
 _CALENDAR_TEXTS = {
-    DAY_GIVEN_CALENDAR: ("The total of a later day, given the calendar", "the total of a later day"),
-    HALF_HOUR_GIVEN_CALENDAR: ("A later half-hour, given the calendar", "a later half-hour"),
+    DAY_GIVEN_CALENDAR: ("The total of a later day given the calendar", "the total of a later day"),
+    HALF_HOUR_GIVEN_CALENDAR: ("A later half-hour given the calendar", "a later half-hour"),
 }
 
 
@@ -120,25 +120,25 @@ def _chain_section(curves: MemoryCurves, name: str) -> str:
     values = {value: curves.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
     low, high = (curves.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
     lines = {
-        "counted directly (median home; band: 80 % of homes)": (values["direct"], (low, high)),
-        "by powers of the chain (median home)": (values["powers"], None),
-        "noise of such a count (median home)": (values["floor"], None),
+        "lagged counts (median household; band: 80 % of households)": (values["direct"], (low, high)),
+        "predicted by the chain (median household)": (values["powers"], None),
+        "null level (median household)": (values["floor"], None),
     }
     rejected = _column_means(curves.figures[name]["rejected"])
     rows = [
-        ("powers of the chain", _float_list(values["powers"])),
-        ("counted directly", _float_list(values["direct"])),
-        ("a tenth of homes below", _float_list(low)),
-        ("a tenth of homes above", _float_list(high)),
+        ("predicted by the chain", _float_list(values["powers"])),
+        ("lagged counts", _float_list(values["direct"])),
+        ("a tenth of households below", _float_list(low)),
+        ("a tenth of households above", _float_list(high)),
         ("interval, lower end", _float_list(values["low"])),
         ("interval, upper end", _float_list(values["high"])),
-        ("noise of such a count", _float_list(values["floor"])),
-        ("homes rejected, share", rejected),
+        ("null level", _float_list(values["floor"])),
+        ("Markov property rejected, share of households", rejected),
     ]
-    chart_html = _figure(curves, f"{title}: chain and count", lines, "total variation", 1.0)
+    chart_html = _figure(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
     households = curves.checks[name].checked
     return section(
-        f"{title} ({households:,} homes)", paragraph(description), chart_html, _medians_table(curves, title, rows)
+        f"{title} ({households:,} households)", paragraph(description), chart_html, _medians_table(curves, title, rows)
     )
 
 
@@ -148,28 +148,28 @@ def _calendar_section(curves: MemoryCurves, name: str) -> str:
     powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
     chain_leakage = np.where(np.isnan(powers), np.nan, leakage_from_total_variation(np.nan_to_num(powers), curves.loss))
     lines = {
-        "counted directly (median home; band: 80 % of homes)": (
+        "lagged counts (median household; band: 80 % of households)": (
             leakage[0.5],
             (leakage[_LOW_SHARE], leakage[_HIGH_SHARE]),
         ),
-        "by the chain of day totals (median home)": (chain_leakage, None),
+        "by the chain of daily totals (median household)": (chain_leakage, None),
     }
     rows = [
-        ("left of the loss", _float_list(leakage[0.5])),
-        ("a tenth of homes above", _float_list(leakage[_HIGH_SHARE])),
+        ("aged loss", _float_list(leakage[0.5])),
+        ("a tenth of households above", _float_list(leakage[_HIGH_SHARE])),
         ("total variation", _float_list(curves.quantile(name, "direct", 0.5))),
         ("interval, lower end", _float_list(curves.quantile(name, "low", 0.5))),
         ("interval, upper end", _float_list(curves.quantile(name, "high", 0.5))),
-        ("noise of such a count", _float_list(curves.quantile(name, "floor", 0.5))),
-        ("left at this or a later age", _float_list(_maximum_from_age(leakage[0.5]))),
+        ("null level", _float_list(curves.quantile(name, "floor", 0.5))),
+        ("largest aged loss at this or a later age", _float_list(_maximum_from_age(leakage[0.5]))),
     ]
     description = (
-        f"Of a loss of {curves.loss:g} about one day, how much is left about {secret}, for an adversary who knows the "
-        "half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides cut in two "
-        "at the home's own median, which can only lower it."
+        f"Aged loss about {secret} of a release with epsilon {curves.loss:g} about one day, for an adversary who knows "
+        "the half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides are "
+        "split in two at the household's own median, which can only lower it."
     )
     chart_html = _figure(
-        curves, f"What is left of a loss of {curves.loss:g} about {secret}", lines, "loss left", curves.loss
+        curves, f"Aged loss about {secret}, of epsilon {curves.loss:g}", lines, "aged loss", curves.loss
     )
     return section(title, paragraph(description), chart_html, _medians_table(curves, title, rows))
 
@@ -197,7 +197,7 @@ def _figure(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand]
     )
     return chart(
         title,
-        f"By days apart, evenly spaced, not to scale. {description}",
+        f"By lag in days, evenly spaced, not to scale. {description}",
         layers,
         x=named_axis({position: f"{age} d" for position, age in zip(positions, curves.ages_days, strict=True)}),
         y=linear_axis([0.0, y_top], zero=True),
@@ -211,29 +211,29 @@ def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
 
 
 def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    return _table(f"{title}, by days apart: medians over homes", curves.ages_days, rows, digits=3)
+    return _table(f"{title}, by lag: medians over households", curves.ages_days, rows, digits=3)
 
 
 def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence[float]]], *, digits: int) -> str:
     cells = [
         (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
     ]
-    return table(caption, ("days apart", *(f"{age} d" for age in ages)), cells)
+    return table(caption, ("lag", *(f"{age} d" for age in ages)), cells)
 
 
 def _reading_section() -> str:
     notes = (
-        "An output that is a days old was read from a day that ended a days ago: the current day is a + 1 days apart.",
-        "A count is a largest one of noisy numbers, so it is above 0 where nothing is remembered: its noise is shown, "
-        "never subtracted, and is too high for strict habits.",
-        f"Intervals are nominal {LEVEL:.0%} ones from whole weeks drawn again: they describe sampling noise given the "
-        "regimes that were seen, and are no bounds for the memory. How often they really held the truth is below.",
-        "Beyond the largest age measured nothing is known: there a loss counts as never forgotten.",
-        "Figures per household are in the Parquet table beside this page.",
+        "An output of age a days is about a day that ended a days ago: the lag to the current day is a + 1 days.",
+        "A lagged count is the largest of noisy numbers, so it is above 0 even for independent data: this null level "
+        "is shown, never subtracted, and is too high for strict habits.",
+        f"Intervals are nominal {LEVEL:.0%} intervals from a bootstrap of whole weeks: they describe sampling error "
+        "given the observed regimes, and do not bound the memory. Their measured coverage is below.",
+        "Beyond the largest measured age nothing is known: there a loss counts as never decaying.",
+        "Values per household are in the Parquet table beside this page.",
     )
     items = "".join(f"<li>{escape(note)}</li>" for note in notes)
     coverage_table = _table(
-        "Share of intervals that held the truth, measured on made-up homes of a year with regimes of 30 to 180 days",
+        "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days",
         COVERED_DAYS,
         list(COVERAGE.items()),
         digits=2,

@@ -31,12 +31,12 @@ from agedp_data.statement.markdown import holds_when
 
 _STYLES = 6
 _NOISE_NOTE = (
-    "The mean of the newest day carries noise with a standard deviation of {} kWh a home. Held to epsilon 1 instead, "
-    "for the same days in the same proportions, a figure would have asked for its noise at 1."
+    "The noise of the newest day's mean has a standard deviation of {} kWh per household. Noise at 1: the standard "
+    "deviation that would bring a bound to epsilon 1, for the same days with losses in the same proportions."
 )
 _CAPS_NOTE = (
-    "A figure under a model is no reason for less noise by itself: models may be wrong, so the caps of the promise "
-    "hold whatever a model says."
+    "A bound that is conditional on a model does not justify less noise by itself: models may be wrong, so the caps of "
+    "the promise hold whatever the model."
 )
 _DATES = 3
 
@@ -112,12 +112,12 @@ def bounds_table(
         for bound in bounds
     ]
     caption = (
-        f"Epsilon at most, after all days released. Bars: {format_number(scale.low)} to "
-        f"{format_number(scale.high)}, logarithmic; "
-        "filled: always true, outlined: true if the model is. A sum of discounted losses bounds no odds."
+        f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
+        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds. A sum of "
+        "discounted losses bounds no odds."
     )
     noise = ["noise at 1"] if has_noise_column else []
-    columns = ("figure", "", "epsilon", "odds change by", "limit", *noise, "about what, and when it holds")
+    columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
 
 
@@ -162,16 +162,16 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
         f"{bound.letter}, {bound.key.name}: {format_rounded_up(values[bound.letter][-1])} at the end"
         for bound, _ in drawn_bounds
     )
-    description = f"Every figure by day of the data, on a logarithmic scale. {end_texts}."
+    description = f"Every bound by day of the data, on a logarithmic scale. {end_texts}."
     x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
-    title = "Every figure as the days were released"
+    title = "Every bound as the days were released"
     yield chart(title, description, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
     shown_dates = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
         for curve, same_bounds in bounds_by_curve.items()
     ]
-    yield table("The same in numbers: epsilon, counting the days up to", ("figure", *shown_dates), rows)
+    yield table("The same in numbers: epsilon, counting the days up to", ("bound", *shown_dates), rows)
 
 
 def _line_name(bounds: Sequence[LabelledBound]) -> str:
@@ -204,8 +204,10 @@ def schedules_table(schedules: Mapping[str, float]) -> str:
         )
         for name, kwh in schedules.items()
     ]
-    caption = "Noise by schedule of the same promise: mean standard deviation over its days, kWh a home, before caps"
-    return table(caption, ("schedule", "noise", "as promised"), rows)
+    caption = (
+        "Noise by schedule of the same promise: mean standard deviation over its days, kWh per household, before caps"
+    )
+    return table(caption, ("schedule", "noise", "ratio to promised"), rows)
 
 
 _POINTS = 40
@@ -223,18 +225,18 @@ def size_parts(
     grid = sorted({Decimal(full_wh * i // _POINTS) / 1000 for i in range(1, _POINTS + 1)})
     losses = {size: _loss(size, released, publication) for size in {*grid, *sizes}}
     size_texts = ", ".join(f"{exact_text(size)} kWh: {format_rounded_up(losses[size])}" for size in sizes)
-    description = f"At most, of any one day. {size_texts}; any size: {format_rounded_up(losses[grid[-1]])}."
+    description = f"Upper bounds for any one day. {size_texts}; any size: {format_rounded_up(losses[grid[-1]])}."
     layers: list[Line | Marks] = [
         Line("epsilon", [float(size) for size in grid], [losses[size] for size in grid], dots=False),
         Marks("sizes of the statement", [float(size) for size in sizes if size <= grid[-1]]),
     ]
     x, y = linear_axis([0.0, float(grid[-1])]), linear_axis([0.0, losses[grid[-1]]], zero=True)
-    title = "What a day says of a change, by its size in kWh"
+    title = "Privacy loss of a day by size of the change, kWh"
     yield chart(title, description, layers, x=x, y=y, y_title="epsilon", height=170)
     table_sizes = sorted({*sizes, *grid[_POINTS // _MAX_ROWS - 1 :: _POINTS // _MAX_ROWS]})
     yield table(
-        "The same in numbers: epsilon at most, of any one day",
-        ("a change of one home's use by at most, kWh", "epsilon"),
+        "The same in numbers: upper bound on epsilon for any one day",
+        ("change of one household's use by at most, kWh", "epsilon"),
         [(exact_text(size), format_rounded_up(losses[size])) for size in table_sizes],
     )
 
@@ -262,13 +264,13 @@ def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) ->
             "Loss of each day",
             spent,
             promise["max_day_epsilon"],
-            f"at most {format_rounded_up(to_float(largest))} a day",
+            f"at most {format_rounded_up(to_float(largest))} per day",
         ),
         (
-            "Loss of all days so far",
+            "Composed loss so far",
             running_totals,
             promise["epsilon_total"],
-            f"{format_rounded_up(to_float(running_totals[-1]))} in all",
+            f"{format_rounded_up(to_float(running_totals[-1]))} in total",
         ),
     ):
         limit = None if cap == "unlimited" else float(cap)

@@ -46,13 +46,13 @@ from agedp_data.statement.document import markdown
 from agedp_data.statement.markdown import is_over, title_of
 
 _EPSILON_NOTE = (
-    "Epsilon says how much of one household can show: everything released changes the odds of any guess about it by a "
-    "factor e^epsilon at most, 1.1 at epsilon .1, 2.7 at 1, 22,000 at 10. Small is private; a figure far above 10 "
-    "promises little, and says so."
+    "Epsilon bounds the privacy loss of one household: all releases change the odds of any guess about it by a "
+    "factor of at most e^epsilon, 1.1 at epsilon 0.1, 2.7 at 1, 22,000 at 10. Small is private; an epsilon far above "
+    "10 guarantees little."
 )
-_ENDS = {"promise": "then the promise is used up", "period": "the last day of its period"}
+_ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
 _ENDED = {
-    "promise": "the promise is used up",
+    "promise": "the budget is used up",
     "period": "the last day of its period",
     "broken": "a newer model stops it",
 }
@@ -67,12 +67,12 @@ def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]
     if days["released"]:
         dates = _dates_text(published["first"], published["last"])
         yield paragraph(
-            f"{_content_text(report)}, day by day, of the population {statement['population']}, released with noise "
+            f"{_content_text(report)}, by day, of the population {statement['population']}, released with noise "
             f"that protects each household. Published {dates}.",
             "soft",
         )
     else:
-        yield paragraph(f"Nothing is released to the population {statement['population']} yet.")
+        yield paragraph(f"Nothing is released yet for the population {statement['population']}.")
     yield fact_list([*_facts(report, bounds)])
     yield paragraph(_EPSILON_NOTE, "soft")
     yield "</header>"
@@ -81,8 +81,8 @@ def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]
 def _content_text(report: ReportData) -> str:
     means, counts = series_names(report, "mean"), series_names(report, "distribution")
     if not means:
-        return "How many homes used how much electricity"
-    return "Mean electricity use of a home" + (", and how many homes used how much" if counts else "")
+        return "Number of households by electricity use"
+    return "Mean electricity use per household" + (", and number of households by use" if counts else "")
 
 
 def _dates_text(first: str, last: str) -> str:
@@ -101,7 +101,7 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
     if counts:
         households = [number for number, _ in counts]
         yield (
-            "homes counted",
+            "households counted",
             _range_text(households),
             "on the roster, by day" if min(households) < max(households) else "on the roster",
         )
@@ -121,12 +121,12 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         half_width = mechanisms.interval(newest.scale, report.coverage)
         yield (
             "noise of a count",
-            f"±\u00a0{half_width:,}\u00a0homes",
+            f"±\u00a0{half_width:,}\u00a0households",
             f"{percent(report.coverage)} of the time, newest day",
         )
     for bound in bounds:
         if bound.key.name in ("day", "total") and bound.is_unconditional:
-            scope_text = "one day of a home" if bound.key.name == "day" else "all days of a home"
+            scope_text = "loss of one day" if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
 
     ending = report.statement.get("ending", {})
@@ -142,21 +142,22 @@ def _range_text(numbers: Sequence[int]) -> str:
 
 
 _NOTIONS_NOTE = (
-    "The same releases under every notion that applies to them. Filled bars hold whatever households do; outlined ones "
-    "hold if the model does, and only about what is named beside them."
+    "The same releases under every notion that applies. Filled bars hold whatever households do; outlined bars hold "
+    "if the model does, and only for the scope beside them."
 )
 _INTERVAL_NOTE = (
-    "The shaded band covers the noise that was added, and nothing else: not missing readings, not days cut at the "
-    "clamp, not homes that are not on the roster. Negative values are left as drawn."
+    "The shaded band covers the added noise and nothing else: not missing readings, not clamped days, not households "
+    "off the roster. Negative values are published as drawn."
 )
-_TABLE_NOTE = "The figures are those of the table above, with all that the statement says of each."
+_TABLE_NOTE = "The bounds are those of the table above, which contains everything that the statement reports of each."
 _AGE_NOTE = (
-    "Under the model, what was said about a day says less and less about later ones. It never says less about that day "
-    "itself, and real households may remember for longer than the model does."
+    "Under the model, the release of a day reveals less and less about later days as it ages. It never reveals less "
+    "about that day itself, and real households may have longer memory than the model."
 )
 _CORRELATION_NOTE = (
-    "Who does today what they did yesterday is told about by the releases of both days. Under the model, this is what "
-    "the releases before and behind a day add to its own. Real households may hang together more than the model does."
+    "Temporal correlation: where a household's days are alike, the release of one also reveals others. Under the "
+    "model, this is what earlier and later releases add to a day's own loss. Days of real households may be more "
+    "strongly correlated."
 )
 
 
@@ -229,7 +230,7 @@ def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
     return section(
-        "What it says about one household, under every notion",
+        "Privacy loss of one household under every notion",
         paragraph(_NOTIONS_NOTE, "soft"),
         *bounds_table(bounds, factors, sd_kwh=sd),
         *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
@@ -267,14 +268,14 @@ def _full_wh(report: ReportData) -> int:
 def _model_section(report: ReportData) -> Iterator[str]:
     parts = [*model_parts(report.leakage_bound, report.rows)] if report.leakage_bound is not None else []
     if parts:
-        yield section("What the model says of age", paragraph(_AGE_NOTE, "soft"), *parts)
+        yield section("Privacy loss by age under the model", paragraph(_AGE_NOTE, "soft"), *parts)
 
 
 def _leakage_section(report: ReportData) -> Iterator[str]:
     promise = report.statement["contract"]["promise"]
     parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
     if parts:
-        yield section("What the model says of days that hang together", paragraph(_CORRELATION_NOTE, "soft"), *parts)
+        yield section("Temporal leakage under the model", paragraph(_CORRELATION_NOTE, "soft"), *parts)
 
 
 def _footer(statement: Mapping[str, Any]) -> Iterator[str]:

@@ -119,8 +119,8 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 
 _STATES_NOTE = (
-    "Where states are counted, a published mean is off by this beside its noise, and no published interval covers it. "
-    "It is after the clamp and the rule for missing days, which both take part in."
+    "Where states are counted, a published mean has this error in addition to its noise, and no published interval "
+    "covers it. Both means are after the clamp and the rule for missing days."
 )
 
 
@@ -146,7 +146,7 @@ def state_parts(work: Work) -> Iterator[str]:
         "largest",
         "root mean square",
     )
-    caption = "Means of days by their readings and by their states, kWh a home; states less readings, by day"
+    caption = "Daily means by readings and by states, kWh per household; differences by day: states less readings"
     yield table(caption, columns, [(", ".join(key), *_row(cell_rows)) for key, cell_rows in by_cell.items()])
     yield paragraph(_STATES_NOTE, "soft")
 
@@ -192,7 +192,7 @@ def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
                 yield from _newest_charts(work, name, series, recorded_rows[-1], true)
                 yield _error_table(work, name, series, recorded_rows, true)
             else:
-                yield paragraph(f"No true count of {name} is noted yet.")
+                yield paragraph(f"No true count of {name} is recorded yet.")
 
 
 def _newest_charts(
@@ -212,11 +212,13 @@ def _newest_charts(
         ends = [0.0, *true_counts, *(value + sign * half_width for value in values for sign in (-1, 1))]
         worst = max(range(ranges), key=lambda i: abs(values[i] - true_counts[i]))
         description = (
-            f"The largest error is {format_number(values[worst] - true_counts[worst])} homes, of "
+            f"The largest error is {format_number(values[worst] - true_counts[worst])} households, for "
             f"{range_names(series)[worst]} kWh."
         )
-        title = f"Published and true homes by use on {row.day}: {label}"
-        yield chart(title, description, layers, x=ranges_axis(series), y=linear_axis(ends, zero=True), y_title="homes")
+        title = f"Published and true number of households by use on {row.day}: {label}"
+        yield chart(
+            title, description, layers, x=ranges_axis(series), y=linear_axis(ends, zero=True), y_title="households"
+        )
 
 
 def _error_table(
@@ -236,7 +238,7 @@ def _error_table(
         _error_row(range_name, errors) for range_name, errors in zip(range_names(series), errors_by_range, strict=True)
     ]
     columns = ("kWh", "true", "error", "noise", "error / noise", "inside")
-    return table(f"Homes by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
+    return table(f"Households by use, means and root mean squares over {len(rows)} days: {name}", columns, body)
 
 
 def _error_row(range_name: str, range_errors: Sequence[tuple[Any, ...]]) -> tuple[str, ...]:

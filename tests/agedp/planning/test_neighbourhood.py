@@ -89,7 +89,7 @@ def test_windows_of_small_changes_hold_by_the_scales_that_were_drawn(homes, spen
     assert fullest(spent, 4) <= Fraction(4, 10)
     release = open_release(homes.folder / "release")
     words = (release.path / "STATEMENT.md").read_text()
-    assert "The series takes 0.25 of what each day says of a change by at most 2 kWh;" in words
+    assert "The share of the series is 0.25 of each day's loss about a change by at most 2 kWh;" in words
     assert "of each day's epsilon" not in words
     figures = {each["name"]: Decimal(each["epsilon"]) for each in release.statement["figures"]}
     assert figures["day"] * 10**9 == max(any_size.values())
@@ -108,7 +108,10 @@ def test_the_noise_is_a_twentyfifth_of_what_the_same_epsilon_asks_for_any_change
 def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     write(homes, promised("per-request", cap="0.5", total="3"))
     lines = plan_lines(load_work(homes.run_file))
-    assert any("max_day_epsilon = 0.5 binds" in line and "cost 0.02 instead" in line for line in lines)
+    assert any(
+        "max_day_epsilon = 0.5 is the binding limit" in line and "epsilon 0.02 for small changes instead" in line
+        for line in lines
+    )
     with pytest.raises(Refused, match="epsilon_total = 3"):
         homes.run(today=TODAY)
     rows = rows_of(homes)
@@ -116,7 +119,7 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     limits = {each["name"]: each["limit"] for each in open_release(homes.folder / "release").statement["figures"]}
     assert (limits["day"], limits["change of 2 kWh"]) == ("0.5", "0.4")
     write(homes, promised("per-request", cap="2.5", total="3"))
-    assert not any("binds" in line for line in plan_lines(begin_anew(homes)))
+    assert not any("is the binding limit" in line for line in plan_lines(begin_anew(homes)))
 
 
 def test_the_plan_gives_the_noise_of_every_schedule_by_what_is_published(homes):
@@ -200,7 +203,7 @@ def test_the_statement_opens_with_what_is_no_small_change_and_the_report_shows_e
     assert [f"change of {size} kWh" in names for size in (1, 2, 4, 30, 50)] == [True, True, True, True, False]
     report = (release.path / "report.html").read_text()
     assert faults_of(report) == []
-    assert "What a day says of a change, by its size in kWh" in Page(report).text
+    assert "Privacy loss of a day by size of the change, kWh" in Page(report).text
     day_loss = {each["name"]: Fraction(each["epsilon"]) for each in release.statement["figures"]}
     assert day_loss["change of 30 kWh"] == day_loss["day"] * Fraction(30, 50)
 

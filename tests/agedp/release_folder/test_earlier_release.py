@@ -50,7 +50,7 @@ def test_its_words_can_be_said_anew_without_what_it_did_not_say():
     words = markdown(open_release(EARLIER).statement)
     assert "| total | 1.5 | all published days of one household | always |" in words
     assert "second population" not in words
-    assert "How long the promise goes on" not in words
+    assert "How long the promise lasts" not in words
 
 
 def test_a_change_to_it_is_found_as_ever(tmp_path):

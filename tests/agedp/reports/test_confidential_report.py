@@ -69,7 +69,7 @@ def test_it_is_a_sound_page_for_its_owner_alone_and_in_no_release(made):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "Confidential" in Page(path.read_text()).text
     released = b"".join(made.files().values())
-    for secret in (LARGE.encode(), html.escape(LARGE).encode(), b"what was true", b"usable"):
+    for secret in (LARGE.encode(), html.escape(LARGE).encode(), b"published and true values", b"usable"):
         assert secret not in released
 
 
@@ -182,15 +182,15 @@ def test_the_household_that_decides_an_estimated_model_is_named_age_by_age(house
     columns = pq.read_table(house.folder / "model" / "households.parquet").to_pydict()
     text = report(house)
     assert faults_of(text) == []
-    assert f"{columns['forgets'].count(False)} of 4 households count as never forgotten" in Page(text).text
+    assert f"{columns['forgets'].count(False)} of 4 households count as never mixing" in Page(text).text
     for age in (1, 2):
         values = columns[f"total_variation_{age}_days"]
         row = cells(text, f"{age} d")
         assert values[columns["household_id"].index(row[0])] == max(values)
         assert float(row[1]) == pytest.approx(max(values), rel=6e-3)
-    assert "Model against measurement" in text
+    assert "Model and lagged counts" in text
     released = b"".join(house.files().values())
-    assert b"Model against measurement" not in released
+    assert b"Model and lagged counts" not in released
 
 
 def published(day, mean, half, sd):

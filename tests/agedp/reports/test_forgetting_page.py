@@ -62,7 +62,7 @@ def test_the_page_asks_the_network_for_nothing_and_every_figure_has_its_numbers(
         assert asking not in text
     assert "default-src 'none'" in text
     assert text.count('role="img"') == text.count("<figcaption>") == 4
-    assert text.count('aria-label="What is left') == 2
+    assert text.count('aria-label="Aged loss') == 2
     assert text.count("<table") == 5
     assert "Confidential" in text.split("<svg")[0]
 

@@ -192,7 +192,7 @@ def test_of_very_many_groups_those_of_most_homes_are_shown_and_the_others_are_co
     many = replace(row, cells=tuple(f"g{i:04d}" for i in homes), values=homes, households=homes)
     assert set(cell_means([many], coverage=Decimal("0.95"))) == {f"g{i:04d}" for i in range(961, 1001)}
     shown = "".join(series_parts("by_tariff", [many], coverage=Decimal("0.95"), titled=False))
-    assert "960 more groups, of fewer homes, are in the Parquet file only." in shown
+    assert "960 more groups, of fewer households, are in the Parquet file only." in shown
     assert "g0961" in shown
     assert "g0960" not in shown
 
