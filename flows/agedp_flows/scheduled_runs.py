@@ -73,7 +73,7 @@ def _awaits_calibration(run: RunFile) -> bool:
 def serving_lines(runs: Sequence[ScheduledRun], server: PrefectServer) -> list[str]:
     """Return the scheduled runs and the address of Prefect's user interface as lines for the terminal."""
     lines = [line for run in runs for line in _lines(run)]
-    pages = f"Prefect's user interface: {server.pages}"
+    pages = f"Prefect's pages: {server.pages}"
     return [*lines, pages + (f", password in {escape_text(str(server.password_file))}" if server.password_file else "")]
 
 

@@ -162,7 +162,7 @@ def contents(folder):
 def test_the_same_sample_again_leaves_everything_alone_and_another_is_refused(tmp_path, dataset):
     folder = tmp_path / "deep" / "sample"
     asked = {"households": 4, "days": 3, "seed": 1}
-    assert "4 made-up homes, 3 days" in sample(dataset, folder, **asked).words
+    assert "4 synthetic households, 3 days" in sample(dataset, folder, **asked).words
     before = contents(folder)
     assert "there already" in sample(dataset, folder, **asked).words
     for other in ({"households": 5}, {"days": 4}, {"seed": 2}):

@@ -101,9 +101,7 @@ def test_a_run_that_ends_the_series_says_what_it_released_and_then_why_it_stoppe
     run_file = ausgrid(tmp_path, "exponential", homes=6, days=5)
     run_file.write_text(run_file.read_text().replace("horizon_days  = 365", "horizon_days = 3"))
     assert agedp(monkeypatch, "plan", str(run_file)) == 0
-    assert (
-        "horizon_days = 3, but [schedule] has 5 days: the series is over after 3 of them\n" in capsys.readouterr().out
-    )
+    assert "horizon_days = 3, but [schedule] has 5 days: the series ends after 3 days\n" in capsys.readouterr().out
     assert agedp(monkeypatch, "run", str(run_file)) == 3
     said = capsys.readouterr()
     assert "3 days released now\n" in said.out

@@ -139,7 +139,7 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     message = (
-        f"{run_file}: {households} made-up homes, {days} days, {delivery.rows_written:,} rows in "
+        f"{run_file}: {households} synthetic households, {days} days, {delivery.rows_written:,} rows in "
         f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "
         f"next: agedp run {run_file}"
     )

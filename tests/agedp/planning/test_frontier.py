@@ -162,7 +162,7 @@ def test_without_a_model_or_without_homes_there_is_none(house):
                     'epsilon_total = "unlimited"\n')  # fmt: skip
     frontier_of(house)
     house.roster([("home-1", FIRST + timedelta(days=5), None)])
-    with pytest.raises(RunFileError, match="no home is on the roster"):
+    with pytest.raises(RunFileError, match="the roster has no household"):
         compute_frontier(load_work(house.run_file))
 
 
