@@ -219,7 +219,7 @@ def test_what_cannot_be_had_says_why(house):
     live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
     found, rows = offers(load_work(house.run_file), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].lacking
+    assert "last_day" in rows["classical", "all days alike"].reason
     assert found.endless
     assert rows["classical", "each day"].series.beyond
     _, rows = offers(begun(house, cap="0.01", promise=WEEKLY.replace("window = 1", "window = 0.01")), error_kwh=0.001)
