@@ -106,7 +106,7 @@ class _FrontierSearch:
             raise RunFileError("a frontier shows the error of a mean; the run file publishes no mean")
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
         promise = run.promise
-        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
+        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.tightest_method  # type: ignore[union-attr]
         self.households = smallest_group_size(self.series, roster, run.schedule.first_day)
         if self.households < 1:
             raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
