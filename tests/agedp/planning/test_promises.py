@@ -224,7 +224,7 @@ def test_what_cannot_be_had_says_why(house):
     assert rows["classical", "each day"].series.beyond
     _, rows = offers(begun(house, cap="0.01", promise=WEEKLY.replace("window = 1", "window = 0.01")), error_kwh=0.001)
     assert "max_day_epsilon = 0.01: a day would need epsilon" in rows["classical", "each day"].reason
-    assert "a day would have to spend 56.57" in rows["classical", "each day"].reason
+    assert "a day would need epsilon 56.57" in rows["classical", "each day"].reason
     with pytest.raises(RunFileError, match="min_households = 600"):
         offers(begun(house, least=600), risk=Decimal(1))
 
