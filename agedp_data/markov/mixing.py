@@ -24,8 +24,8 @@ from agedp_data.markov.transitions import ascending_powers, recurrent_part, reve
 MIXING_NAMES = {
     "spectral_gap": "spectral gap",
     "total_variation": "total variation",
-    "spectral": "the paper's spectral bound (reversible chains)",
-    "reversibilised": "spectral-gap bound of the reversibilised chain (every chain)",
+    "spectral": "spectral-gap bound for reversible chains [A, eq. 55]",
+    "reversibilised": "spectral-gap bound of the reversibilised chain (any chain)",
 }
 """What the measures of mixing are called wherever people read of them; keys as in the model's public part."""
 

@@ -27,8 +27,8 @@ def record_bounds(population: str, model: Model, ages_days: Sequence[int]) -> No
 def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]:
     """Return total variation, its bounds, and the aged value of epsilon 0.5, by age.
 
-    The paper's bound is "not applicable" where a chain is not reversible. Models that are cyclic or carry a sampling
-    bound have no spectral bounds at all; their total variation is named after its confidence.
+    The bound for reversible chains is "not applicable" where a chain is not reversible. Models that are cyclic or
+    carry a sampling bound have no spectral bounds at all; their total variation is named after its confidence.
     """
     envelope, lines = model.leakage_bound, []
     for days in ages_days:

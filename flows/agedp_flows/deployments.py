@@ -52,8 +52,8 @@ def deployments_of(run: ScheduledRun) -> list[RunnerDeployment]:
         schedule = Cron(run.cron, timezone=run.zone)
     except ValueError:
         raise RunFileError(
-            f"{escape_text(run.run_file.name)}: [schedule] cron = {run.cron!r}: no date fits it, or "
-            f"Prefect reads it not"
+            f"{escape_text(run.run_file.name)}: [schedule] cron = {run.cron!r}: no date matches it, "
+            "or Prefect cannot parse it"
         ) from None
     release_deployment = _deployment(release, run, schedule)
     return [release_deployment, _deployment(calibrate, run, None)] if run.is_calibrated else [release_deployment]

@@ -129,7 +129,7 @@ def _password(file: Path) -> str:
 def _parse_password(file: Path) -> str:
     password = file.read_text(encoding="ascii").strip()
     if not _PASSWORD.fullmatch(password):
-        raise ValueError("it is no user and password")
+        raise ValueError("it does not contain a user and a password")
     return password
 
 
@@ -143,8 +143,8 @@ def _require_answer(address: str) -> None:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise ServerError(
-            f"nobody answers at PREFECT_API_URL ({type(reason).__name__}); correct it, start that server, or unset it "
-            "for one of agedp's own"
+            f"no server answers at PREFECT_API_URL ({type(reason).__name__}); correct it, start that server, or unset "
+            "it, and agedp starts its own"
         ) from None
 
 

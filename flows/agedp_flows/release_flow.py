@@ -50,7 +50,7 @@ def _run_name() -> str:
 def release(run_file: str, as_of: date | None = None) -> State:
     """Release every due day of a run file and publish its release folder.
 
-    A second run releases nothing again: what is published is what stands in the ledger.
+    A second run releases nothing again: the published values are those in the ledger.
 
     Args:
         run_file: Path of the run file (TOML), as the machine sees it on which the flow runs.

@@ -44,7 +44,7 @@ def scheduled_runs(run_files: Sequence[Path]) -> tuple[ScheduledRun, ...]:
     runs = tuple(_scheduled_run(run_file) for run_file in run_files)
     for population, count in Counter(run.population for run in runs).items():
         if count > 1:
-            raise RunFileError(f"population {population!r} has several of these run files; serve one of them")
+            raise RunFileError(f"population {population!r} has more than one of these run files; serve one of them")
     return runs
 
 
@@ -53,7 +53,7 @@ def _scheduled_run(run_file: Path) -> ScheduledRun:
     schedule, name = run.schedule, run.name
     if not isinstance(schedule, Live):
         raise RunFileError(
-            f'{name}: [schedule] mode = "{schedule.mode}": only "live" has nights to wait for; `agedp run` runs it now'
+            f'{name}: [schedule] mode = "{schedule.mode}": only mode = "live" has a schedule; `agedp run` runs it now'
         )
     if schedule.cron is None or schedule.zone is None:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')

@@ -127,7 +127,7 @@ def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) 
         hint = f"run `{observer.command}` for its traceback"
         if observer.confidential is not None:
             atomic_files.write(observer.confidential / "traceback.txt", traceback.format_exc().encode())
-            hint = "the confidential folder holds traceback.txt"
+            hint = "the confidential folder contains traceback.txt"
         observer.bug = StageFailed(f"{type(error).__name__} in {name}; {hint}")
     raise observer.bug
 
@@ -155,7 +155,7 @@ def end_of_flow(error: AgedpError, observer: FlowObserver) -> State:
     hint = ""
     if observer.is_deployed and observer.confidential is not None and error.private != str(error):
         atomic_files.write(observer.confidential / "error.txt", f"{error.private}\n".encode())
-        hint = "; error.txt in the confidential folder says more"
+        hint = "; error.txt in the confidential folder has the details"
     return failed_state(error, hint=hint)
 
 

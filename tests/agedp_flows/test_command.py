@@ -116,7 +116,7 @@ def test_amounts_are_told_without_an_exponent(
     run_file.write_text(tiny)
     assert agedp(monkeypatch, "plan", "run.toml") == 0
     said = capsys.readouterr().out
-    assert "of epsilon_total = 0.000000001" in said
+    assert "0 spent, these releases add 0.000000001; epsilon_total = 0.000000001" in said
     assert "0.000000001 is spent, epsilon_total = 0.000000001; nothing was drawn" in said
     assert re.findall(r"\d[eE]-\d+", said) == []
     run_file.write_text(tiny.replace("epsilon_per_day = 1e-9", "epsilon_per_day = 2e-9"))
@@ -200,7 +200,8 @@ def test_what_lies_beside_a_release_is_named_to_its_recipient_and_a_url_is_told_
     capsys.readouterr()
     assert agedp(monkeypatch, "verify", "out/release") == 0
     assert (
-        capsys.readouterr().out == "out/release: as it was published\nnot of the release, and not checked: notes.txt\n"
+        capsys.readouterr().out
+        == "out/release: as it was published\nnot part of the release, and not checked: notes.txt\n"
     )
     assert agedp(monkeypatch, "verify", "out/release", "--json") == 0
     assert json.loads(capsys.readouterr().out)["not_of_the_release"] == ["notes.txt"]

@@ -87,7 +87,7 @@ def test_the_plan_sets_the_schedule_beside_the_others_and_says_what_all_days_com
     assert f"{compared}: optimal 5.835, renewal 5.857, constant 6.478, paper 16.26, classical 365\n" in shown
     assert "5 releases are due" in shown
     # over five days only the first losses of the year's 365 are spent; both are in the table
-    assert "horizon_days = 365, but [schedule] has 5 days: what the other 360 would spend is not spent; " in shown
+    assert "horizon_days = 365, but [schedule] has 5 days: the epsilon of the other 360 days stays unspent; " in shown
     assert agedp(monkeypatch, "plan", run_file, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["mean_noise_by_schedule"]["optimal"] == pytest.approx(5.8354, abs=1e-4)
@@ -101,9 +101,7 @@ def test_a_run_that_ends_the_series_says_what_it_released_and_then_why_it_stoppe
     run_file = ausgrid(tmp_path, "exponential", homes=6, days=5)
     run_file.write_text(run_file.read_text().replace("horizon_days  = 365", "horizon_days = 3"))
     assert agedp(monkeypatch, "plan", str(run_file)) == 0
-    assert (
-        "horizon_days = 3, but [schedule] has 5 days: the series is over after 3 of them\n" in capsys.readouterr().out
-    )
+    assert "horizon_days = 3, but [schedule] has 5 days: the series ends after 3 days\n" in capsys.readouterr().out
     assert agedp(monkeypatch, "run", str(run_file)) == 3
     said = capsys.readouterr()
     assert "3 days released now\n" in said.out
@@ -128,10 +126,12 @@ def test_plan_and_run_say_how_much_of_the_promised_sum_is_used(tmp_path, monkeyp
     rate = Fraction(TWINS[discount][0])
     counts = [rate**j if discount == "exponential" else 1 / (1 + rate * j) for j in range(5)]
     largest = sum(count * row.loss for count, row in zip(counts[::-1], rows, strict=True))
-    assert planned == [f"with these releases: {released[0]}"]
-    value, _, about = released[0].removeprefix("epsilon ").partition(" of at most 1 about ")
+    bound = released[0].removeprefix("Bound of the notion: ")
+    assert planned == [f"Bound of the notion after these releases: {bound}"]
+    value, _, about = bound.removeprefix("epsilon ").partition(" of at most 1. Scope: ")
     assert Fraction(value) * 10**9 == -(-largest // 1)
-    assert about.endswith("on the worst day")
+    assert f"{discount} discounting" in about
+    assert about.endswith("; maximum over days.")
 
 
 PROMISE = """[promise]

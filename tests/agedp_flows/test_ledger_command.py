@@ -112,7 +112,7 @@ def test_a_folder_is_verified_against_its_ledger(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agedp(monkeypatch, "verify", "out/release", "--ledger", LEDGER) == 0
-    assert "the ledger says the same" in capsys.readouterr().out
+    assert "and it equals the ledger" in capsys.readouterr().out
     assert agedp(monkeypatch, "verify", "out/release", "--ledger", LEDGER, "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"verified": True, "chain": True, "not_of_the_release": []}
     Ledger.open("sqlite:///other.sqlite", create=True).close()

@@ -77,7 +77,7 @@ def _main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         status = _STOPPED_STATUS
     if status == _STOPPED_STATUS:
-        typer.echo("agedp: stopped; what was committed before stays, and the next run goes on from there", err=True)
+        typer.echo("agedp: stopped; committed days stay released, and the next run continues from there", err=True)
     sys.exit(status or 0)
 
 

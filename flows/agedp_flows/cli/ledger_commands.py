@@ -22,7 +22,7 @@ from agedp_flows.cli.options import (
 )
 
 app = typer.Typer()
-ledger = typer.Typer(help="The promise itself: what was drawn, charged and claimed.", epilog=STATUSES)
+ledger = typer.Typer(help="The ledger: registered promise, releases, losses and statements.", epilog=STATUSES)
 app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_help=True)
 
 
@@ -30,13 +30,13 @@ app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_he
 def show(
     address: LedgerArgument,
     only_statements: Annotated[
-        bool, typer.Option("--statements", help="only what was claimed, not what was drawn")
+        bool, typer.Option("--statements", help="only the statements, not the releases")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what was released to the run file's population, or all of a ledger by its URL, then what was claimed of it.
+    """Print the releases of the run file's population, or of a ledger given by its URL, then their statements.
 
-    With --json it is the releases or, with --statements, the statements.
+    With --json the output is the releases or, with --statements, the statements.
 
     Example: agedp ledger show london.toml
     """
@@ -66,10 +66,10 @@ def verify(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOpt
 @ledger.command()
 def amend(
     run_file: RunFileArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="record it without asking")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="record the change without asking")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run file changes in the contract and in every figure, and record it; with --json only if --yes.
+    """Show how a run file changes the contract and every bound, and record the change; with --json only if --yes.
 
     Example: agedp ledger amend london.toml
     """
@@ -104,7 +104,7 @@ def _confirm(question: str) -> bool:
 def export(
     run_file: RunFileArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="where to write the rows", show_default=False)],
-    close: Annotated[bool, typer.Option("--close", help="end this ledger: it goes on where the file goes")] = False,
+    close: Annotated[bool, typer.Option("--close", help="close this ledger: the imported one continues it")] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -122,11 +122,14 @@ def export(
 def import_(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="what `agedp ledger export` wrote", show_default=False, readable=False),
+        typer.Argument(metavar="FILE", help="output of `agedp ledger export`", show_default=False, readable=False),
     ],
     to: ToOption,
     lost: Annotated[
-        bool, typer.Option("--lost", help="the exported ledger was not closed and no longer exists; this is noted")
+        bool,
+        typer.Option(
+            "--lost", help="the exported ledger was not closed and no longer exists; the new ledger records this"
+        ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -139,13 +142,13 @@ def import_(
     from agedp_data import clock
 
     rows = import_ledger(file, to, lost_at=clock.today() if lost else None)
-    text = f"{rows} rows, every hash as it was written; name this ledger in [output] ledger"
+    text = f"{rows} rows, every hash is correct; name this ledger in [output] ledger"
     print_answer({"rows": rows}, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
 def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Restore a lost ledger from a release folder into an empty new one, and mark the seam.
+    """Restore a lost ledger from a release folder into an empty new one, with a recovery record.
 
     Example: agedp ledger recover out/release --to sqlite:///out/ledger.sqlite
     """
@@ -153,16 +156,16 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     from agedp_data import clock
 
     rows = restore(folder, to, at=clock.today())
-    text = f"{rows} releases restored behind a seam; never use the lost ledger again should it turn up"
+    text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"
     print_answer({"releases": rows}, text, as_json=as_json, quiet=quiet)
 
 
 @ledger.command()
 def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Note in the ledger that its rows may have the newest form from here on; rewrites nothing.
+    """Record in the ledger that new rows may have the newest form; existing rows are not changed.
 
-    A series that runs needs no upgrade. Give it once every machine that uses the ledger has the newer agedp: older ones
-    refuse the ledger from then on.
+    A running series needs no upgrade. Upgrade when every machine that uses the ledger has the newer agedp: older
+    versions refuse the ledger from then on.
 
     Example: agedp ledger upgrade london.toml
     """

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every night", "To hand over, check and mend"
+TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
 """Headings in the list of commands."""
 
 STATUSES = (
     "Exit status: 0 done, or nothing was due; 1 a bug, with a traceback to report; 2 input, run file or command line; "
-    "3 refused by ledger, contract or promise, nothing was drawn beyond them."
+    "3 refused by ledger, contract or promise, and nothing was drawn beyond them."
 )
 
 
@@ -40,10 +40,10 @@ FolderArgument = Annotated[
     str, typer.Argument(metavar="FOLDER", help="the release folder", show_default=False, readable=False)
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object, for machines")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="no bars and no words, errors only: for cron")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="print errors only, no bars and no results: for cron")]
 AsOfOption = Annotated[
     date | None,
-    typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date to go up to"),
+    typer.Option("--as-of", metavar="DATE", parser=parse_day, help="in a rehearsal: the simulated date of the run"),
 ]
 ToOption = Annotated[str, typer.Option("--to", metavar="URL", help="the new ledger, empty", show_default=False)]
 

@@ -26,15 +26,15 @@ def publish(
     run_file: RunFileArgument,
     as_of: Annotated[
         date | None,
-        typer.Option("--as-of", metavar="DATE", parser=parse_day, help="as the folder stood at the end of this day"),
+        typer.Option("--as-of", metavar="DATE", parser=parse_day, help="the folder as of the end of this day"),
     ] = None,
     statement: Annotated[
-        int | None, typer.Option(metavar="SEQ", help="as this statement told of it; `ledger show` lists the numbers")
+        int | None, typer.Option(metavar="SEQ", help="the folder as of this statement; `ledger show` lists the numbers")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the release folder again, or as it stood at the end of a day; draws nothing and reads no reading.
+    """Write the release folder again, as of now or of the end of a day; draws no noise and uses no readings.
 
     Example: agedp publish london.toml --as-of 2026-04-01
     """
@@ -51,7 +51,7 @@ def verify(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check a release folder: sums, schema, arithmetic, and the chain if a ledger is given. For recipients.
+    """Check a release folder: checksums, schema, arithmetic, and the hash chain if a ledger is given. For recipients.
 
     Example: agedp verify out/release
     """
@@ -63,9 +63,9 @@ def verify(
     chain_facts = {} if ledger is None else {"chain": True}
     if ledger is not None:
         verify_folder_against(release, ledger)
-    lines = [f"{folder}: as it was published{', and the ledger says the same' if chain_facts else ''}"]
+    lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
     if foreign_files := release.other_files():
-        lines.append(f"not of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
+        lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
     print_answer(
         {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files)},
         "\n".join(lines),
@@ -76,7 +76,7 @@ def verify(
 
 @app.command(rich_help_panel=TO_HAND_OVER)
 def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Measure the loss of the real way from readings to Parquet, on made-up households with a run file's parameters.
+    """Measure the privacy loss of the whole pipeline on synthetic households, with a run file's parameters.
 
     Example: agedp audit london.toml
     """

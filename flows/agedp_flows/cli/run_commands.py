@@ -25,24 +25,27 @@ def plan(
     run_file: RunFileArgument,
     as_of: AsOfOption = None,
     frontier: Annotated[
-        bool, typer.Option("--frontier", help="risk against error over age, interval and loss instead")
+        bool, typer.Option("--frontier", help="show the smallest risk for each error, over age, interval and epsilon")
     ] = False,
     notions: Annotated[
-        bool, typer.Option("--notions", help="which promise keeps the run file's figure, and what each costs, instead")
+        bool, typer.Option("--notions", help="compare the notions at the run file's bound, by their noise")
     ] = False,
     risk: Annotated[
-        str | None, typer.Option("--risk", metavar="EPSILON", help="the same for another figure", show_default=False)
+        str | None,
+        typer.Option("--risk", metavar="EPSILON", help="compare the notions at another bound", show_default=False),
     ] = None,
     error_kwh: Annotated[
         str | None,
-        typer.Option("--error-kwh", metavar="KWH", help="the same for a noise, kWh a home", show_default=False),
+        typer.Option(
+            "--error-kwh", metavar="KWH", help="compare the notions at a noise per household", show_default=False
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what would be released: days, noise, loss, and the contract as it will be registered. Draws nothing.
+    """Print the due days, their noise and epsilon, and the contract as it will be registered. Draws no noise.
 
-    Before the first release it reads the input files as well and prints what a first run would find in them (the
-    preflight, for your terminal alone), and which promise of every notion keeps the same figure, at what noise.
+    Before the first release it also reads the input files, prints the findings of a first run (the preflight, for your
+    terminal alone), and compares the noise of all notions at the same bound.
 
     Example: agedp plan london.toml --risk 0.5
     """
@@ -54,7 +57,7 @@ def plan(
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
-        raise RunFileError("--frontier stands alone; it has a target of its own")
+        raise RunFileError("--frontier cannot be combined with --notions, --risk or --error-kwh; give one of them")
     with progress_bars(enabled=not as_json) as progress:
         work = load_work(run_file, as_of=as_of, progress=progress)
         if notions or target.is_requested:
@@ -76,7 +79,7 @@ def run(
 ) -> None:
     """Release everything that is due.
 
-    Without Prefect, a line in cron is all it takes, with the place of the command, for cron has a path of its own:
+    Without Prefect, one cron line is enough. It needs the full path of the command, because cron has its own PATH:
     30 6 * * * /srv/agedp/.venv/bin/agedp run --quiet /srv/agedp/london.toml
 
     Example: agedp run london.toml
@@ -120,7 +123,7 @@ def serve(
 ) -> None:
     """Run the Prefect flow of each run file on its cron line, in its zone, until stopped.
 
-    With PREFECT_API_URL it is served to that server; else a server of its own runs as long as it does.
+    With PREFECT_API_URL the flows run on that server; else agedp starts a server that ends with the command.
 
     Example: agedp serve london.toml ausgrid.toml
     """

@@ -18,9 +18,9 @@ from typer.core import TyperCommand
 from agedp.setup.run_file_options import OPTIONS, RunFileOption, notion_options
 
 PANELS: Final = {
-    "input": "What comes in",
+    "input": "Input",
     "input.columns": "Columns of a long table",
-    "output": "What goes out",
+    "output": "Output",
     "population": "Population, period and series",
     "schedule": "Population, period and series",
     "series.daily_mean": "Population, period and series",

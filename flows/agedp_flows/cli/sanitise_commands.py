@@ -30,11 +30,11 @@ def init(
     *,
     option_texts: OptionTexts,
 ) -> None:
-    """Write a commented run file and a first roster, read off the files.
+    """Write a commented run file and a first roster, both derived from the files.
 
-    Options are written into the run file. A deciding key without an option is
-    left as a line to decide. Before that, a table shows the noise that this
-    number of households gives under each notion.
+    Options are written into the run file. A deciding key without an option
+    becomes a line to decide. Before that, a table shows the noise of each notion
+    at this number of households.
 
     Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
     """
@@ -62,8 +62,8 @@ def sanitise(
     r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
 
     DIR is the release folder. Ledger, run file, roster and confidential folder
-    lie in DIR-confidential. The same command again draws nothing again; other
-    options start anew until a day is released.
+    are in DIR-confidential. The same command again draws nothing; other options
+    start anew until a day is released.
     Options that decide have no default. The second example estimates a model.
 
     Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \

@@ -20,12 +20,12 @@ app = typer.Typer()
 @app.command(rich_help_panel=TO_BEGIN)
 def demo(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="where to write; other files in it stay", show_default=False)
+        Path, typer.Argument(metavar="DIR", help="where to write; other files in it are kept", show_default=False)
     ],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Show everything once on synthetic households: chains, bounds, and three notions on both formats.
+    """Show the whole pipeline on synthetic households: chains, bounds, and three notions in both formats.
 
     A page with pictures is written to DIR/index.html. With PREFECT_API_URL the flows run on that Prefect server.
 
@@ -55,13 +55,13 @@ def sample(
         str, typer.Argument(help="london or ausgrid", show_default=False, autocompletion=lambda: ["ausgrid", "london"])
     ],
     folder: Annotated[Path, typer.Argument(help="where to write", show_default=False)],
-    households: Annotated[int, typer.Option(min=2, max=1_000_000, help="number of made-up homes")] = 300,
+    households: Annotated[int, typer.Option(min=2, max=1_000_000, help="number of synthetic households")] = 300,
     days: Annotated[int, typer.Option(min=2, max=3650, help="number of days")] = 60,
-    seed: Annotated[int, typer.Option(min=0, help="same seed, same homes")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="the same seed gives the same households")] = 1,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write made-up homes in the publisher's exact format, a roster and a rehearsal's run file.
+    """Write synthetic households in the publisher's exact format, a roster and a rehearsal's run file.
 
     Example: agedp sample london out/london
     """

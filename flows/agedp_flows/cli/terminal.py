@@ -52,7 +52,7 @@ class _ReportingWriter(_DroppingWriter):
         if self._is_reported:  # Python retries to flush its buffer at exit
             return length
         self._is_reported = True
-        raise AgedpError(f"standard output cannot be written ({error.strerror}); what was done stays done")
+        raise AgedpError(f"standard output cannot be written ({error.strerror}); completed work is kept")
 
 
 @contextmanager
@@ -97,15 +97,15 @@ def _descriptor(stream: TextIO) -> int:
 
 
 _STAGE_LABELS = {
-    "hash": "naming files",
+    "hash": "hashing files",
     "open": "opening files",
     "read": "reading",
     "days": "summing days",
     "states": "counting states",
     "edges": "quantizing",
     "counts": "counting transitions",
-    "memory": "holding the period",
-    "forgetting": "measuring forgetting",
+    "memory": "loading the period",
+    "forgetting": "goodness of fit",
     "audit": "auditing",
 }
 

@@ -38,7 +38,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
 def amendment_lines(amendment: Amendment) -> list[str]:
     """Return an amendment as lines for the terminal."""
     if not amendment.changes:
-        return ["the run file says what the ledger says was promised; there is nothing to amend"]
+        return ["the run file equals the contract in the ledger; there is nothing to amend"]
     changes = [
         f"  {change.key}: {change.old} -> {change.new}  {change.verdict}: {change.why}" for change in amendment.changes
     ]
@@ -57,13 +57,13 @@ def _figure_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
         old, new = (_sd_text(forecast, name) for forecast in (before, after))
-        yield f"noise of {name}, kWh a home (standard deviation)", old, new
+        yield f"noise of {name}, kWh per household (standard deviation)", old, new
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
     epsilons = [{figure.name: _amount_text(figure) for figure in forecast.bounds} for forecast in (before, after)]
     for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
-        yield f"what was released so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
+        yield f"releases so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
 
 
 def _sd_text(forecast: Forecast, series: str) -> str:

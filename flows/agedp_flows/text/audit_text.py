@@ -38,22 +38,22 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 def audit_lines(result: AuditResult) -> list[str]:
     """Return the result of an audit as lines for the terminal."""
     width = max(len(measurement.scope) for measurement in result.measured)
-    lines = [f"{'':{width}}  promised  proven at least  would have shown from"]
+    lines = [f"{'':{width}}  promised  lower bound on epsilon  detectable from"]
     lines += [
-        f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:15.4g}  "
-        f"{_loss_text(measurement.detectable):>21}"
+        f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:22.4g}  "
+        f"{_loss_text(measurement.detectable):>15}"
         for measurement in result.measured
     ]
-    verdict = "kept: nothing was proven beyond the promise" if result.is_within_promise else "BROKEN"
+    verdict = "kept: no lower bound exceeds the promise" if result.is_within_promise else "BROKEN"
     streets = result.datasets
     lines.append(
-        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} made-up streets of "
-        f"{streets.households_per_group:,}, the real way)"
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} synthetic groups of "
+        f"{streets.households_per_group:,} households, through the real pipeline)"
     )
-    lines += [f"found: {fault}" for fault in result.faults]
+    lines += [f"fault: {fault}" for fault in result.faults]
     if result.undetectable:
         lines.append(
-            f"too few draws to show at losses so small, or so large, and so not ruled out: "
+            "not ruled out, because there are too few draws to detect them at losses this small, or this large: "
             f"{', '.join(result.undetectable)}"
         )
     return lines
@@ -62,7 +62,8 @@ def audit_lines(result: AuditResult) -> list[str]:
 def require_no_violation(result: AuditResult) -> None:
     """Raise PromiseBroken, with the first violation or fault, if the audit found one."""
     violations = (
-        f"{measurement.scope} prove a loss of {measurement.lower_bound:.4g}, {measurement.promised:.4g} is promised"
+        f"{measurement.scope}: the lower bound on epsilon is {measurement.lower_bound:.4g}, but "
+        f"{measurement.promised:.4g} is promised"
         for measurement in result.measured
         if not measurement.is_within_promise
     )

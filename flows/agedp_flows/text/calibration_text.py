@@ -42,9 +42,9 @@ def calibration_lines(calibration: Calibration) -> list[str]:
     return [
         *lines,
         *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic"),
-        "The model's folder holds confidential figures per household.",
+        "The model's folder contains confidential numbers per household.",
         "A release that uses the model publishes its leakage bound, which comes from readings, without noise.",
-        "Real households mix far more slowly than such chains predict: agedp does not vouch for the model.",
+        "Real households mix far more slowly than such chains predict. agedp does not guarantee the model.",
     ]
 
 

@@ -19,16 +19,18 @@ from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
 from agedp_data.parameters import LARGEST, exact_text
+from agedp_flows.text.bound_text import condition_text, scope_text
 from agedp_flows.text.run_text import change_json, change_text, four_digits
 
 _WIDTH = 118
-_HEADING = "   {notion:14s} {method:{width}s}  promises of  epsilon a day  noise kWh of change   first day   last day"
-_REMEDY_ROW = "   {notion:14s} {method:{width}s}    homes     figure  epsilon a day   last day"
+_HEADING = "   {notion:14s} {method:{width}s}     bound of    epsilon/day  noise kWh     ratio   first day   last day"
+_REMEDY_ROW = "   {notion:14s} {method:{width}s} households     bound    epsilon/day   last day"
 _MIN_WIDTH = 26
 _COLUMN_NOTES = (
-    "promises: the most that the figure may come to; of: what that is about. epsilon a day: mean over the days, "
-    "~ where they differ. noise: standard deviation of what is added to a mean, kWh a home, root mean square over "
-    "the days; it is all that an interval in the release covers. +: goes on."
+    "bound: upper bound over future releases; of: its scope, by letter. epsilon/day: mean over the days, ~ where they "
+    "differ. noise: standard deviation of the noise of a mean in kWh per household, root mean square over the days; an "
+    "interval in the release covers nothing else. ratio: noise-to-signal ratio, the noise divided by the day-to-day "
+    "change. +: the series continues."
 )
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -79,25 +81,28 @@ def promises_lines(work: Work, target: ComparisonTarget) -> list[str]:
 
 def _head_lines(comparison: NotionComparison) -> list[str]:
     target = comparison.target
-    target_text = (
-        f"a figure of {_epsilon_text(target.risk)}"
-        if target.risk is not None
-        else f"a noise of {target.error_kwh:g} kWh"
-    )
-    origin = ", which the run file promises" if target.from_run_file else ""
     group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
     period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
         " and on" if comparison.endless else f" to {comparison.days[-1]}"
     )
     changes = change_text(comparison.change)
     return [
-        *_wrapped("", f"which promise keeps {target_text}{origin}, and what each costs: {comparison.series}, {period}"),
+        *_wrapped("", f"{_target_text(target)}: {comparison.series}, {period}"),
         *_wrapped(
             "",
-            f"{comparison.homes} homes ({group}); a mean changes by {_kwh_text(comparison.change.kwh)} kWh from "
-            f"day to day, {changes}",
+            f"{comparison.homes} households ({group}). Day-to-day change of the mean: "
+            f"{_kwh_text(comparison.change.kwh)} kWh per household, {changes}",
         ),
     ]
+
+
+def _target_text(target: ComparisonTarget) -> str:
+    if target.risk is None:
+        return f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
+    epsilon = f"epsilon {_epsilon_text(target.risk)}"
+    if target.from_run_file:
+        return f"Notions that guarantee the same bound as your run file ({epsilon}), and their noise"
+    return f"Notions that guarantee a bound of {epsilon}, and their noise"
 
 
 def _scope_letters(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]:
@@ -149,23 +154,22 @@ def _epsilon_text(amount: Decimal | None) -> str:
 
 def _scope_lines(letters: dict[tuple[str, str, str], str]) -> Iterator[str]:
     for (scope, kind, assumption), letter in letters.items():
-        condition = "whatever is true of the homes" if kind == ASSUMPTION_FREE else f"if {assumption}"
-        yield from _wrapped(f"{letter:3s}", f"about {scope}; {condition}")
+        condition = condition_text(kind, assumption)
+        yield from _wrapped(f"{letter:3s}", f"Scope: {scope_text(scope)}. {condition}")
 
 
 def _mark_lines(comparison: NotionComparison, available: list[NotionOffer]) -> Iterator[str]:
     if any(offer.promised for offer in available):
-        yield "=  what the run file says now"
+        yield "=  The promise of the run file."
     if any(offer.cheapest for offer in comparison.offers):
-        criterion = "least noise" if comparison.target.risk is not None else "least figure"
+        criterion = "Least noise" if comparison.target.risk is not None else "Smallest bound"
         yield from _wrapped(
             ">  ",
-            f"{criterion} of those that keep the target on every day asked for, apart with and without an "
-            "assumption (*); "
-            "what they are about is yours to weigh: no noise can",
+            f"{criterion} of the notions that meet the target on every requested day, marked once with and once "
+            "without an assumption (*). Their scopes differ. You decide which scope you need; the noise cannot.",
         )
     else:
-        yield "no promise here keeps the target on every day asked for"
+        yield "No notion meets the target on every requested day."
 
 
 def _ended_lines(offers: list[NotionOffer]) -> Iterator[str]:
@@ -173,7 +177,9 @@ def _ended_lines(offers: list[NotionOffer]) -> Iterator[str]:
         if offer.series is not None and (offer.series.ended_by or offer.series.skipped):
             skipped_text = f"{offer.series.skipped} days are skipped" if offer.series.skipped else ""
             end_text = (
-                f"{offer.series.ended_by or ''} ends it on {offer.series.last_day}" if offer.series.ended_by else ""
+                f"{offer.series.ended_by or ''} ends the series on {offer.series.last_day}"
+                if offer.series.ended_by
+                else ""
             )
             yield f"   {offer.notion}, {offer.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
 
@@ -182,9 +188,8 @@ def _future_bound_lines(offers: list[NotionOffer]) -> Iterator[str]:
     for offer in offers:
         if offer.ahead is not None:
             yield (
-                f"   {offer.notion}, {offer.method}: released days carry {_epsilon_text(offer.amount)} already; "
-                "it binds those to "
-                f"come to {_epsilon_text(offer.ahead)}"
+                f"   {offer.notion}, {offer.method}: the bound of the released days is {_epsilon_text(offer.amount)} "
+                f"already; the promise bounds future days by {_epsilon_text(offer.ahead)}"
             )
 
 
@@ -193,8 +198,8 @@ def _some_days_lines(offers: list[NotionOffer]) -> Iterator[str]:
     for offer in offers:
         if offer.series is not None and offer.needs is None and offer.series.unusable_days:
             yield (
-                f"   {offer.notion}, {offer.method}: usable on the whole, but {offer.series.unusable_days} of "
-                f"{len(offer.series.losses)} days have more noise than the mean changes by"
+                f"   {offer.notion}, {offer.method}: usable on average, but on {offer.series.unusable_days} of "
+                f"{len(offer.series.losses)} days the noise exceeds the day-to-day change"
             )
 
 
@@ -203,13 +208,17 @@ def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
     if not unusable:
         return
     scope = "in the smallest group" if comparison.groups else "on the roster"
-    yield f"!  unusable: the noise exceeds what a mean changes by from day to day. So many homes {scope} would mend"
-    yield "   it, or so large a figure under the same caps (none: they, or the model, permit none):"
+    yield from _wrapped(
+        "!  ",
+        "Unusable: the noise exceeds the typical day-to-day change. Either of these would fix it: at least this number "
+        f"of households {scope}, or this larger bound under the same caps (none: not possible under these caps or this "
+        "model).",
+    )
     width = _width(unusable)
     yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
     for offer in unusable:
         if offer.needs is not None:
-            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.homes:8,d} "
+            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.homes:10,d}"
             figure = _epsilon_text(offer.needs.figure)
             yield f"{start} {figure:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
 
@@ -224,7 +233,7 @@ def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
         if offer.reason:
             reasons.setdefault((offer.notion, offer.reason), []).append(offer.method)
     if reasons:
-        yield "cannot be had here:"
+        yield "Not possible here:"
     for (notion, reason), methods in reasons.items():
         method_names = "; ".join(filter(None, methods))
         yield from _wrapped("   ", f"{notion}{f' ({method_names})' if method_names else ''}: {reason}")

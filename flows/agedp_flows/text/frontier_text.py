@@ -47,9 +47,9 @@ def frontier_lines(work: Work) -> list[str]:
     """Return the frontier as lines for the terminal."""
     frontier = compute_frontier(work)
     return [
-        f"least risk for each error, {frontier.series}, {frontier.households} homes, method {frontier.method}, losses "
-        "up to the cap",
-        f"error: noise, and {frontier.change.kwh:.2f} kWh a home that a mean moves from day to day,",
+        f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
+        "epsilon up to the cap",
+        f"Error: noise and the day-to-day change of the mean, {frontier.change.kwh:.2f} kWh per household,",
         f"   {change_text(frontier.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
         *(_choice_line(choice) for choice in frontier.choices),
@@ -78,11 +78,10 @@ def _risk_text(choice: SchedulePoint) -> str:
 def _legend_lines(frontier: Frontier) -> list[str]:
     promised = [choice for choice in frontier.choices if choice.promised]
     cheapest = [choice for choice in frontier.choices if choice.cheapest]
-    lines = ["= what the run file says now"] if promised else []
+    lines = ["= the schedule of the run file"] if promised else []
     if ends := {choice.ended_by for choice in frontier.choices if not math.isfinite(choice.risk) and choice.ended_by}:
-        lines.append(f"+ grows with every release: what they add up to until {' or '.join(sorted(ends))} ends them")
+        ended_by = " or ".join(sorted(ends))
+        lines.append(f"+ grows with every release: composed loss of all releases until {ended_by} ends the series")
     if cheapest:
-        lines.append(
-            f"> least error of daily releases at a risk of at most {frontier.target:.4g}, which is the run file's"
-        )
+        lines.append(f"> smallest error of daily releases at a risk of at most {frontier.target:.4g}, the run file's")
     return lines

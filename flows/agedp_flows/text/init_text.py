@@ -91,7 +91,7 @@ def _age_lines(initial: InitialFiles) -> list[str]:
     years = initial.age_days / 365.25
     text = (
         f"The newest day is {years:.1f} years old. In an archive every day is published at such an age, where a bound "
-        "on what is left of a loss is trivially small and means nothing. `--mode rehearsal` publishes each day "
+        "on the aged loss is trivially small and means nothing. `--mode rehearsal` publishes each day "
         "--age-days after its end, by a simulated clock."
     )
     return [*textwrap.wrap(text, _WIDTH), ""]
@@ -109,4 +109,4 @@ def _next_lines(initial: InitialFiles) -> list[str]:
     model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
     commands = ["calibrate"] * model + ["plan", "run"]
     steps = ", then ".join(f"`agedp {command} {initial.run_file}`" for command in commands)
-    return [f"{initial.run_file}: written, nothing is left to decide. Next: {steps}"]
+    return [f"{initial.run_file}: written, every key is decided. Next: {steps}"]

@@ -97,7 +97,7 @@ def verify_ledger(address: str) -> tuple[dict[str, Any], str]:
     with Ledger.open(_address(address)[0]) as ledger:
         _require_sound(ledger)
         head, length = ledger.head(), ledger.length()
-    return {"rows": length, "head": head}, f"{length} rows, every hash as it was written; head {head}"
+    return {"rows": length, "head": head}, f"{length} rows, every hash is correct; head {head}"
 
 
 def upgrade_ledger(address: str) -> tuple[dict[str, Any], str]:
@@ -145,5 +145,5 @@ def verify_folder_against(folder: ReleaseFolder, url: str) -> None:
 def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:
     """Export a ledger to a file, closing it with `close`, and return the result as JSON and as text."""
     rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
-    ending = "; this ledger is closed and goes on where `agedp ledger import` puts it" if close else ""
+    ending = "; this ledger is closed and continues where `agedp ledger import` writes it" if close else ""
     return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"

@@ -30,7 +30,7 @@ from agedp_flows.text.run_text import (
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
-_HEADING = "day         publish on  series          homes   epsilon   noise sd kWh a home"
+_HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
 def plan_json(work: Work) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def plan_lines(work: Work) -> list[str]:
         *_horizon_lines(work),
         *filter(None, [work.run.notion.remark]),
         *_alternatives_lines(work, plan),
-        *(["risk against error over age, interval and loss: `agedp plan --frontier`"] if work.model else []),
+        *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if work.model else []),
         *([] if plan.outlook.next_day is None else _notions_lines(work)),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
@@ -116,7 +116,7 @@ def _notions_lines(work: Work) -> list[str]:
             return ["", *promises_lines(work, ComparisonTarget()), ""]
     except RunFileError as error:
         return [str(error)]
-    return ["which promise of every notion keeps the same figure, and at what noise: `agedp plan --notions`"]
+    return ["Notions that guarantee the same bound, and their noise: `agedp plan --notions`"]
 
 
 def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
@@ -143,11 +143,11 @@ def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
 def _due_line(work: Work, planned: PlannedRelease) -> str:
     row, series = planned.row, work.run.series[planned.row.series]
     households = sum(series.by_group(row.cells, row.households).values())
-    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:5d}   "
+    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:10d}   "
     if row.state != "released":
         return f"{prefix}skipped: {planned.skip_reason}"
     sd, unit = noise_deviation(row, series)
-    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " homes (of each count)")
+    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " households (per count)")
 
 
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
@@ -172,7 +172,7 @@ def _delivery_lines(work: Work) -> list[str]:
         return missing
     return [
         *missing,
-        "no [schedule] wait_for: a day is released at its age, delivered or not, and what is missing then stays so",
+        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing",
     ]
 
 
@@ -180,10 +180,10 @@ def _spent_lines(work: Work, plan: RunOutlook) -> list[str]:
     """Return the spent and planned loss, its total cap, and the end of the promise."""
     planned = sum(row.loss for row in plan.now.releases)
     total = work.run.promise.epsilon_total
-    of_total = "no total cap" if total == "unlimited" else f"of epsilon_total = {total:f}"
+    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
     lines = [
-        f"about one household, all days together: epsilon {format_epsilon(plan.spent)} is spent, these releases add "
-        f"{format_epsilon(planned)}; {of_total}",
+        "Cumulative epsilon per household (sequential composition of all published days): "
+        f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
         *_promised_bound_lines(work, plan),
     ]
     lines += _end_lines(work, plan)
@@ -202,8 +202,10 @@ def _end_lines(work: Work, plan: RunOutlook) -> list[str]:
         return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
     if forecast.next_day is None:
         return []
-    explanation = "the promise ends there" if forecast.ended_by_promise else "as far as the period, or ten years, go"
-    return [f"last possible day, if each is released when it is due: {forecast.last_day or 'none'} ({explanation})"]
+    explanation = (
+        "the promise ends there" if forecast.ended_by_promise else "end of the period, or of a forecast of ten years"
+    )
+    return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
 def _ended_reason(work: Work, plan: RunOutlook) -> str:
@@ -230,8 +232,8 @@ def _promised_bound_lines(work: Work, plan: RunOutlook) -> list[str]:
     if not plan.now.releases:
         return []
     figures = notion.figures(rows, work.terms.leakage_bounds[0], None)
-    lines = promised_bound_lines(notion, {figure.name: bound_entry(figure, notion.limits) for figure in figures})
-    return [f"with these releases: {line}" for line in lines]
+    entries = {figure.name: bound_entry(figure, notion.limits) for figure in figures}
+    return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 
 
 def _horizon(work: Work) -> int | None:
@@ -247,8 +249,8 @@ def _horizon_lines(work: Work) -> list[str]:
         return []
     text = f"horizon_days = {horizon}, but [schedule] has {days} days: "
     if horizon < days:
-        return [f"{text}the series is over after {horizon} of them"]
-    return [f"{text}what the other {horizon - days} would spend is not spent; horizon_days = {days} has less noise"]
+        return [f"{text}the series ends after {horizon} days"]
+    return [f"{text}the epsilon of the other {horizon - days} days stays unspent; horizon_days = {days} has less noise"]
 
 
 def _mean_noise_by_schedule(work: Work, plan: RunOutlook) -> dict[str, float]:

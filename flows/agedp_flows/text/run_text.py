@@ -31,6 +31,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import markdown
+from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
 from agedp_flows.text.preflight_text import preflight_lines
 
 _MAX_COUNTS = 12
@@ -73,7 +74,7 @@ def result_lines(work: Work) -> list[str]:
     rows = [row for row in work.released if row.state == "released"]
     days = len({row.day for row in rows})
     skipped, min_households = len(work.released) - len(rows), work.run.population.min_households
-    reasons = f"skip_days, no delivery, below {min_households} homes, or nothing left for the day"
+    reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
         f"{count_text(days, 'day')} released now"
         + (f", {skipped} skipped ({reasons})" if skipped else "")
@@ -86,7 +87,7 @@ def result_lines(work: Work) -> list[str]:
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         figures = folder.statement["figures"]
-        lines += [_figure_line(figure) for figure in figures[:2]]
+        lines += [labelled_bound(figure) for figure in figures[:2]]
         lines += promised_bound_lines(work.run.notion, {figure["name"]: figure for figure in figures})
         lines.append(f"release folder: {format_path(work.run.output.release)}")
     return lines
@@ -106,7 +107,7 @@ def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
         return []
     cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MAX_COUNTS]]
     return [
-        f"day         households by use, noise {rows[0]['noise_sd']:.3f} (standard deviation)",
+        f"day         households by use, noise standard deviation {rows[0]['noise_sd']:.3f}",
         *(
             f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {cell}"
             for row, cell in zip(rows, cells, strict=False)
@@ -172,30 +173,28 @@ def _quality_line(work: Work) -> str:
     rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
     return (
         f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
-        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} set aside ({rejected})"
-        + (f"; {work.late_rows:,} rows came too late for days that are released" if work.late_rows else "")
+        f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected})"
+        + (f"; {work.late_rows:,} rows came too late, for days that are released" if work.late_rows else "")
     )
 
 
 def _table_lines(table: Any) -> list[str]:  # noqa: ANN401  (a data frame; pandas is not imported here)
     return [
-        "day         homes   mean kWh   noise interval       published",
+        "day         households   mean kWh   noise interval       published",
         *map(_table_line, table.to_dict("records")),
     ]
 
 
 def _table_line(row: Mapping[Any, Any]) -> str:
     return (
-        f"{row['day']:%Y-%m-%d}  {row['households']:5d}   {row['mean_kwh']:8.3f}   "
+        f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['mean_kwh']:8.3f}   "
         f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
     )
 
 
-def _figure_line(figure: Mapping[str, str]) -> str:
-    return f"epsilon {figure['epsilon']} about {figure['about']}"
-
-
-def promised_bound_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]]) -> list[str]:
+def promised_bound_lines(
+    notion: Notion, figures: Mapping[str, Mapping[str, str]], *, label: str = "Bound of the notion"
+) -> list[str]:
     """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
     `figures` are the bounds of a statement by name.
@@ -206,8 +205,8 @@ def promised_bound_lines(notion: Notion, figures: Mapping[str, Mapping[str, str]
     figure = next((figures[name] for name in bounded_names if name in figures), None)
     if figure is None:
         return []
-    assumption = f", if {figure['assumption']}" if figure["assumption"] else ""
-    return [f"epsilon {figure['epsilon']} of at most {figure['limit']} about {figure['about']}{assumption}"]
+    text = f"{label}: epsilon {figure['epsilon']} of at most {figure['limit']}. Scope: {scope_text(figure['about'])}."
+    return [" ".join(filter(None, [text, assumption_text(figure["assumption"])]))]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
@@ -224,21 +223,25 @@ def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
     ]
     changes = [change for change, gap in pairs if gap.days == 1]
     if not changes:
-        return typical_noise_line(deviation)
+        return f"{typical_noise_line(deviation)} Not enough days to estimate the true change."
     observed_change = math.sqrt(sum(change**2 for change in changes) / len(changes))
     true_change = math.sqrt(max(observed_change**2 - 2 * deviation**2, 0.0))
-    share = f"the noise is {deviation / true_change:.2f} times that" if true_change > 0 else "the noise hides it"
+    share = (
+        f"Noise-to-signal ratio: {deviation / true_change:.2f}."
+        if true_change > 0
+        else "The noise hides the true change."
+    )
     return (
-        f"noise: {deviation:.3f} kWh a home (standard deviation); from day to day the published mean changes by "
-        f"{observed_change:.3f}, of which {true_change:.3f} is not noise: {share}"
+        f"Noise standard deviation: {deviation:.3f} kWh per household. Day-to-day change of the published mean: "
+        f"{observed_change:.3f} kWh; estimated true change {true_change:.3f} kWh. {share}"
     )
 
 
 def typical_noise_line(deviation: float) -> str:
     """Return the noise relative to 10 kWh per household and day, and to a day-to-day change of 1 kWh."""
     return (
-        f"noise: {deviation:.3f} kWh a home (standard deviation), {deviation / _TYPICAL_DAY_KWH:.1%} of 10 kWh "
-        f"a home, {deviation / _TYPICAL_CHANGE_KWH:.2f} of a change of 1 kWh from day to day"
+        f"Noise standard deviation: {deviation:.3f} kWh per household, {deviation / _TYPICAL_DAY_KWH:.1%} of a day of "
+        f"10 kWh. Noise-to-signal ratio at a day-to-day change of 1 kWh: {deviation / _TYPICAL_CHANGE_KWH:.2f}."
     )
 
 
@@ -254,8 +257,8 @@ def change_json(change: DayToDayChange) -> dict[str, Any]:
 def change_text(change: DayToDayChange) -> str:
     """Return the source of the day-to-day change: its standard error, or that it is assumed."""
     if change.error_kwh is None:
-        return "assumed until the published series tells it from noise"
-    return f"give or take {change.error_kwh:.2f} (standard error), as published"
+        return "assumed until it can be estimated from the published series"
+    return f"estimated from the published series (standard error {change.error_kwh:.2f} kWh)"
 
 
 def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
@@ -279,13 +282,13 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     ledger = work.checked_ledger()
     if statement is not None:
         is_identical = write_folder_of_statement(work, ledger, statement)
-        version_text = f", as statement {statement} told of it"
+        version_text = f", as of statement {statement}"
     elif day is not None:
         is_identical = write_folder_as_of(work, ledger, day)
-        version_text = f", as it stood at the end of {day}"
+        version_text = f", as of the end of {day}"
     else:
         publish_release(work, ledger)
         is_identical, version_text = True, ""
-    note = "; other software, interval or ledger than then: the figures are the same, the bytes not"
+    note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
     text = f"{format_location(work.run.output.release)}: written again{version_text}{'' if is_identical else note}"
     return {"same_bytes": is_identical}, text

@@ -342,10 +342,10 @@ class _PromiseSearch:
 
     def _too_little(self, error_kwh: float) -> str:
         """Return why no figure brings the noise so low: the caps, or there is none that is finite."""
-        promise, needed_text = self.run.promise, f"a day would have to spend {self.days.loss_for(error_kwh) / NANO:.4g}"
+        promise, needed_text = self.run.promise, f"a day would need epsilon {self.days.loss_for(error_kwh) / NANO:.4g}"
         if self.days.exceeds_noise(error_kwh, self.run):
-            return f"so little noise is beyond max_day_epsilon = {promise.max_day_epsilon:f}: {needed_text}"
-        return f"no finite figure goes with so little noise under these caps: {needed_text}"
+            return f"this noise is not possible under max_day_epsilon = {promise.max_day_epsilon:f}: {needed_text}"
+        return f"no finite bound has this little noise under these caps: {needed_text}"
 
 
 def _kept_by(notion: Notion, candidate: Alternative) -> str:

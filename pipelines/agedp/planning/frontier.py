@@ -103,13 +103,13 @@ class _FrontierSearch:
     ) -> None:
         means = [(name, series) for name, series in run.series.items() if series.statistic == "mean"]
         if not means:
-            raise RunFileError("a frontier is of the error of a mean; the run file publishes none")
+            raise RunFileError("a frontier shows the error of a mean; the run file publishes no mean")
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
         promise = run.promise
-        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.sharpest  # type: ignore[union-attr]
+        self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.tightest_method  # type: ignore[union-attr]
         self.households = smallest_group_size(self.series, roster, run.schedule.first_day)
         if self.households < 1:
-            raise RunFileError("no home is on the roster on [schedule] first_day; there is no error to compare")
+            raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
         self.cap = to_float(promise.day_cap)
         self.change = day_to_day_change([row for row in rows if row.series == self.name])

@@ -54,7 +54,7 @@ class SimulatedDays:
             raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
         if not self.households:
             raise RunFileError(
-                f"no day is left of which enough homes are on the roster (min_households = "
+                "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
         self.change = day_to_day_change([row for row in rows if row.series == self.name])

@@ -110,7 +110,7 @@ def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to
     text = shown(load_work(house.run_file))
     assert "inf" not in text
     assert "+40.0000" in text
-    assert "until epsilon_total ends them" in text
+    assert "until epsilon_total ends the series" in text
     [own] = [one for one in frontier_of(house, days=7).choices if one.promised]
     assert (own.adds_up_to, own.ended_by) == (7.0, "last_day")
     endless = AGED.replace("epsilon_total = 40", 'epsilon_total = "unlimited"')
@@ -162,7 +162,7 @@ def test_without_a_model_or_without_homes_there_is_none(house):
                     'epsilon_total = "unlimited"\n')  # fmt: skip
     frontier_of(house)
     house.roster([("home-1", FIRST + timedelta(days=5), None)])
-    with pytest.raises(RunFileError, match="no home is on the roster"):
+    with pytest.raises(RunFileError, match="the roster has no household"):
         compute_frontier(load_work(house.run_file))
 
 

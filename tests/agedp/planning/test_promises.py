@@ -219,12 +219,12 @@ def test_what_cannot_be_had_says_why(house):
     live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
     found, rows = offers(load_work(house.run_file), risk=Decimal(1))
-    assert "last_day" in rows["classical", "all days alike"].lacking
+    assert "last_day" in rows["classical", "all days alike"].reason
     assert found.endless
     assert rows["classical", "each day"].series.beyond
     _, rows = offers(begun(house, cap="0.01", promise=WEEKLY.replace("window = 1", "window = 0.01")), error_kwh=0.001)
-    assert "max_day_epsilon = 0.01: a day would have to spend" in rows["classical", "each day"].reason
-    assert "a day would have to spend 56.57" in rows["classical", "each day"].reason
+    assert "max_day_epsilon = 0.01: a day would need epsilon" in rows["classical", "each day"].reason
+    assert "a day would need epsilon 56.57" in rows["classical", "each day"].reason
     with pytest.raises(RunFileError, match="min_households = 600"):
         offers(begun(house, least=600), risk=Decimal(1))
 
@@ -294,7 +294,10 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
     lines = promises_lines(work, ComparisonTarget())
-    assert "   classical, each day: released days carry 0.5 already; it binds those to come to 0.1" in lines
+    assert (
+        "   classical, each day: the bound of the released days is 0.5 already; the promise bounds future days by 0.1"
+        in lines
+    )
     asked = offers(work, risk=Decimal("0.1"))[1]
     assert not asked["classical", "each day"].meets_target  # no promise undoes what is released
     assert asked["w-event", "7 days, even"].reason == (
@@ -325,7 +328,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
     _, before = planned(monkeypatch, capsys, house)
-    assert "last possible day, if each is released when it is due: 2013-01-03" in before.out
+    assert "last possible day, if each day is released when due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
         offers(load_work(house.run_file))
@@ -349,7 +352,7 @@ def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_
         for at in ("!", f" {own.needs.homes:,} ")
     )
     assert lines[row].startswith("=")
-    assert row < next(i for i, line in enumerate(lines) if line.startswith("!  unusable")) < needed
+    assert row < next(i for i, line in enumerate(lines) if line.startswith("!  Unusable")) < needed
 
 
 def test_a_promise_by_risk_stands_once(house):
@@ -375,8 +378,8 @@ def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(ho
     work = begun(house, homes=homes, rest=COMPARED, days=10)
     assert 0 < unusable < 10
     assert (
-        f"   discounted, hyperbolic 1, renewal: usable on the whole, but {unusable} of 10 days have more noise than "
-        "the mean changes by"
+        f"   discounted, hyperbolic 1, renewal: usable on average, but on {unusable} of 10 days the noise exceeds "
+        "the day-to-day change"
     ) in promises_lines(work, ComparisonTarget(risk=Decimal("0.5")))
 
 
@@ -455,15 +458,15 @@ def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, rest="")
     _, before = planned(monkeypatch, capsys, house)
-    assert "which promise keeps a figure of 1, which the run file promises" in before.out
+    assert "Notions that guarantee the same bound as your run file (epsilon 1), and their noise" in before.out
     _, machines = planned(monkeypatch, capsys, house, "--json")
     assert json.loads(machines.out)["notions"]["target"] == {"risk": "1", "from": "the run file's promise"}
     house.run(today=FIRST + timedelta(days=1))
     _, after = planned(monkeypatch, capsys, house)
-    assert "which promise keeps" not in after.out
+    assert "as your run file" not in after.out
     assert "agedp plan --notions" in after.out
     _, asked = planned(monkeypatch, capsys, house, "--notions")
-    assert "which promise keeps a figure of 1" in asked.out
+    assert "Notions that guarantee the same bound as your run file (epsilon 1)" in asked.out
 
 
 @pytest.mark.parametrize(
@@ -473,7 +476,7 @@ def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after
         (("--error-kwh", "0"), "--error-kwh must be a number from"),
         (("--risk", "nan"), "--risk must be a number from"),
         (("--risk", "1", "--error-kwh", "1"), "two targets; name one"),
-        (("--frontier", "--notions"), "--frontier stands alone"),
+        (("--frontier", "--notions"), "--frontier cannot be combined"),
     ],
 )
 def test_a_target_that_is_none_is_refused_in_one_line(house, monkeypatch, capsys, words, said):

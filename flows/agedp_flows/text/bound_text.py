@@ -1,0 +1,81 @@
+"""A bound of a statement in the terminal's words: the stored texts of scope and assumption in the terms of the field.
+
+Ledgers and statements keep their stored texts, which are hashed. A text that is not listed here is shown as stored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE
+
+_ASSUMPTIONS = {
+    ASSUMED["markov"]: "each household is an independent Markov chain that mixes at least as fast as the model",
+    ASSUMED["curve"]: "each household is independent of the others and mixes at least as fast as the model",
+}
+_SCOPES = {
+    "any one day of one household, released or not, by all days released so far": (
+        "any one day of one household, released or not, from all days released so far"
+    ),
+}
+_LABELS = {
+    DAY_FIGURE: "Largest epsilon of any one day of one household",
+    TOTAL_FIGURE: "Cumulative epsilon per household (sequential composition of all published days)",
+}
+_DISCOUNTED = re.compile(
+    r"all published days of one household, a loss j (?P<ago>days of [a-z ]+) ago counted (?P<weight>.+?)"
+    r"(?P<worst>, on the worst day)?"
+)
+_EXPONENTIAL, _HYPERBOLIC = re.compile(r"(.+)\^j"), re.compile(r"1/\(1 \+ (.+) j\)")
+
+
+def labelled_bound(bound: Mapping[str, str]) -> str:
+    """Return a bound of a statement as one line: its label and its value.
+
+    >>> labelled_bound({"name": "total", "epsilon": "182.5", "about": "all published days of one household"})
+    'Cumulative epsilon per household (sequential composition of all published days): 182.5'
+    """
+    return f"{_LABELS.get(bound['name']) or 'Epsilon of ' + scope_text(bound['about'])}: {bound['epsilon']}"
+
+
+def scope_text(about: str) -> str:
+    """Return the scope of a bound, a discounted sum with the name and rate of its discount.
+
+    >>> scope_text("all published days of one household, a loss j days of publication ago counted 1/(1 + 2 j)")
+    'discounted sum of all published days of one household, hyperbolic discounting with rate 2 per day of publication'
+    """
+    discounted = _DISCOUNTED.fullmatch(about)
+    if discounted is None:
+        return _SCOPES.get(about, about)
+    unit = discounted["ago"].replace("days", "day", 1)
+    scope = f"discounted sum of all published days of one household, {_discount_text(discounted['weight'])} per {unit}"
+    return f"{scope}; maximum over days" if discounted["worst"] else scope
+
+
+def _discount_text(weight: str) -> str:
+    if exponential := _EXPONENTIAL.fullmatch(weight):
+        return f"exponential discounting with rate {exponential[1]}"
+    if hyperbolic := _HYPERBOLIC.fullmatch(weight):
+        return f"hyperbolic discounting with rate {hyperbolic[1]}"
+    return f"weight {weight} of a loss j days old"
+
+
+def assumption_text(assumption: str) -> str:
+    """Return the assumption of a conditional bound as a sentence, "" without one.
+
+    >>> assumption_text("each household forgets at least as fast as the model says, and on its own (method tight)")
+    'Assumption: each household is independent of the others and mixes at least as fast as the model (method tight).'
+    """
+    if not assumption:
+        return ""
+    if assumption == NO_MODEL:
+        return "The bound needs a model, and the run file has none."
+    stored, method, rest = assumption.partition(" (method")
+    return f"Assumption: {_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
+
+
+def condition_text(kind: str, assumption: str) -> str:
+    """Return whether a bound is free of assumptions, or its assumption."""
+    return "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
