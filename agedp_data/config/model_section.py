@@ -203,7 +203,7 @@ class EstimatedModel(ModelSection):
 def contract_states(terms: Mapping[str, Any]) -> RepresentativeValues | None:
     """Return the public states of a contract's model, None if it has none.
 
-    >>> contract_states({"model": {"step": "day", "edges": ["4", "8"]}}).counts_as_wh
+    >>> contract_states({"model": {"step": "day", "edges": ["4", "8"]}}).representative_values_wh
     (2000, 6000, 10000)
 
     Raises:

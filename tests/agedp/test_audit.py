@@ -165,7 +165,7 @@ def test_what_small_losses_hide_is_named_and_larger_ones_hide_nothing():
     )
     kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
     assert kept.is_within_promise
-    assert audit_lines(kept)[-1].endswith("not ruled out: a skipped clamp")
+    assert audit_lines(kept)[-1].endswith("this large: a skipped clamp")
     assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
 
 

@@ -17,7 +17,7 @@ from agedp_flows.text.run_text import result_json
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-STEPS = ("append_alerts", "write_findings", "forget", "write_confidential_report")
+STEPS = ("append_alerts", "write_findings", "remove_old_months", "write_confidential_report")
 PLACES = ("agedp.internal_records.cell_tables.CellTable.add", *(f"agedp.stages.report.{step}" for step in STEPS))
 
 

@@ -124,7 +124,7 @@ def test_both_roads_of_a_tally_count_days_as_a_plain_reader_does(house, monkeypa
     keys = {"dataset": "london", "edges": EDGES["half-hour"], "engine": Engine("threads", 2, 2_000)}
     of = recounted.readings(house.folder / "input")
     wanted = {key: sum(recounted.middle(EDGES["half-hour"], wh) for wh in slots.values()) for key, slots in of.items()}
-    for closed in ("_through_a_store", "_in_one_pass"):
+    for closed in ("_tally_by_store", "_tally_files"):
         with monkeypatch.context() as patch:
             patch.setattr(tallying, closed, contested)
             found = tally([str(house.folder / "input")], values="states", **keys)

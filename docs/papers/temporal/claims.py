@@ -17,8 +17,8 @@ from docs.papers.temporal.courses import DRIFT, EXAMPLE_4, TRAP, TURNING, frozen
 from docs.papers.temporal.smoothing import smoothed, until
 
 _ERRS = "agedp_data/accounting/test_temporal_where_the_paper_errs.py"
-_TEMPORAL = "agedp_data/accounting/test_temporal.py"
-_BUDGETS = "agedp_data/accounting/test_temporal_budgets.py"
+_TEMPORAL = "agedp_data/accounting/test_temporal_leakage.py"
+_BUDGETS = "agedp_data/accounting/test_temporal_allocation.py"
 
 
 def crossings() -> int:
@@ -55,7 +55,7 @@ def _courses() -> tuple[PaperClaim, ...]:
               "MATHS 9",
               f"{_ERRS}::test_figure_3_s_chain_has_no_reverse"),
         PaperClaim("Remark 1", "0 ≤ L(x) ≤ x.", "reproduced", "and non-decreasing, attained by a mechanism", "MATHS 1",
-              "agedp_data/accounting/test_leakage.py::test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
+              "agedp_data/leakage/test_function.py::test_disjoint_rows_let_everything_through_and_equal_rows_nothing"),
         PaperClaim("Theorem 3", "Leakage about one, two or more releases in a row.", "reproduced",
               "three cases, never exceeded by enumerated mechanisms", "MATHS 4",
               "agedp_data/accounting/test_temporal_windows.py::test_windows_have_the_paper_s_three_cases"),
@@ -74,7 +74,7 @@ def _algorithms(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     return (
         PaperClaim("6.1", "Algorithms 1, 3 and 5 give what the linear programmes give.", "reproduced",
               figure.parts["agree"], "MATHS 1",
-              "agedp_data/accounting/test_leakage.py::test_it_is_the_optimum_of_the_linear_programmes",
+              "agedp_data/leakage/test_function.py::test_it_is_the_optimum_of_the_linear_programmes",
               figure.rests_on),
         PaperClaim("Figure 6(a), (b)", "They are much quicker than a solver, in O(n³) or after precomputation.",
               "sharpened",
@@ -87,14 +87,14 @@ def _algorithms(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               figure.rests_on),
         PaperClaim("Figure 6(c)", "Which algorithm is best depends on the number of releases.", "sharpened",
               "few releases: no preparation; many: pieces once, then O(log n) each, chosen by themselves", "MATHS 1",
-              "agedp_data/accounting/test_temporal.py::test_random_pairs_of_matrices_leak_as_algorithm_1_says",
+              "agedp_data/accounting/test_temporal_leakage.py::test_random_pairs_of_matrices_leak_as_algorithm_1_says",
               figure.rests_on),
         PaperClaim("Theorem 10", "A piece above another at two losses is above it in between.", "reproduced",
               f"{crossings()} exceptions among 100000 pairs of pieces", "MATHS 1",
               "papers/test_temporal.py::test_two_pieces_cross_at_most_once"),
         PaperClaim("Corollary 3, Figure 4", "L is the largest of finitely many pieces.", "reproduced",
               f"Example 4 at .1, .5, 1, 2, 5: {', '.join(f'{value:.10f}' for value in values)}", "MATHS 10",
-              "agedp_data/accounting/test_leakage.py::test_the_reference_example_comes_out"),
+              "agedp_data/leakage/test_function.py::test_the_reference_example_comes_out"),
         PaperClaim("Algorithm 4", "It may start at α = 0.", "refuted",
               f"all pieces tie there; the first of Example 4 is {first:.4f} at loss 1, the largest {values[2]:.4f}",
               "MATHS 9",
@@ -120,7 +120,7 @@ def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               f"no limit for that kernel, and "
               f"{float(temporal_supremum(EXAMPLE_4, None, 1.0)):.4f} for Example 4 at loss 1, where"
               f" 200 releases come to {backward(EXAMPLE_4, [1.0] * 200)[-1]:.4f}", "MATHS 4",
-              "agedp_data/accounting/test_leakage.py::test_the_supremum_is_the_limit_of_the_recursion"),
+              "agedp_data/leakage/test_function.py::test_the_supremum_is_the_limit_of_the_recursion"),
         PaperClaim("Theorem 11, case 2", "ε ≤ ln(1/q) suffices.", "refuted",
               f"strictly less: at the edge, ln 1.25, e^BPL grows by {grows:.2f} with every release",
               "MATHS 4, 9", f"{_ERRS}::test_theorem_11_s_second_case_is_strict"),
@@ -134,7 +134,7 @@ def _limits(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               f"{_TEMPORAL}::test_infinite_limits_are_found_on_either_side"),
         PaperClaim("Figure 7", "Leakage rises sharply and then stays near a supremum.", "reproduced",
               f"s = .05, n = 50: {tops[0]:.10f} (loss .1), {tops[1]:.10f} (loss 1)", "MATHS 10",
-              "agedp_data/accounting/test_leakage.py::test_the_smoothed_identity_has_its_reference_supremum"),
+              "agedp_data/leakage/test_function.py::test_the_smoothed_identity_has_its_reference_supremum"),
         PaperClaim("Figure 7", "For s = .005 it rises for about 8 releases of loss 1 and about 80 of loss .1.",
               "refuted",
               f"to 1 % of the supremum it takes {took[0]} and {took[1]} (n = 50)", "MATHS 10",
