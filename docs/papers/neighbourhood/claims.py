@@ -13,8 +13,10 @@ from docs.papers.neighbourhood.distances import DELTA, TABLE, rows
 from docs.papers.results import PaperClaim, PaperFigure
 
 _NEAR, _COUNTS, _RANGES, _WINDOWS = (
-    f"agedp_data/accounting/test_{name}.py"
-    for name in ("neighbourhood", "neighbourhood_counts", "neighbourhood_ranges", "windows")
+    "agedp_data/accounting/test_neighbourhood.py",
+    "agedp_data/series/test_histograms.py",
+    "papers/test_range_counts.py",
+    "agedp_data/accounting/test_windows.py",
 )
 
 
