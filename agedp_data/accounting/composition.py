@@ -9,7 +9,7 @@ Decisions:
 * Erratum to [A] Theorem 3, eq. 25: the literal lookup is unsafe whenever an input is older than the previous
   publication, the normal case. It gives 0.1927 in the example.
 * Without the Markov assumption no rule is much smaller than the sum (`compose_without_markov`).
-* One recursion serves pure losses and (loss, delta) pairs.
+* One recursion serves pure losses and (loss, delta) pairs. Runs use the same rule in nano-epsilon (`composed_loss`).
 """
 
 from __future__ import annotations

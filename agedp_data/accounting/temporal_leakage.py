@@ -12,6 +12,7 @@ Decisions:
 * Erratum to [T] eqs. 5, 10 and 11: they are upper bounds, not equalities. The pair of values that maximises one
   direction need not maximise the other; `pairwise` takes the same pair for both.
 * Kernels have the protected value in their ROWS; transposed kernels understate several times.
+* Runs use the same recursion in nano-epsilon (`notions.temporal_accountant`).
 * Households are independent Markov chains. Leakage is per household; the bound of a release is the maximum.
 """
 

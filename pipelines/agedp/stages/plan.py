@@ -34,7 +34,7 @@ from agedp_data.roster import Roster
 def list_due_days(
     run: RunFile, roster: Roster, closed: Collection[tuple[str, str]], *, until: datetime, not_before: date
 ) -> DueDays:
-    """Return the days that are due at `until` and not in `done`, which are (day, series), for every series.
+    """Return the days that are due at `until` and not in `closed`, which are (day, series), for every series.
 
     A day waits for its delivery's marker, if the run file names one, for at most `give_up_days` after it was due.
     Later days do not wait for it, nor does a day in [schedule] skip_days wait. A rehearsed day is published when it is
