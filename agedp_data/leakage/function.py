@@ -307,6 +307,14 @@ class KernelLeakage:
         near = np.clip(index[..., None] + np.array([-1, 0, 1]), 0, self.over.size - 1)
         return gain(self.over[near], self.under[near], losses)
 
+    def supremum(self, loss: ArrayLike) -> Floats:
+        """Supremum of x -> loss + L(x) from 0 [epsilon]: same shape as `loss`, `inf` if unbounded; raises as a call.
+
+        >>> KernelLeakage([[0.5, 0.5], [0.0, 1.0]]).supremum(np.log(1.5)).round(6).item()  # ln(.75 / .25)
+        1.098612
+        """
+        return fixed_point(self.over, self.under, checked_loss(loss))
+
 
 def _crossings(over: Floats, under: Floats) -> Floats:
     """Losses where neighbouring pieces agree: ln(1 + 1/w), where their line meets Q = D = -w."""

@@ -254,3 +254,47 @@ def has_recurrent_part(chain: Floats) -> bool:
     except ChainError:
         return False
     return True
+
+
+def lag_kernel(
+    secret: ArrayLike,
+    read: ArrayLike,
+    lag: int,
+    *,
+    n_secret: int,
+    n_read: int,
+    part: ArrayLike | None = None,
+) -> Floats:
+    r"""Empirical kernel at a lag: distribution of the reading `lag` steps earlier, given the secret now.
+
+    Pass it to `leakage` for the loss of a release about the secret, without the Markov assumption.
+
+    .. math:: K(x, y) = \frac{\#\{i : s_i = x,\ r_{i - \ell} = y\}}{\#\{i : s_i = x,\ r_{i - \ell}\ \text{present}\}}
+
+    Source: empirical counterpart of the t-step reversed kernel in [A] eq. 12.
+
+    Args:
+        secret: what is protected, by instant, for example the state of the half-hour, shape (..., m) int; -1 is
+            missing.
+        read: what a mechanism read, by the same instants, for example the total of the day, shape (..., m) int; -1
+            is missing.
+        lag: steps from the reading to the secret, >= 0 [steps].
+        n_secret: number of secrets 0, 1, ...
+        n_read: number of values read.
+        part: (m,) bool, the instants of the secret that count; or (m,) labels 0, 1, ... (-1: none) of instants, for one
+            kernel per pair of labels (now, earlier) that occurs, in ascending order.
+
+    Returns:
+        Shape (..., n_secret, n_read), rows sum to 1 [-], NaN for a secret that was never counted; with labels
+        (..., label pairs, n_secret, n_read).
+
+    Raises:
+        ChainError: lengths that do not fit, values out of range, or a lag that is not an integer >= 0.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> lag_kernel([0, 1, 0, 1, -1, 1], [0, 1, 1, 1, 0, 1], 1, n_secret=2, n_read=2).tolist()
+    [[0.0, 1.0], [0.6666666666666666, 0.3333333333333333]]
+    """
+    return normalise_rows(count_lagged_pairs(secret, read, lag, n_secret=n_secret, n_read=n_read, part=part))

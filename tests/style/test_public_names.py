@@ -13,7 +13,8 @@ NAMES = {
     "agedp_data.markov.mixing": "total_variation total_variation_forward spectral_bound reversibilised_bound "
     "spectral_gap is_reversible max_total_variation",
     "agedp_data.markov.confidence": "sampling_bound",
-    "agedp_data.markov.empirical_mixing": "lag_kernel empirical_total_variation",
+    "agedp_data.markov.lagged_counts": "lag_kernel",
+    "agedp_data.markov.empirical_mixing": "empirical_total_variation",
     "agedp_data.markov.goodness_of_fit": "markov_goodness_of_fit",
     "agedp_data.markov.cyclic": "count_cyclic_transitions merge_phases cyclic_kernels",
     "agedp_data.markov.cyclic_inference": "cyclic_sampling_bound cyclic_goodness_of_fit",
