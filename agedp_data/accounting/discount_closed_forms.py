@@ -125,13 +125,18 @@ def renewal_by_transforms(weights: Floats) -> Floats:
 
     .. math:: r = \frac{1}{(1 - z) A(z)}
 
-    Source: Newton's iteration for the inverse of a power series, doubling the number of terms.
+    Source: equality in [F] (9) and (12), as in `renewal`, by Newton's iteration for the inverse of a power series; it
+    doubles the number of terms.
 
     Args:
         weights: a(0), ..., a(T - 1), shape (T,), non-increasing [-].
 
     Returns:
         Losses, shape (T,), >= 0 [epsilon].
+
+    References:
+        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
+        2020. https://doi.org/10.48550/arXiv.1908.03995
 
     >>> renewal_by_transforms(np.array([1.0, 0.5, 0.25])).tolist()
     [1.0, 0.5, 0.5]

@@ -290,14 +290,15 @@ def convolution(first: Floats, second: Floats) -> Floats:
 
     Use `upper_convolution` for losses; this serves iterations that correct their own error. Effort O(T log T).
 
-    Source: convolution theorem of the discrete Fourier transform, [H] chapter 24.
-
     Args:
         first: shape (..., >= T).
         second: shape (..., T).
 
     Returns:
         Shape (..., T) [product of the two units].
+
+    References:
+        [H] Higham: Accuracy and Stability of Numerical Algorithms, chapter 24. https://doi.org/10.1137/1.9780898718027
 
     >>> convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()
     [2.0, 5.0]
@@ -320,6 +321,9 @@ def parse_number(value: object, name: str) -> float:
     Args:
         value: anything.
         name: name of the parameter, for the message.
+
+    Returns:
+        The value as a float [unit of `value`].
 
     Raises:
         ChainError: `value` is not a number.

@@ -137,6 +137,9 @@ def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
 
     Returns:
         Loss by day number [unit of `losses`].
+
+    >>> losses_by_day_number({"0001-01-01": 5, "0001-02-01": 7})  # January has 31 days
+    {1: 5, 32: 7}
     """
     return {day_number(day): loss for day, loss in losses.items()}
 
@@ -155,6 +158,9 @@ def day_number(day: str) -> int:
 
     Raises:
         ValueError: not an ISO date.
+
+    >>> day_number("0001-01-01"), day_number("0002-01-01")  # a year of 365 days
+    (1, 366)
     """
     return date.fromisoformat(day).toordinal()
 

@@ -224,7 +224,18 @@ class LeakageBound:
         return float(candidate[candidate <= self.losses].min(initial=np.inf))
 
     def exact_leakage(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
-        """Return the tight L at this age [steps] as exact arithmetic in nano-epsilon. Raises ChainError as calling."""
+        """Return the tight L at this age as exact arithmetic in nano-epsilon; use it for recursions in integers.
+
+        Args:
+            age: as calling [steps].
+            direction: "backward" or "forward".
+
+        Returns:
+            A function of losses [nano-epsilon]; it returns the loss itself at an age without a bound.
+
+        Raises:
+            ChainError: as calling.
+        """
         table, row = self._table(direction, "tight"), self._row(age)
         if row >= 0 and direction in self.hulls:
             return self.hulls[direction][row]

@@ -125,6 +125,9 @@ def round_up_nano(values: ArrayLike) -> Floats:
     Returns:
         Shape (...), the floats nearest to the multiples [unit of `values`].
 
+    References:
+        IEEE Standard for Floating-Point Arithmetic. IEEE Std 754, 2019.
+
     >>> round_up_nano([0.1, 0.1000000001, np.inf]).tolist()
     [0.1, 0.100000001, inf]
     """
@@ -137,9 +140,20 @@ def round_up_nano(values: ArrayLike) -> Floats:
 
 
 def round_down_nano(values: ArrayLike) -> Floats:
-    """Largest multiple of 1e-9 that is not above each value; infinity stays. Shape (...) -> (...).
+    r"""Largest multiple of 1e-9 that is not above each value; infinity stays.
+
+    .. math:: 10^{-9} \lfloor 10^9 v \rfloor
 
     Source: as `round_up_nano`, toward negative.
+
+    Args:
+        values: shape (...) [any unit].
+
+    Returns:
+        Shape (...), the floats nearest to the multiples [unit of `values`].
+
+    References:
+        IEEE Standard for Floating-Point Arithmetic. IEEE Std 754, 2019.
 
     >>> round_down_nano([0.1, 0.1000000019]).tolist()
     [0.1, 0.100000001]

@@ -41,8 +41,8 @@ def prefixes(rows: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
         rows: kernels without NaN, shape (h, k, n), probabilities [-].
 
     Yields:
-        A slice of the kernels, Q and D of shape (c, P) [-], where c is the length of the slice. A kernel that is larger
-        than a part comes in several parts.
+        A slice of the kernels; Q and D, shape (c, P) each, between 0 and 1 [-]. c is the length of the slice, P the
+        number of pairs of rows times n - 1. A kernel that is larger than a part comes in several parts.
 
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal

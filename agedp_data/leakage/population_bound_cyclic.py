@@ -146,6 +146,12 @@ def leakage_bound_of_hulls(
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> hulls = UpperHulls(1)
+    >>> hulls.add(0, [[[0.9, 0.1], [0.1, 0.9]]])
+    >>> bound = leakage_bound_of_hulls(hulls, np.array([1]), np.log([11.0]), 48)
+    >>> bound(1, np.log(11.0), direction="backward", method="tight").round(6).item()  # ln(10 / 2)
+    1.609438
     """
     bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _leakage_table(forward_hulls, grid)

@@ -106,10 +106,14 @@ def weissman_radii(visits: Floats, union_size: Floats | float, failure_probabili
     Args:
         visits: visits N_x of each row, shape (..., k) [transitions].
         union_size: number m of events of the union bound (rows times possible numbers of visits), broadcast.
-        failure_probability: delta, with which one household may violate the bound.
+        failure_probability: delta, with which one household may violate the bound, in (0, 1) [-].
 
     Returns:
-        Shape (..., k), between 0 and 2 [-].
+        Shape (..., k), between 0 and 2 [-]; 2 for a row without visits or a single state.
+
+    References:
+        Weissman, Ordentlich, Seroussi, Verdu, Weinberger: Inequalities for the L1 Deviation of the Empirical
+        Distribution. HP Labs HPL-2003-97, 2003. https://www.hpl.hp.com/techreports/2003/HPL-2003-97R1.pdf
 
     >>> weissman_radii(np.array([10000.0, 0.0]), 40000, 0.05).round(4).tolist()  # sqrt(2e-4 ln(1.6e6))
     [0.0535, 2.0]
@@ -129,7 +133,7 @@ def propagate_radii(kernels: Floats, radius: Floats, horizon: int) -> Floats:
     .. math:: U_{p, t} = \min\Bigl(U_{p, t-1},\ \min_a U_{p, a} U_{p-a, t-a},\ \frac{1}{2} \max_v \bigl[
         \lVert v A_t \rVert_1 + \sum_{s < t} \sum_i |(v A_s)_i| e_{p-s, i} U_{p-s-1, t-1-s} \bigr]\Bigr)
 
-    Source: as `sampling_bound`; one phase is a time-homogeneous chain.
+    Source: as `sampling_bound`, the radii e by `weissman_radii`; one phase is a time-homogeneous chain.
 
     Args:
         kernels: shape (h, p, k, k), rows sum to 1 or, for states left out, to 0 [-].
@@ -138,6 +142,10 @@ def propagate_radii(kernels: Floats, radius: Floats, horizon: int) -> Floats:
 
     Returns:
         Shape (h, horizon + 1), between 0 and 1 [-].
+
+    References:
+        Weissman, Ordentlich, Seroussi, Verdu, Weinberger: Inequalities for the L1 Deviation of the Empirical
+        Distribution. HP Labs HPL-2003-97, 2003. https://www.hpl.hp.com/techreports/2003/HPL-2003-97R1.pdf
 
     >>> kernels = np.array([[[[0.9, 0.1], [0.1, 0.9]]]])
     >>> propagate_radii(kernels, np.zeros((1, 1, 2)), 2).round(12).tolist()  # no sampling error: .8^t

@@ -173,7 +173,8 @@ def pool_counts(counts: ArrayLike, groups: ArrayLike) -> Floats:
 def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) -> Iterator[tuple[int, Floats]]:
     r"""Yield (t, the kernels over t steps from every phase) for each distinct step, ascending.
 
-    .. math:: \hat P_{p, t} = K_p K_{p-1} \cdots K_{p-t+1} \quad \text{(backward)}
+    .. math:: \hat P_{p, t} = K_p K_{p-1} \cdots K_{p-t+1} \text{ (backward)}, \qquad
+        P_{p, t} = K_p K_{p+1} \cdots K_{p+t-1} \text{ (forward)}
 
     Source: Chapman-Kolmogorov for a chain that is not time-homogeneous.
 
@@ -183,10 +184,14 @@ def ascending_products(kernels: ArrayLike, steps: ArrayLike, *, direction: str) 
         direction: "backward" or "forward".
 
     Yields:
-        t [steps] and the kernels over t steps, shape (..., p, k, k) [-].
+        t [steps] and the kernels over t steps, shape (..., p, k, k), by the phase p of their rows [-]; t = 0 is
+        the identity; NaN rows for states left out.
 
     Raises:
         ChainError: steps that are not integers >= 0.
+
+    References:
+        [A] eq. 12 with products in place of powers (erratum A4). https://doi.org/10.1109/TIT.2023.3340147
 
     >>> swap, stay = [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> [kernel[0].tolist() for _, kernel in ascending_products([swap, stay], [2, 4], direction="backward")]

@@ -166,6 +166,12 @@ def checked_states(states: ArrayLike, n_states: int) -> Ints:
 
     Raises:
         ChainError: a state that is not an integer or not below `n_states`.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> checked_states([0, 1, -1], 2).tolist()
+    [0, 1, -1]
     """
     series = np.asarray(states)
     if series.ndim < 1 or (series.size and series.dtype.kind not in "iu"):
@@ -188,6 +194,12 @@ def checked_lags(lags: ArrayLike) -> Ints:
 
     Raises:
         ChainError: lags that are not a list of integers >= 0.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> checked_lags([0, 48]).tolist()
+    [0, 48]
     """
     steps = checked_steps(lags, quantity="lags")
     if steps.ndim != 1:
@@ -248,6 +260,10 @@ def has_recurrent_part(chain: Floats) -> bool:
 
     Returns:
         False if every path leads to a state without a row.
+
+    >>> nan = float("nan")  # state 1 has no row; from state 0 it is either the only successor or not
+    >>> [has_recurrent_part(np.array([row, [nan, nan]])) for row in ([0.0, 1.0], [0.5, 0.5])]
+    [False, True]
     """
     try:
         recurrent_part(chain)

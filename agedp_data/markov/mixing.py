@@ -38,8 +38,7 @@ _CHUNK = 512
 def total_variation(transition: ArrayLike, steps: ArrayLike) -> Floats:
     r"""Delta(t): largest total variation between two rows of the t-step reversed chain, computed exactly.
 
-    The decay of dependence on an old reading. `leakage_from_total_variation` turns it into a privacy loss (Theorem 1 of
-    [A]).
+    The decay of dependence on an old reading; `leakage_from_total_variation` makes a loss of it ([A] Theorem 1).
 
     .. math:: \Delta(t) = \max_{x, x'} \frac{1}{2} \sum_y |\hat P^t(x, y) - \hat P^t(x', y)|
 
@@ -73,8 +72,6 @@ def total_variation_forward(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     .. math:: \max_{x, x'} \frac{1}{2} \sum_y |P^t(x, y) - P^t(x', y)|
 
-    Source: [A] eq. 12 with the kernel P in place of the reversed one.
-
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
         steps: ages, shape (T,), integers >= 0 [steps].
@@ -84,6 +81,9 @@ def total_variation_forward(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     Raises:
         ChainError: no state that can be followed, or steps that are not integers >= 0.
+
+    References:
+        [A] eq. 12 with the kernel P in place of the reversed one. https://doi.org/10.1109/TIT.2023.3340147
 
     >>> total_variation_forward([[1.0, 0.0], [0.5, 0.5]], [1, 2]).tolist()  # state 0 is absorbing: .5^t
     [0.5, 0.25]
@@ -96,8 +96,6 @@ def max_total_variation(kernel: ArrayLike) -> Floats:
 
     .. math:: \max_{x, x'} \frac{1}{2} \sum_y |K(x, y) - K(x', y)|
 
-    Source: [A] eq. 12 for one kernel.
-
     Args:
         kernel: shape (..., k, n), rows sum to 1 or are NaN [-]; rectangular kernels are permitted.
 
@@ -106,6 +104,9 @@ def max_total_variation(kernel: ArrayLike) -> Floats:
 
     Raises:
         ChainError: a matrix whose rows are not probabilities, or no row with data.
+
+    References:
+        [A] eq. 12 for one kernel. https://doi.org/10.1109/TIT.2023.3340147
 
     >>> max_total_variation([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1]]).round(12).item()  # (.5 + .5 + 0) / 2
     0.5
@@ -126,8 +127,7 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     .. math:: \Delta(t) \le \min\Bigl(1, \max_x \sqrt{\frac{1 - \pi(x)}{\pi(x)}}\ \lambda_*^t\Bigr)
 
-    Source: [A] eq. 55, from Proposition 5. Erratum: it holds for reversible chains only, which household chains are
-    not.
+    Source: [A] eq. 55, from Proposition 5. Erratum: for reversible chains only, which household chains are not.
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
@@ -137,8 +137,7 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
         Shape (..., T), between 0 and 1 [-].
 
     Raises:
-        ChainError: a chain that is not reversible (`is_reversible`), several recurrent classes, or steps that are not
-            integers >= 0.
+        ChainError: a chain not reversible (`is_reversible`), several recurrent classes, or steps not integers >= 0.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
@@ -194,14 +193,15 @@ def fill_bound(sigma: ArrayLike, distribution: Floats) -> Floats:
 
     .. math:: \min\Bigl(1, \frac{1}{2} \sqrt{1 / \pi_{(1)} + 1 / \pi_{(2)}}\ \sigma_2\Bigr)
 
-    Source: Fill 1991, as in `reversibilised_bound`.
-
     Args:
         sigma: second singular values, shape (...), between 0 and 1 [-].
         distribution: stationary distributions, shape (..., k) [-].
 
     Returns:
         Shape (...), between 0 and 1 [-]; 0 for a single visited state.
+
+    References:
+        Fill 1991, as in `reversibilised_bound`. https://doi.org/10.1214/aoap/1177005981
 
     >>> fill_bound(0.25, np.array([0.5, 0.5])).round(12).item()  # 1/2 sqrt(2 + 2) = 1
     0.25
@@ -216,14 +216,15 @@ def second_singular_value(kernel: Floats, distribution: Floats) -> Floats:
 
     .. math:: \sigma_2(D^{1/2} P^t D^{-1/2}), \qquad D = \mathrm{diag}(\pi)
 
-    Source: Fill 1991, as in `reversibilised_bound`.
-
     Args:
         kernel: kernels over t steps, shape (..., k, k) [-].
         distribution: their stationary distributions, shape (..., k) [-].
 
     Returns:
         Shape (...), between 0 and 1 up to rounding [-].
+
+    References:
+        Fill 1991, as in `reversibilised_bound`. https://doi.org/10.1214/aoap/1177005981
 
     >>> second_singular_value(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0.5, 0.5])).round(12).item()
     0.8
@@ -232,12 +233,9 @@ def second_singular_value(kernel: Floats, distribution: Floats) -> Floats:
 
 
 def deflated_kernel(kernel: Floats, distribution: Floats) -> Floats:
-    r"""Symmetrised kernel without the pair of its singular value 1; the spectral norm of the result is sigma_2.
+    r"""Symmetrised kernel without its singular value 1 (vectors sqrt(pi)); the spectral norm of the result is sigma_2.
 
     .. math:: D^{1/2} P^t D^{-1/2} - \sqrt{\pi} \sqrt{\pi}^T
-
-    Source: elementary (the singular vectors for 1 are sqrt(pi)); its norm enters Fill's bound, as in
-    `reversibilised_bound`.
 
     Args:
         kernel: kernels over t steps, shape (..., k, k) [-].
@@ -245,6 +243,9 @@ def deflated_kernel(kernel: Floats, distribution: Floats) -> Floats:
 
     Returns:
         Shape (..., k, k) [-].
+
+    References:
+        Fill 1991, as in `reversibilised_bound`. https://doi.org/10.1214/aoap/1177005981
 
     >>> deflated_kernel(np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([0.5, 0.5])).round(12).tolist()  # P - 1/2
     [[0.4, -0.4], [-0.4, 0.4]]
@@ -259,8 +260,7 @@ def spectral_gap(transition: ArrayLike) -> Floats:
 
     .. math:: \gamma = 1 - \lambda_*, \qquad \lambda_* = \max_{i \ge 2} |\lambda_i|
 
-    Source: [A] section VI-B, after eq. 55. Erratum: eq. 57 bounds lambda_1, not lambda_* (counter-example: the
-    periodic chain on two states).
+    Source: [A] section VI-B, after eq. 55. Erratum: eq. 57 bounds lambda_1, not lambda_* (counter-example: period 2).
 
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
@@ -285,8 +285,6 @@ def is_reversible(transition: ArrayLike) -> Mask:
 
     .. math:: \pi(x) P(x, y) = \pi(y) P(y, x)
 
-    Source: the condition under which [A] eq. 55 holds.
-
     Args:
         transition: transition matrices, shape (..., k, k), rows sum to 1 or are NaN [-].
 
@@ -295,6 +293,9 @@ def is_reversible(transition: ArrayLike) -> Mask:
 
     Raises:
         ChainError: several recurrent classes, or no state at all.
+
+    References:
+        [A] eq. 55 holds under this condition. https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bool(is_reversible([[0.9, 0.1], [0.3, 0.7]])), bool(is_reversible([[0, 1, 0], [0, 0, 1], [1, 0, 0]]))
     (True, False)

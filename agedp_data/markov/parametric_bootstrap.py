@@ -140,7 +140,7 @@ def _visited_states(series: Ints, is_allowed: NDArray[np.bool_], k: int) -> tupl
 
 
 def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDArray[np.uint64]:
-    """Uniform integers from 0 to 2^32 - 1 as uint64.
+    """Uniform integers from 0 to 2^32 - 1 as uint64; use it for the draws of `pick_uniformly`.
 
     Source: numpy.random.Generator.integers.
 
@@ -150,6 +150,10 @@ def random_uint32(rng: np.random.Generator, size: int | tuple[int, int]) -> NDAr
 
     Returns:
         Shape `size`, uint64.
+
+    >>> numbers = random_uint32(np.random.default_rng(1), (2, 3))
+    >>> numbers.shape, numbers.dtype.name, bool((numbers < 2**32).all())
+    ((2, 3), 'uint64', True)
     """
     return rng.integers(0, 2**32, size, dtype=np.uint32).astype(np.uint64)
 

@@ -57,6 +57,9 @@ def edges_equal_width(maximum: float, n_states: int) -> NDArray[np.float64]:
     Raises:
         ChainError: a maximum that is negative or not finite, or fewer than one state.
 
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
     >>> edges_equal_width(1200, 4).tolist()
     [300.0, 600.0, 900.0]
     """
@@ -87,6 +90,9 @@ def edges_quantile(values: ArrayLike, counts: ArrayLike, n_states: int) -> NDArr
 
     Raises:
         ChainError: no reading, values that do not ascend, negative values or counts, or fewer than one state.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> edges_quantile([0, 10, 20, 30, 40], [60, 10, 10, 10, 10], 5).tolist()  # 0 is 60 %: alone in its state
     [10, 10, 10, 30]
@@ -120,6 +126,9 @@ def states(values: ArrayLike, edges: ArrayLike) -> NDArray[np.int64]:
 
     Returns:
         Shape (...) int64, 0..n_states - 1 or -1 [-].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> states([0, 299, 300, 5000, -1], [300, 600]).tolist()
     [0, 0, 1, 2, -1]

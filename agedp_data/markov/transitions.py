@@ -246,7 +246,7 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
     r"""Matrix powers P^t by repeated squaring: the kernel over t steps.
 
     For many ascending ages of the same chain `ascending_powers` is faster. Rows are scaled to sum 1 after each product:
-     rounding would otherwise grow in proportion to t.
+    rounding would otherwise grow in proportion to t.
 
     .. math:: P^t(x, y) = \Pr(X_{i+t} = y \mid X_i = x)
 
@@ -261,6 +261,9 @@ def power(transition: ArrayLike, steps: ArrayLike) -> Floats:
 
     Raises:
         ChainError: steps that are not integers >= 0, or no state that can be followed.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> power([[0.9, 0.1], [0.1, 0.9]], [0, 1, 2])[:, 0, 1].round(12).tolist()  # .18 = .9 * .1 + .1 * .9
     [0.0, 0.1, 0.18]
@@ -291,10 +294,14 @@ def ascending_powers(transition: ArrayLike, steps: ArrayLike) -> Iterator[tuple[
         steps: ages, shape (T,), integers >= 0, in any order, with or without repetitions [steps].
 
     Yields:
-        t [steps] and the kernels over t steps, shape (..., k, k) [-]; rows as in `power`.
+        t [steps] and the kernels over t steps, shape (..., k, k) [-]; the identity at t = 0; NaN rows for
+        states left out.
 
     Raises:
         ChainError: steps that are not integers >= 0, or no state that can be followed.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> [(t, kernel[0, 1].round(12).item()) for t, kernel in ascending_powers([[0.9, 0.1], [0.1, 0.9]], [2, 1, 2])]
     [(1, 0.1), (2, 0.18)]
