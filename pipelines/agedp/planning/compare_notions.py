@@ -4,21 +4,16 @@ Public: it uses no reading. Each notion lists the alternatives in which it could
 (`Promise.candidates`). Each alternative is simulated day by day, as a run would do it, after the days released already,
 under the run file's caps and every model in force. No notion is known here by name.
 
-Example: for the target epsilon 2, each alternative is the promise whose bound stays at or below 2; the one with the
-least noise is the cheapest.
-
-* The target is a RISK r [epsilon] or an ERROR e [kWh per household]. For a risk, each alternative is the promise whose
-  own bound stays at or below r. For an error, it is the promise with the smallest bound, in four digits (an amount that
-  a person would write down), at which the noise is at most e.
-* Cheapest is the least noise for a risk, the smallest bound for an error.
+* The target is a RISK r, such as epsilon 2, or an ERROR e [kWh per household]. For a risk, each alternative is the
+  promise whose own bound stays at or below r. For an error, it has the smallest bound, in four digits (an amount that a
+  person would write down), at which the noise is at most e. Cheapest is the least noise
+  for a risk, the smallest bound for an error.
 * A series is UNUSABLE if its noise (`simulated_days`) exceeds the day-to-day change of the mean, estimated from the
   published values, or 1 kWh per household: its days cannot be distinguished. Noise is inverse to the number of
   households, so either more households by that factor or a larger bound, found by simulating the days again, fixes it.
 
-Decisions:
-
-* The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the cheapest
-  is marked among the assumption-free alternatives and, separately, among those conditional on the model.
+Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
+cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.
 """
 
 from __future__ import annotations
