@@ -1,21 +1,18 @@
-"""Exact arithmetic for numbers near an edge: common integer scale, no rounding.
+"""Exact arithmetic for numbers near an edge, and validation of kernels, losses and steps before they are computed with.
 
-A float stands for the shortest decimal that names it: 0.1 is one tenth, as in the file that contained it. Taken at
-their binary values, 0.3 would be less than three cells of 0.1, and a change of less than one cell could cross two
-edges. Example: the numbers 0.5, 2 and 0.25 become the integers 2, 8 and 1, all multiplied by 4.
-
-Decisions:
-
-* int64 where all numbers are integers of at most 2^61; Python's unbounded integers otherwise.
-* Numbers that are not finite are refused.
-
-Validation of kernels, losses and steps, before anything is computed from them.
+Numbers near an edge are put on a common integer scale, without rounding. Example: the numbers 0.5, 2 and 0.25 become
+the integers 2, 8 and 1, all multiplied by 4.
 
 A kernel is a row-stochastic matrix: row = value that is protected, column = value that was used. Example: a two-state
 household that keeps its state with probability 0.9 has the kernel [[0.9, 0.1], [0.1, 0.9]].
 
 Decisions:
 
+* A float stands for the shortest decimal that names it: 0.1 is one tenth, as in the file that contained it. Taken at
+  their binary values, 0.3 would be less than three cells of 0.1, and a change of less than one cell could cross two
+  edges.
+* int64 where all numbers are integers of at most 2^61; Python's unbounded integers otherwise.
+* Numbers that are not finite are refused.
 * A row of NaN is a state without reliable data. It is left out, never estimated.
 * A column that is NaN in every remaining row belongs to such a state and counts as zero. Any other NaN is an error.
 * A kernel without any row is an error: no bound exists for it, and 0 would be a promise.

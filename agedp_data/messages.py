@@ -1,14 +1,14 @@
-"""Names and values of a run file inside a message, in the syntax of the file.
+"""Texts inside a message: names and values of a run file, suggestions for a misspelt name, and foreign text.
 
-Suggestions for a misspelt name: the nearest known name ("did you mean").
+* Names and values are written in the syntax of the run file.
+* A misspelt name is answered with the nearest known name. Example: "clasical" gives "did you mean 'classical'?".
+* Foreign text is one printable line, whatever a file or its name contains.
 
-A suggestion is made only for a likely misspelling, and only where confusing the two names is harmless. Two kinds are
-never suggested: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for
-"MWh", "age_days" for "age_hours").
+Decisions:
 
-Example: "clasical" is answered with "did you mean 'classical'?".
-
-Foreign text inside a message: one printable line, whatever a file or its name contains.
+* A suggestion is made only for a likely misspelling, and only where confusing the two names is harmless. Two kinds are
+  never suggested: the opposite ("end" for "begin", "max_missing" for "min_missing") and another magnitude ("Wh" for
+  "MWh", "age_days" for "age_hours").
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def local_optimum(recursion: BudgetRecursion, start: Floats, alpha: float) -> Fl
     >>> local_optimum(copy, np.array([0.25, 0.75]), 1.0).round(3).tolist()
     [0.5, 0.5]
     """
-    from scipy.optimize import NonlinearConstraint, minimize  # noqa: PLC0415  (as in `temporal_budgets`)
+    from scipy.optimize import NonlinearConstraint, minimize  # noqa: PLC0415  (slow to import)
 
     weights = interpolation(start.size)
     knots = weights.argmax(axis=0)

@@ -1,23 +1,24 @@
-"""The contract part of a run file: what the ledger registers, and what may not change unnoticed.
+"""The contract part of a run file: the text that the ledger registers, and the changes that an amendment may make.
 
-Everything is in it that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
-written out, and numbers in one form, so that two files that say the same make the same contract. A key that is marked
-LATER is left out where it has its default (`contract_values`), so that series that began before there was such a key
-go on.
+The contract has every key that is not marked FREE: no path, engine, title or schedule of the machine. Defaults are
+written out and numbers have one form, so equal run files make the same contract. A key that is marked LATER is left out
+where it has its default (`contract_values`), so that series that began before the key existed continue.
 
-What an amendment may change: a rule for each key of a contract, and a verdict on each change.
+An amendment may tighten a promise, never loosen it. Each key of a contract has a rule, and each change a verdict. The
+rules of a notion's parameters are the notion's (`Promise.TIGHTENING`); `RULES` has those of the keys that all notions
+share and of the other tables. Example: `promise.max_day_epsilon` may be lowered, `population.min_households` raised.
 
-A promise may be tightened, never loosened. The rules of a notion's parameters are the notion's (`Promise.TIGHTENING`);
-`RULES` has those of the keys that all notions share and of the other tables. A key without a rule never changes: a new
-key of the run file is refused until somebody has decided which way it loosens.
+Decisions:
 
-Decisions. A missing key that bounds something counts as no bound, so that writing one is allowed and removing
-one is not. A new model is allowed because it loosens nothing by itself: of the models that the
-contracts ever named the larger figure binds every later release (DESIGN "The model's life"). It is replaced, never
-withdrawn: the figures that rest on it would vanish from the statement. The shares divide what the promise
-grants a day, so they move freely as long as they add up to 1. With epsilon_total = "unlimited" the last day is what
-bounds the sum over all days: it may come earlier; later, or never, only where a number bounds that sum. A series may
-go over from readings to their states and not back; a contract that does not say which counts readings.
+* A key without a rule never changes: a new key of the run file is refused until its loosening direction is decided.
+* A missing key that bounds something counts as no bound, so writing one is allowed and removing one is not.
+* A new model is allowed because it loosens nothing by itself: of all models that the contracts ever named, the one with
+  the larger bound applies to every later release. A model is replaced, never withdrawn: the bounds that rest on it
+  would vanish from the statement.
+* The shares divide the day budget, so they change freely as long as they add up to 1.
+* With epsilon_total = "unlimited" the last day bounds the sum over all days. It may come earlier; it may come later, or
+  be removed, only where a number bounds that sum.
+* A series may change from readings to their states and not back; a contract without this key counts readings.
 """
 
 from __future__ import annotations

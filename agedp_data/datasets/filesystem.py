@@ -1,8 +1,10 @@
-"""Access to input files: on local disks, or by any URL that fsspec opens (s3://, memory://, ...).
+"""Access to input files, by path, URL or glob: on local disks, or on any file system that fsspec opens.
 
-Local files are opened by the operating system itself: its errors and its file times are exact.
+A URL is s3://, memory://, ... In a glob, `**` matches folders at any depth, including links to folders.
 
-Globs, in which `**` matches folders at any depth, including links to folders.
+Decisions:
+
+* Local files are opened by the operating system itself: its errors and its file times are exact.
 """
 
 from __future__ import annotations

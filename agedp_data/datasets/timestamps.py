@@ -1,11 +1,14 @@
-"""Timestamps as text: the formats that a table may declare, and the parser of one timestamp.
+"""Timestamps as text, and the half-hour slots of civil days in a zone.
 
-Each timestamp is parsed by itself: the result depends on nothing else in the file. Arrow parses ISO timestamps. All
-others are parsed here, by pattern and distinct cell, because Arrow's strptime parses 31 February as 3 March.
+* Timestamps: the formats that a table may declare, and the parser of one timestamp.
+* Civil days: absent slots, repeated slots, and the slot of a wall-clock time. The only input is the name of the zone;
+  the dates of its clock changes come from the time zone database.
 
-Civil days of a zone in half-hour slots: absent slots, repeated slots, and the slot of a wall-clock time.
+Decisions:
 
-The only input is the name of the zone; the dates of its clock changes come from the time zone database.
+* Each timestamp is parsed by itself: the result depends on nothing else in the file.
+* Arrow parses ISO timestamps. All others are parsed here, by pattern and distinct cell, because Arrow's strptime parses
+  31 February as 3 March.
 """
 
 from __future__ import annotations

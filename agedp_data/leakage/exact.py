@@ -1,12 +1,11 @@
-"""Leakage function L of one age as a table in whole nano-epsilon: integers in, integers out, for exact recursions.
+"""Exact leakage functions L of one age: nano-epsilon in, nano-epsilon out, for recursions in whole numbers.
 
-Example: the grid (100, 200) with values (30, 90) gives L(110) = min(90, 30 + 10) = 40.
-
-It is the bound of `LeakageBound`: between grid points g < a < h the smaller of L(h) and L(g) + a - g, never above a.
-
-Exact leakage function of one declared kernel at one age, in nano-epsilon, without the rounding of the grid.
-
-Example: the pieces of P = [[.9, .1], [.1, .9]] are Q = .9, D = .1, and L(1) = ln((.1 + .9 e)/(.9 + .1 e)) = .776.
+* `TabulatedLeakage`: a table in whole nano-epsilon. It is the bound of `LeakageBound`: between grid points g < a < h
+  the smaller of L(h) and L(g) + a - g, never above a. Example: the grid (100, 200) with values (30, 90) gives
+  L(110) = min(90, 30 + 10) = 40.
+* `PiecewiseLeakage`: one declared kernel, without the rounding of the grid. Example: the pieces of
+  P = [[.9, .1], [.1, .9]] are Q = .9, D = .1, and L(1) = ln((.1 + .9 e)/(.9 + .1 e)) = .776.
+* Upper bounds are rounded to whole 1e-9 (nano-epsilon) and stored as the nearest floats.
 
 Decisions:
 
@@ -14,8 +13,6 @@ Decisions:
   completely. They are stored in whole 1e-18, Q rounded up and D down, which only raises a piece.
 * A loss must be the same number on every machine, although logarithms differ in the last digits. A value so near a
   whole 1e-9 that this could matter is computed again in decimal arithmetic.
-
-Upper bounds rounded to whole 1e-9 (nano-epsilon), stored as the nearest floats.
 """
 
 from __future__ import annotations

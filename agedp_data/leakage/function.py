@@ -5,22 +5,20 @@
 Example: for [[0.9, 0.1], [0.1, 0.9]], L(ln 11) = ln(10 / 2) = 1.61 of 2.40. A mechanism attains the value, so no
 smaller bound exists. All accounting of this project is this function, applied to different kernels.
 
-Decisions:
-
-* One loss costs a few passes over the pairs of rows (`largest_gain`), many losses cost one sort per pair
-  (`KernelLeakage`). Both replace the linear-fractional programmes and Algorithms 1-5 of [T].
-* 0 <= L(a) <= a holds in floats as well.
-
-Leakage at one loss without sorting columns: Dinkelbach's iteration over pairs of rows.
-
-With w = e^-a and u = 1 - w the quantity under the logarithm of L is a ratio of two linear forms,
+One loss is computed without sorting columns, by Dinkelbach's iteration over pairs of rows. With w = e^-a and u = 1 - w
+the quantity under the logarithm of L is a ratio of two linear forms,
 
     (u q(S) + w) / (u d(S) + w).
 
 For a ratio r already attained, the best set is S = {j : q_j > r d_j}; a pair of rows whose best set does not exceed r
 never will. So all pairs share one r, and most are discarded at once: the excess over 1 is at most (u/w) TV(q, d). Three
-or four rounds over the few remaining pairs replace a sort of every pair. Example: [[0.9, 0.1], [0.1, 0.9]] at a = ln 11
-gives ln(10 / 2) = 1.609.
+or four rounds over the few remaining pairs replace a sort of every pair.
+
+Decisions:
+
+* One loss costs a few passes over the pairs of rows (`largest_gain`), many losses cost one sort per pair
+  (`KernelLeakage`). Both replace the linear-fractional programmes and Algorithms 1-5 of [T].
+* 0 <= L(a) <= a holds in floats as well.
 """
 
 from __future__ import annotations

@@ -1,19 +1,23 @@
-"""Goodness of fit of a cyclic chain: does a household have longer memory over days than its cyclic chain explains?
+"""Inference for cyclic chains: goodness of fit, and the sampling bound of Delta(t) of an estimated chain.
 
-As `markov_goodness_of_fit`, conditional on the half-hour of the day: for each half-hour, the total variation between
-the states whole days earlier for its two halves (split at the household's own median there), maximum over the day. It
-is compared with the same in series simulated from the household's own cyclic chain with the same readings missing. The
+Goodness of fit: does a household have longer memory over days than its cyclic chain explains? As
+`markov_goodness_of_fit`, conditional on the half-hour of the day: for each half-hour, the total variation between the
+states whole days earlier for its two halves (split at the household's own median there), maximum over the day. It is
+compared with the same in series simulated from the household's own cyclic chain with the same readings missing. The
 chain's prediction is the mean over the simulated series, so the sampling error of such counts is in both.
 
-Sampling bound of cyclic chains: upper confidence bound of Delta(t) of chains that are themselves estimates.
+Sampling bound: upper confidence bound of Delta(t) of chains that are themselves estimates. The recursion is that of
+`propagate_radii` with one row per phase. Two things differ:
 
-The recursion is that of `propagate_radii` with one row per phase. Two things differ. The phases that share a kernel
-were chosen by looking at the counts, so radii hold for every group of adjacent phases that could have been chosen,
-p (p - 1) + 1 of them. And U_t is computed over two days only; larger ages follow from U_t <= U_a U_(t-a), which is all
-that the recursion yields once the sampling errors are included.
+* The phases that share a kernel were chosen by looking at the counts, so radii hold for every group of adjacent phases
+  that could have been chosen, p (p - 1) + 1 of them.
+* U_t is computed over two days only; larger ages follow from U_t <= U_a U_(t-a), which is all that the recursion yields
+  once the sampling errors are included.
 
-A household with a state that has no row at a phase to which its kernels lead (a neighbour that shares the kernel had
-visits, this phase never) keeps the bound at 1: its mixing there is unknown.
+Decisions:
+
+* A household with a state that has no row at a phase to which its kernels lead (a neighbour that shares the kernel had
+  visits, this phase never) keeps the bound at 1: its mixing there is unknown.
 """
 
 from __future__ import annotations

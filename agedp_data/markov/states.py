@@ -1,6 +1,10 @@
-"""States of readings: state edges per household, and the state of each reading.
+"""States of readings: state edges per household, the state of each reading, and the representative value of each state.
 
 Example: the edges (300, 600) Wh make three states: below 300, from 300 to below 600, from 600 on.
+
+Readings are published as representative values with `values = "states"`. Example: the edges (100, 300) Wh give the
+representative values 50, 200 and 400 Wh. The edges are public, so the representative values are. A release of them is a
+function of the states alone, which is what the Markov model of states describes.
 
 Decisions:
 
@@ -8,16 +12,6 @@ Decisions:
   (excluded): a reading equal to an edge belongs to the state above.
 * Edges may coincide. The states between them are never visited; so a household with few distinct readings has fewer
   visited states.
-
-Representative values of public states: the values that readings are published as with `values = "states"`.
-
-Example: the edges (100, 300) Wh give the representative values 50, 200 and 400 Wh.
-
-The edges are public, so the representative values are. A release of them is a function of the states alone, which is
-what the Markov model of states describes.
-
-Decisions:
-
 * A state counts as the middle of the whole watt-hours in it, halves rounded up.
 * The last state has no upper end. It is taken to be as wide as the state before it, the custom for an open class of
   grouped data. A bound on readings as its end would count every one of them as half of a use that never occurs.

@@ -2,12 +2,17 @@
 
 The dictionary contains strings, integers and lists only; values of epsilon are exact decimal text, and
 `schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings,
-so no measured value is published. `statement_words` writes the same as text.
+so no measured value is published. `statement.markdown` writes the same as text.
 
-Decisions. The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value
-where that is larger (tightening a bound does not undo releases). `factor` is e^epsilon, the factor by which odds may
-change, rounded up. Losses of other populations of the ledger are stated separately, because a ledger does not show
-whether they share households.
+Decisions:
+
+* The texts below are stored in the ledger and hashed; their wording never changes. `markdown` and `bound_text` show
+  them in the terms of the glossary.
+* The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
+  is larger (tightening a bound does not undo releases).
+* `factor` is e^epsilon, the factor by which odds may change, rounded up.
+* Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
+  households.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
-"""Day budget under every model in force, and the treatment of a day whose budget is zero.
+"""Contracts of a population -> models in force, closed days of each series, and the day budget under every such model.
+
+Contracts give the models in force, the series of each contract and the days that are closed for each series.
 
 A day with zero budget is skipped if its own budget can never recover while later days still have some: the other series
 of the day have spent it (with an amendment between them), or nearby days have, under a notion whose bound moves with
-the day of the data. The remaining budget of a day never grows: the ledger only grows, and a contract is only tightened.
-(With a clock of publication days it might grow, but then a backlog would delay the following days.) If later days
-would have zero budget as well (`epsilon_total`, or a bound over all releases), the series has ended and the release is
-refused. All of this follows from contract and ledger alone, so a skipped day reveals nothing about a reading.
+the day of the data. If later days would have zero budget as well (`epsilon_total`, or a bound over all releases), the
+series has ended and the release is refused.
 
-Contracts of a population -> models in force, series of each contract, days that are closed for each series.
+Decisions:
+
+* The remaining budget of a day never grows: the ledger only grows, and a contract is only tightened. (With a clock of
+  publication days it might grow, but then a backlog would delay the following days.)
+* All of this follows from contract and ledger alone, so a skipped day reveals nothing about a reading.
 """
 
 from __future__ import annotations

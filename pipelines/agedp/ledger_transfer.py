@@ -1,13 +1,18 @@
-"""LEDGER -> file -> LEDGER, and release folder -> LEDGER: ledger transfer, and recovery of a lost ledger.
+"""Ledger transfer, recovery of a lost ledger, and verification of a release folder against a ledger.
 
-Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
-exports its rows. A recovered ledger cannot have the old hashes, because a folder does not contain every earlier
-statement. So it begins with a recovery record that names them (`agedp_data.ledger.lifecycle`), and further releases
-follow the folder's last one. A folder contains one population: each other population of a lost ledger is recovered to a
-ledger of its own.
+* Transfer: LEDGER -> file -> LEDGER (`export_ledger`, `import_ledger`).
+* Recovery: release folder -> LEDGER (`recover`). A folder contains one population: each other population of a lost
+  ledger is recovered to a ledger of its own.
+* Verification (`agedp verify FOLDER --ledger URL`, for recipients who are given a ledger): the folder's head is in the
+  hash chain, and the values of folder and ledger are equal.
 
-Verification against a ledger (`agedp verify FOLDER --ledger URL`, for recipients who are given one): the folder's head
-is in the hash chain, and their values are equal.
+Decisions:
+
+* Only one copy of a ledger may continue: `export_ledger` with `closed_at` closes the old one in the transaction that
+  exports its rows.
+* A recovered ledger cannot have the old hashes, because a folder does not contain every earlier statement. So it begins
+  with a recovery record that names them (`agedp_data.ledger.lifecycle`), and further releases follow the folder's last
+  one.
 """
 
 from __future__ import annotations

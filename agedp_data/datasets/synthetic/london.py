@@ -1,14 +1,15 @@
-"""Synthetic Low Carbon London files: the publisher's layout and all other published headers.
+"""Synthetic Low Carbon London files: the publisher's layout, all other published headers, and the published defects.
 
 Values are padded (` 0.143 `), timestamps are GMT at the END of the half-hour, rows are sorted by tariff, household
-and time. The defects are those of `flaws`, and a household split between two files; the fourth household reports
-mostly zeros with every seed. Ids begin at MAC900001, above all real ones.
+and time. Ids begin at MAC900001, above all real ones.
 
-The defects of the published London files, for synthetic files.
+The defects (`LondonDefects`):
 
-Exact duplicates, adjacent, at 00:00:00 every 31 days; one off-grid `Null` row per household at 12:3x:xx on
-2012-12-19, or in the middle of a period without that day; gaps; households that stop early; float noise. With every
-seed a day of the second household is missing and the third household stops early.
+* Exact duplicates, adjacent, at 00:00:00 every 31 days; float noise.
+* One off-grid `Null` row per household at 12:3x:xx on 2012-12-19, or in the middle of a period without that day.
+* Gaps, and households that stop early. With every seed a day of the second household is missing, the third household
+  stops early, and the fourth household reports mostly zeros.
+* A household that is split between two files.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The protocol of a database that stores a ledger; implemented for SQLite and PostgreSQL.
+"""The protocol of a database that stores a ledger, implemented for SQLite and PostgreSQL, and its transactions.
 
-Transactions of a ledger and their retries.
+There is one writer at a time, so the second of two runs waits until the first has stored what it drew.
 
-Every transaction opens a new connection: forked processes share none, a file restored from a backup is noticed, and
-closing leaves no file open. There is one writer at a time, so the second of two runs waits until the first has stored
-what it drew.
+Decisions:
 
-A transaction that the server aborted, or whose connection was lost, is retried a few times. Whether a lost COMMIT was
-carried out is never guessed: a retry becomes the writer only after the server has ended the lost session, and every
-retry reads the ledger before it draws.
+* Every transaction opens a new connection: forked processes share none, a file restored from a backup is noticed, and
+  closing leaves no file open.
+* A transaction that the server aborted, or whose connection was lost, is retried a few times.
+* The outcome of a lost COMMIT is never guessed: a retry becomes the writer only after the server has ended the lost
+  session, and every retry reads the ledger before it draws.
 """
 
 from __future__ import annotations

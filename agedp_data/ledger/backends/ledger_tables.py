@@ -1,8 +1,7 @@
-"""The tables of a ledger, derived from the row classes, and the queries on them, equal for every database.
+"""The tables of a ledger, derived from the row classes, with queries on them and comparison of their definitions.
 
-The triggers that keep them append-only differ by database (`sqlite_parts`, `postgresql_parts`).
-
-Comparison of a database's tables, indices and triggers with those of a new ledger.
+Tables and queries are equal for every database. The triggers that keep them append-only differ by database (`sqlite`,
+`postgresql_ddl`). The definitions of a database's tables, indices and triggers are compared with those of a new ledger.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """A ledger in a schema of a PostgreSQL database: connections, one writer at a time, and error messages.
 
 A ledger is the first schema of its role's search path, so that one database can store several, each in its own schema.
-Writers queue at an advisory lock of the session, taken before the transaction begins: a lock within the transaction
-would come after the snapshot, and only the owner of tables may lock them. The lock ends with the session, so the next
-writer sees whether a COMMIT whose answer was lost was carried out. Write transactions are serialisable as well: if
-somebody bypasses the lock, one of the two transactions fails. Lock and triggers hold for every role.
 
-A commit waits for the disk, and for the standbys that the server's settings name.
+Decisions:
 
-Explanations of PostgreSQL's errors for the user. The server's own text is never quoted: it may contain values.
+* Writers queue at an advisory lock of the session, taken before the transaction begins: a lock within the transaction
+  would come after the snapshot, and only the owner of tables may lock them. The lock ends with the session, so the next
+  writer sees whether a COMMIT whose answer was lost was carried out.
+* Write transactions are serialisable as well: if a writer bypasses the lock, one of the two transactions fails.
+* Lock and triggers hold for every role.
+* A commit waits for the disk, and for the standbys that the server's settings name.
+* PostgreSQL's errors are explained to the user; the server's own text is never quoted: it may contain values.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""A ledger in a file of SQLite: connections, one writer at a time, and error messages.
+"""A ledger in a file of SQLite: connections, one writer at a time, error messages, tables and append-only triggers.
 
-Writers begin IMMEDIATE, so there is one at a time. `synchronous` is EXTRA, which is FULL plus a sync of the folder
-after the journal is removed: with FULL a power cut just after the commit can bring the journal back and undo a draw
-that was already published.
+Decisions:
 
-The tables of a ledger in SQLite, and the triggers that keep them append-only.
-
-Triggers protect against mistakes (an UPDATE, a DELETE, an INSERT OR REPLACE), not against the owner of the file. Hash
-chain, `verify` and the heads in published folders detect what an owner changes.
+* Writers begin IMMEDIATE, so there is one at a time.
+* `synchronous` is EXTRA, which is FULL plus a sync of the folder after the journal is removed: with FULL a power cut
+  just after the commit can bring the journal back and undo a draw that was already published.
+* Triggers protect against mistakes (an UPDATE, a DELETE, an INSERT OR REPLACE), not against the owner of the file. Hash
+  chain, `verify` and the heads in published folders detect what an owner changes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The three standard streams of the command, which always exist, and what happens if they cannot be written.
+"""The three standard streams of the command, which always exist, and its progress bars.
 
-If a result cannot be written to standard output, the command ends with an error on standard error. Output on standard
-error that cannot be written, such as a progress bar on a closed terminal, is dropped.
+A bar, one per stage, shows the stage's name and how many of its tasks are done. Bars are on standard error if that is a
+terminal; the address of a cluster's dashboard is printed once.
 
-Progress bars, one per stage, on standard error if that is a terminal.
+Decisions:
 
-A bar shows the stage's name and how many of its tasks are done; the address of a cluster's dashboard is printed once.
+* If a result cannot be written to standard output, the command ends with an error on standard error.
+* Output on standard error that cannot be written, such as a progress bar on a closed terminal, is dropped.
 """
 
 from __future__ import annotations

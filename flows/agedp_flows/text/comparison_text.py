@@ -1,6 +1,6 @@
-"""Text output of `agedp plan --notions`: every notion that meets a target, with its noise and its end.
+"""Output of `agedp plan --notions`, as text and as JSON: every notion that meets a target.
 
-JSON output of `agedp plan --notions`: every notion for a target; docs/plan.md describes the keys.
+The text shows each notion with its noise and its end; docs/plan.md describes the keys of the JSON output.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Output of `agedp run`, and texts that several commands share: public facts in a few lines.
+"""Output of `agedp run` and `agedp publish`, and texts that several commands share: public facts in a few lines.
 
-Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
-the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
+`agedp publish` writes the release folder again (`publish_folder`) before its output.
 
-`agedp publish`: write the release folder again, and its output.
+Decisions:
+
+* Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
+  the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
 
-    <confidential>/forgetting/<model>.parquet    measures of every household (`tables.FORGETTING`)
-    <confidential>/forgetting/<model>.html       the same as a report (`forgetting_page`)
+    <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.FORGETTING`)
+    <confidential>/forgetting/<model>.html       the same as a report (`reports.model_check_report`)
 
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
 two models of one name have two reports.
 The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
-not depend on them. One pass over the store (`memory`), then households in groups of a fixed size, so that the same
-readings give the same bytes for any blocks, workers and order. Fast measures (three of four) are taken for every
+not depend on them. One pass over the store (`household_memory`), then households in groups of a fixed size, so that the
+same readings give the same bytes for any blocks, workers and order. Fast measures (three of four) are taken for every
 household; the chain of half-hours, 60 ms per household and year, and the intervals of the calendar-conditional
 dependence for at most 200 of them, evenly spaced over the roster.
 """

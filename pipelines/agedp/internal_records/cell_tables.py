@@ -1,22 +1,16 @@
-"""SUMS + LEDGER -> confidential tables with a row for each released day, series and cell; each run adds its days.
+"""SUMS + LEDGER -> confidential tables with a row for each released day, series and cell; each run adds days.
 
-Mean by states against mean by readings, per released day. Confidential.
+    <confidential>/counted_states.parquet   `table_schemas.COUNTED_STATES`, a row for each day, series and group
+    <confidential>/coverage.parquet         `table_schemas.COVERAGE`, a row for each day, series and group
+    <confidential>/true_means.parquet       `table_schemas.TRUE_MEANS`, a row for each day, mean and group
+    <confidential>/true_counts.parquet      `table_schemas.TRUE_COUNTS`, a row for each day, distribution, cell
 
-    <confidential>/counted_states.parquet    `tables.COUNTED_STATES`, a row for each released day, series and group
+* COUNTED_STATES: the mean by states against the mean by readings. Every published value contains the difference, and no
+  interval covers it. Its size depends on the readings, so the statement names it without its size.
+* COVERAGE: households with a usable day, and clamped ones.
+* TRUE_MEANS, TRUE_COUNTS: true means and true counts, before noise.
 
-Every published value contains the difference, and no interval covers it. Its size depends on the readings, so
-the statement names it without its size.
-
-Households with a usable day, and clamped ones, by released day. Confidential.
-
-    <confidential>/coverage.parquet    `tables.COVERAGE`, a row for each released day, series and group
-
-Sums exist during one run only; these counts are stored for the confidential report of every later run.
-
-True means and true counts, before noise. Confidential.
-
-<confidential>/true_means.parquet     `tables.TRUE_MEANS`, a row for each released day, mean and group
-<confidential>/true_counts.parquet    `tables.TRUE_COUNTS`, a row for each released day, distribution and cell
+Sums exist during one run only; the tables are stored for the confidential report of every later run.
 """
 
 from __future__ import annotations

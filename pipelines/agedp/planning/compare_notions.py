@@ -1,19 +1,19 @@
-"""Run file + envelopes + roster's counts + ledger -> which promise keeps a target, and what each of them costs.
+"""Run file + leakage bounds + roster counts + ledger -> the notions that meet a target, and the noise of each.
 
-Public: it reads no reading. Every notion says itself in which ways it could be promised for this run file
-(`Promise.candidates`); each of them is gone through day by day, as a run would, after what is released already, under
-the run file's caps and every model that binds. Nothing here knows a notion by name.
+Public: it uses no reading. Each notion lists the alternatives in which it could be promised for this run file
+(`Promise.candidates`). Each alternative is simulated day by day, as a run would do it, after the days released already,
+under the run file's caps and every model in force. No notion is known here by name.
 
-The target is a RISK r: of each candidate the promise whose own figure stays at or below r; or an ERROR e [kWh a home]:
-of each the smallest figure, in four digits, at which the noise is at most e. What that figure is about differs from
-candidate to candidate, which no noise can weigh: the cheapest is marked among those that need no assumption and, apart,
-among those that rest on the model. Cheapest is the least noise for a risk, the least figure for an error.
+* The target is a RISK r, such as epsilon 2, or an ERROR e [kWh per household]. For a risk, each alternative is the
+  promise whose own bound stays at or below r. For an error, it has the smallest bound, in four digits (an amount that a
+  person would write down), at which the noise is at most e. Cheapest is the least noise
+  for a risk, the smallest bound for an error.
+* A series is UNUSABLE if its noise (`simulated_days`) exceeds the day-to-day change of the mean, estimated from the
+  published values, or 1 kWh per household: its days cannot be distinguished. Noise is inverse to the number of
+  households, so either more households by that factor or a larger bound, found by simulating the days again, fixes it.
 
-A series whose noise (`promised_days`) exceeds what the mean changes by from day to day, as far as it is published, or
-1 kWh, is UNUSABLE: its days cannot be told from each other. Noise is inverse to the number of homes, so that as many
-times more homes as it is too large would do; or a larger figure, found by going through the days again.
-
-The smallest amount of epsilon, in four digits, that is enough for something: what a person would write down.
+Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
+cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.
 """
 
 from __future__ import annotations

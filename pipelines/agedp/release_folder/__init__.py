@@ -1,1 +1,1 @@
-"""Release folders: writing, reading, verification and origin; and the transfer of ledgers."""
+"""Release folders: writing, reading, verification and origin."""

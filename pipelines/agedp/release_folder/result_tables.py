@@ -1,9 +1,12 @@
-"""LEDGER rows -> published tables: daily averages and daily distributions, each with its guarantee, as Parquet.
+"""LEDGER rows -> published tables, daily averages and daily distributions, and the file of each series ever published.
 
-LEDGER -> the series ever published and the file of each: the first one of a statistic keeps the plain file name.
+The tables are Parquet, each with its guarantee.
 
-A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
-contract.
+Decisions:
+
+* The first series of a statistic keeps the plain file name.
+* A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
+  contract.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Tables of a release folder -> their rows, each checked against the other columns and the guarantee in the metadata.
+"""Tables of a release folder -> their rows, verified, and published values in one form for comparison with a ledger.
 
-A row follows from its noisy sum, its households and its epsilon: mean, noise and interval are recomputed from these.
-
-Published values in one form, from the tables of a folder and from the rows of a ledger, for comparing the two.
+* Each row is checked against the other columns and the guarantee in the metadata. It follows from its noisy sum, its
+  households and its epsilon: mean, noise and interval are recomputed from these.
+* Published values have one form, whether from the tables of a folder or from the rows of a ledger, so that the two can
+  be compared.
 """
 
 from __future__ import annotations

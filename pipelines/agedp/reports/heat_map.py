@@ -1,8 +1,12 @@
-"""A square matrix as a heat map: HTML with an SVG inside, in the style of `chart`.
+"""A square matrix as a heat map: HTML with an SVG inside, in the style of `svg`.
 
-Decisions. Shares in [0, 1] are drawn as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
-the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB. Words are HTML beside the drawing,
-and a caller puts the numbers in a table beside it.
+Words are HTML beside the drawing, and a caller puts the numbers in a table beside it.
+
+Decisions:
+
+* Shares in [0, 1] are drawn as opacity of one colour in steps of 5 %: a dark page, a light page and paper show the same
+  order.
+* Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Parts of the confidential report on single households: clamped ones, and those that decide the model.
+"""Parts of the confidential report on single households: clamping, the model, and temporal leakage. Confidential.
 
-Temporal leakage of each household under its own chain, and the households with the largest one. Confidential.
-
-The public bound uses the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3)
-uses each household's own kernels, as one stack, over the newest released days.
+* Households that are clamped, and those that decide the model.
+* Temporal leakage of each household under its own chain, and the households with the largest one. The public bound uses
+  the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3) uses each
+  household's own kernels, as one stack, over the newest released days.
 """
 
 from __future__ import annotations

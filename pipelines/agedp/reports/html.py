@@ -1,11 +1,13 @@
-"""HTML pages that open offline and request nothing from the network: style, tables, frame.
+"""HTML pages that open offline and request nothing from the network: style, tables, frame, and Markdown as HTML.
 
-Light and dark follow the reader's screen, print is light. Colours are Okabe and Ito's, darkened or lightened until
-text has a contrast of 4.5 and lines have a contrast of 3 to their background.
+The statement's Markdown becomes HTML with the text of the file, word for word: headings, paragraphs, lists with *,
+tables, **strong**, *emphasis* and `code`; anything else remains text.
 
-The statement's Markdown as HTML: a page has the text of the file, word for word.
+Decisions:
 
-Headings, paragraphs, lists with *, tables, **strong**, *emphasis* and `code`; anything else stays text.
+* Light and dark follow the reader's screen, print is light.
+* Colours are Okabe and Ito's, darkened or lightened until text has a contrast of 4.5 and lines have a contrast of 3 to
+  their background.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Report of the model: privacy loss by age of the data, from the model's public part. Public.
+"""Report of the model, from its public part: privacy loss by age of the data, and temporal leakage. Public.
 
-Report of temporal leakage: loss about each day from all releases, by the model's public part. Public.
+The temporal leakage is the loss about each day from all releases.
 """
 
 from __future__ import annotations

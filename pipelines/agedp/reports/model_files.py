@@ -36,7 +36,7 @@ class ModelFiles:
     """Contents of the files, None for a missing or damaged one, and the warnings.
 
     `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `tables.FORGETTING`.
+    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.FORGETTING`.
     """
 
     households: Mapping[str, Any] | None = None

@@ -1,10 +1,9 @@
-"""Report of the privacy loss: every bound of the statement, its cost in noise, and its growth by day.
+"""Report of the privacy loss: bounds of the statement, loss by size of a change, and losses by day against the caps.
 
-Each bound is on a page once, with all that the statement contains about it.
-
-Report of bounded changes: privacy loss of a day by size of the change in a household's use.
-
-Report of the losses of each day and of all days so far, against the caps of the promise.
+* Bounds: every bound of the statement, its cost in noise, and its growth by day. Each bound is on a page once, with all
+  that the statement contains about it.
+* Bounded changes: privacy loss of a day by size of the change in a household's use.
+* Spending: the losses of each day and of all days so far, against the caps of the promise.
 """
 
 from __future__ import annotations

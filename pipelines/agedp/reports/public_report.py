@@ -1,10 +1,12 @@
 """LEDGER -> report.html: the release on one self-contained HTML page. Public.
 
-It depends on the statement, the ledger's rows, the run file and the model's public part only: the same head and
-software give the same bytes, and no reading can influence it. The page of an earlier statement is computed from the
-rows, promise and model of that time.
+Its head contains what was released, and a summary of households, noise and epsilon. The page of an earlier statement is
+computed from the rows, promise and model of that time.
 
-Head of the public report: what was released, and a summary of households, noise and epsilon.
+Decisions:
+
+* The page depends on the statement, the ledger's rows, the run file and the model's public part only: the same ledger
+  head and software give the same bytes, and no reading can influence it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""TRUE MEANS + LEDGER -> utility of a release: its errors compared with its noise. Confidential.
+"""Utility parts of the confidential report: published values and true ones. Confidential.
 
-COUNTED STATES -> means by states compared with means by readings, for the confidential report. Confidential.
-
-TRUE COUNTS + LEDGER -> true and published counts of a distribution. Confidential.
+* TRUE MEANS + LEDGER -> utility of a release: its errors compared with its noise.
+* COUNTED STATES -> means by states compared with means by readings.
+* TRUE COUNTS + LEDGER -> true and published counts of a distribution.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
-"""Run file + leakage bounds + ledger + DUE DAYS -> PLAN: the budget of each due day.
+"""Run file + roster + markers + clock -> DUE DAYS; with leakage bounds + ledger -> PLAN: the budget of each due day.
 
-The plan is a function of the run file, the model's public part, the roster's counts, the delivery's markers and the
-ledger: nothing here depends on a reading. A day is skipped, without a draw or a loss, if [schedule] skip_days lists it,
-if its delivery never came, if too few households are on the roster, or if its budget is zero while later days still
-have some (`budget`). Later days are then released as planned.
+A day is due `age_days` after its end (in an archive without `age_days`: at its end). Days that wait for their delivery
+are listed beside the due days. `live` and `archive` publish every due day now, under the true date, so a missed week
+needs no special treatment; `rehearsal` steps a simulated date from the ledger's newest date to `as_of` and publishes
+each day on the first date on which it is due.
 
-Run file + roster + markers + clock -> DUE DAYS, and the days that wait for their delivery.
+A day is skipped, without a draw or a loss, if [schedule] skip_days lists it, if its delivery never came, if too few
+households are on the roster, or if its budget is zero while later days still have some (`budget`). Later days are then
+released as planned.
 
-A day is due `age_days` after its end (in an archive without `age_days`: at its end). `live` and `archive` publish
-every due day now, under the true date, so a missed week needs no special treatment; `rehearsal` steps a simulated date
-from the ledger's newest date to `as_of` and publishes each day on the first date on which it is due. Nothing here
-depends on a reading.
+Decisions:
+
+* Due days and plan are a function of the run file, the model's public part, the roster's counts, the delivery's
+  markers, the clock and the ledger: nothing here depends on a reading.
 """
 
 from __future__ import annotations

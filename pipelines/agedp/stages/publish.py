@@ -1,11 +1,13 @@
-"""LEDGER -> release folder: a function of the ledger's rows; the same head and software give the same bytes.
+"""LEDGER -> release folder, of now or as of a date: the same head and software give the same bytes.
 
-An incomplete folder is repaired by publishing again. Nothing here reads a reading.
+The folder is a function of the ledger's rows; nothing here reads a reading. An incomplete folder is repaired by
+publishing again. The ledger stores every statement, so each can be written out again: a statement is selected by its
+number in the ledger, or by a date, as the last one made by the end of that date.
 
-LEDGER -> release folder as of a date: the ledger stores every statement, so each can be written out again.
+Decisions:
 
-A statement is selected by its number in the ledger, or by a date: the last one made by the end of that date. A clock
-that was set back can give a statement an early date. So its date here is never before that of a row that it describes.
+* A clock that was set back can give a statement an early date. So its date here is never before that of a row that it
+  describes.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""READINGS of a month -> DAYS: the daily total of each household, and the number of its readings.
+"""READINGS of a month -> DAYS and STATE_DAYS: the daily totals of each household, by readings or by states.
 
-    <confidential>/store/days/month=2013-03/<hash of the parts>.parquet           DAYS
+    <confidential>/store/days/month=2013-03/<hash of the parts>.parquet           DAYS, with the number of readings
     <confidential>/store/days/month=2013-03/<hash of the parts>.aside.parquet     rows rejected by deduplication
-
-A month is deduplicated once for a set of parts; a new clamp, group or roster uses the same DAYS. The stored tables
-number files among those with a part in the month: their numbers among all files change with every delivery.
-
-READINGS of a month -> STATE_DAYS: daily totals in which every half-hour counts as the value of its state.
-
     <confidential>/store/days/month=2013-03/<hash of parts and states>.parquet    STATE_DAYS
 
-They are computed only if a series counts states of half-hours, and only for the months that it needs. The name is a
-hash of parts and states: different state edges give a different table. A missing half-hour counts as 0, as in DAYS. A
-repeated half-hour counts once, as the state of the sum of both passes.
+In STATE_DAYS every half-hour counts as the value of its state. A missing half-hour counts as 0, as in DAYS. A repeated
+half-hour counts once, as the state of the sum of both passes.
+
+Decisions:
+
+* A month is deduplicated once for a set of parts; a new clamp, group or roster uses the same DAYS.
+* The stored tables number files among those with a part in the month: their numbers among all files change with every
+  delivery.
+* STATE_DAYS are computed only if a series counts states of half-hours, and only for the months that it needs. Their
+  name is a hash of parts and states: different state edges give a different table.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""QUALITY, row counts by file and outcome, and the quarantine file of deduplication. Confidential.
+"""QUALITY, row counts by file and outcome, and the quarantine files of deduplication and of parsing. Confidential.
 
-Quarantine files: rows that parsing rejected, as text, so that their supplier can correct them.
+    <confidential>/quarantine_settled.parquet                                  rows that deduplication rejected
+    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month that parsing rejected
+    <confidential>/store/quarantine/<content>-<number>.parquet                 those without a valid month
 
-A text is one line, at most its first 64 KiB; bytes that are not UTF-8 are replaced.
+Rows that parsing rejected are stored as text, so that their supplier can correct them. A text is one line, at most its
+first 64 KiB; bytes that are not UTF-8 are replaced.
 
-    <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month
-    <confidential>/store/quarantine/<content>-<number>.parquet                 rows without a valid month
+Decisions:
 
-They are readings too, so they are stored by month and removed with it (`retention`): in one file they would remain as
-long as the newest row of a delivery that contains years.
+* Rows that parsing rejected are readings too, so they are stored by month and removed with it (`retention`): in one
+  file they would remain as long as the newest row of a delivery that contains years.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Input files -> content ids and headers; the digests of unchanged files come from the store.
+"""Input files -> content ids and headers, and the stored files that count although they are no longer listed.
 
     <confidential>/store/names.json     names of the input files, size and times as a text, and their digests
 
-The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
+The digests of unchanged files come from the store. Stored files that are no longer listed are checked: all that count
+can be counted, or an error is raised.
 
-Stored files that count although they are no longer listed, and the check that all of them can be counted.
+Decisions:
 
-A delivery may be removed once it is ingested. Files that were parsed under different rules, or as another dataset,
-never count: two populations may share a folder, and a bound may be amended.
+* The digest of a file that changed within two seconds of being listed is not stored: it may change again unnoticed.
+* A delivery may be removed once it is ingested: its stored files still count.
+* Files that were parsed under different rules, or as another dataset, never count: two populations may share a folder,
+  and a bound may be amended.
 """
 
 from __future__ import annotations

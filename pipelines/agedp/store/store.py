@@ -7,7 +7,7 @@
     <confidential>/store/files/<content>.json                                  written last: the file is complete
 
 A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
-parts. `months.load_month_readings` returns the readings of a month; `days` stores daily totals.
+parts. `month_reader.load_month_readings` returns the readings of a month; `daily_totals` stores daily totals.
 """
 
 from __future__ import annotations
