@@ -271,6 +271,6 @@ def _path_exists(path: Path) -> bool:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise LedgerError(
-            f"the ledger {str(path)!r} cannot be looked for ({reason}); check its folder's permissions"
+            f"the ledger {str(path)!r} cannot be checked ({reason}); check its folder's permissions"
         ) from None
     return True
