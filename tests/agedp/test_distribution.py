@@ -270,7 +270,7 @@ def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     build(house)
     write(house, rest=HISTOGRAM, mean=False)
     planned = "\n".join(plan_lines(load_work(house.run_file)))
-    assert "homes (of each count)" in planned
+    assert "households (per count)" in planned
     assert "the run file publishes none" in planned  # a mean, in whose noise promises are compared
     work = house.run(today=TODAY)
     assert f"{day(4)}" in "\n".join(result_lines(work))

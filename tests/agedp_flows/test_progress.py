@@ -49,7 +49,7 @@ def at_a_terminal(world: World, *words: str, terminal: bool = True) -> tuple[str
 def test_a_run_shows_a_bar_per_stage_and_no_name_of_a_household_or_file(world: World) -> None:
     shown, out, status = at_a_terminal(world, "run", "run.toml")
     assert (status, "released now" in out) == (0, True)
-    stages = [words for words in ("naming files", "opening files", "reading", "summing days") if words in shown]
+    stages = [words for words in ("hashing files", "opening files", "reading", "summing days") if words in shown]
     assert len(stages) == 4
     done = re.findall(r"reading .*?(\d+)/(\d+)", shown)[-1]
     assert done[0] == done[1] != "0"

@@ -149,7 +149,7 @@ def test_other_promises_say_what_all_releases_tell_about_a_day_if_the_model_look
     figures = {figure["name"]: figure for figure in statement["figures"]}
     assert ("temporal leakage" in figures) == there
     html = (world.folder / "out" / "release" / "report.html").read_text()
-    assert ("What all releases together say about each day" in html) == there
+    assert ("Temporal leakage about each day from all releases" in html) == there
     if there:
         said = figures["temporal leakage"]
         exact = said_about([0.5] * 5)[2].max()

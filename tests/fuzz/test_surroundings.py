@@ -155,7 +155,7 @@ def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, h
         timeout=300,
         check=False,
     )
-    assert done.stderr == "agedp: standard output cannot be written (Broken pipe); what was done stays done\n"
+    assert done.stderr == "agedp: standard output cannot be written (Broken pipe); completed work is kept\n"
     assert done.returncode == 2
 
 

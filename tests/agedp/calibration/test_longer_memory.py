@@ -179,7 +179,7 @@ def test_a_regime_is_calibrated_and_released(delivered):
     chains = dict(zip(HOMES, transition_matrix(counts, smoothing=0), strict=True))
     losses = [row["loss"] / NANO for row in rows]
     page = (house.folder / "confidential" / "report.html").read_text()
-    assert "What the newest 7 released days say about one of them" in page
+    assert "Temporal leakage about one day from the newest 7 released days" in page
     shown = {home: float(value) for home, value in re.findall(r"<th[^>]*>([ABC])</th><td>([\d.]+)</td></tr>", page)}
     for home, value in shown.items():
         assert value == pytest.approx(temporal(*temporal_kernels(chains[home]), losses).max(), rel=6e-3)

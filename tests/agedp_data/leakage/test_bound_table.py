@@ -172,10 +172,10 @@ def test_a_text_that_is_no_envelope_is_refused(change):
 
 def test_what_was_not_tabulated_is_named_with_what_was():
     known = made()
-    with pytest.raises(ChainError, match='no backward figures by method "spectral"; it has "tight", "total_variation"'):
+    with pytest.raises(ChainError, match='no backward bounds by method "spectral"; it has "tight", "total_variation"'):
         known(1, 1.0, direction="backward", method="spectral")
     for method in ("tight", "total_variation"):
-        with pytest.raises(ChainError, match=r"no forward figures.*it has nothing"):
+        with pytest.raises(ChainError, match=r"no forward bounds.*it has nothing"):
             known(1, 1.0, direction="forward", method=method)
     with pytest.raises(ChainError, match='"backward" or "forward"'):
         known(1, 1.0, direction="sideways", method="tight")

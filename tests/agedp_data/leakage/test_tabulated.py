@@ -55,7 +55,7 @@ def test_below_the_smallest_age_nothing_is_forgotten():
 
 
 def test_what_is_not_tabulated_has_no_whole_losses():
-    with pytest.raises(ChainError, match="no forward figures"):
+    with pytest.raises(ChainError, match="no forward bounds"):
         LeakageBound([48], [1.0], [[0.5]]).exact_leakage(48, direction="forward")
 
 

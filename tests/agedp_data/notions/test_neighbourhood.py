@@ -167,9 +167,9 @@ def test_the_cap_binds_the_loss_of_any_change_and_small_ones_cost_less():
         "change of 2 kWh": 20_000_000,
         "change of 2 kWh, window of 7 days": 140_000_000,
     }
-    assert "max_day_epsilon = 0.5 binds" in promise.remark
-    assert "epsilon 0.1 a day for changes of 2 kWh would be 2.5" in promise.remark
-    assert "cost 0.02 instead" in promise.remark
+    assert "max_day_epsilon = 0.5 is the binding limit" in promise.remark
+    assert "epsilon 0.1 per day for changes of 2 kWh would be epsilon 2.5" in promise.remark
+    assert "epsilon 0.02 for small changes instead" in promise.remark
     assert over(promised(spend="per-request", cap="2.5")).remark == ""
 
 
