@@ -78,8 +78,6 @@ def _format_decimal(value: Decimal) -> str:
     return f"{value:f}".lower().replace("infinity", "inf")
 
 
-_LONGEST_NAME = 64
-
 _OPPOSITES: Final = (
     ("start begin first from before", "end finish last to after"),
     ("early earlier earliest", "late later latest"),
@@ -119,7 +117,7 @@ def suggest_name(value: object, names: Sequence[str], *, likeness: float = 0.5) 
     >>> suggest_name("begin", ["end", "start"]), suggest_name("MWh", ["kWh", "Wh"])
     ('', '')
     """
-    value_text = str(value)[:_LONGEST_NAME]
+    value_text = str(value)[:_MAX_NAME_LENGTH]
     candidates = [
         (_edit_distance(value_text.casefold(), name.casefold()), name)
         for name in names

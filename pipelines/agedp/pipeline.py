@@ -27,8 +27,7 @@ from agedp.stage_values import Delivery, DueDays
 from agedp.stages.aggregate import aggregate
 from agedp.stages.day_boundaries import check_day_boundaries
 from agedp.stages.ingest import ingest
-from agedp.stages.plan import DuePlan, list_due_days
-from agedp.stages.plan import plan_due_days as foresee_days
+from agedp.stages.plan import DuePlan, list_due_days, plan_due_days
 from agedp.stages.preflight_stage import check_not_refused, collect_run_facts, judge_facts, report_facts
 from agedp.stages.publish import publish_release
 from agedp.stages.release import release
@@ -343,7 +342,7 @@ def _check_first_release(work: Work) -> None:
         if all(due.skipped for due in work.due_days.due) and work.run.schedule.mode == "archive":
             raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")
         first = next((due for due in work.due_days.due if due.is_drawn), work.due_days.due[0])
-        due_plan = foresee_days(work.terms, [first], ())
+        due_plan = plan_due_days(work.terms, [first], ())
         if due_plan.refused is not None:
             raise due_plan.refused
 
@@ -385,7 +384,7 @@ def forecast_run(work: Work) -> RunOutlook:
     """
     due_days, view = _due_days_and_view(work)
     spent = sum(row.loss for row in view.rows)
-    due_plan = foresee_days(work.terms, due_days.due, view.rows)
+    due_plan = plan_due_days(work.terms, due_days.due, view.rows)
     return RunOutlook(spent, due_plan, due_days.waiting, _forecast(work, view))
 
 

@@ -6,6 +6,8 @@ get fixtures of its own beside these, made by that version in a folder of its ow
     git worktree add OLD a2328a0
     PYTHONPATH=OLD:. python -P -m tests.compatibility.make_fixtures /srv/agedp FOLDER
 
+in a checkout of commit 612f8f4, which added this file; here its imports have the present names of the packages.
+
 `tests` is a package in both places; `-P` keeps the present product code off the path, and the commit is checked. The
 first folder is one to work in: the confidential store notes where input files were, so it is named like no machine.
 """

@@ -24,12 +24,7 @@ from agedp_data.parameters import Method
 
 _MAX_AGE_DAYS = 400
 _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
-_METHODS: Mapping[str, str] = {
-    "tight": "exact",
-    **MIXING_NAMES,  # the public report keeps its former names of the two bounds: statements store its hash
-    "spectral": "the paper's spectral bound (reversible chains)",
-    "reversibilised": "spectral-gap bound of the reversibilised chain (every chain)",
-}
+_METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
 def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
