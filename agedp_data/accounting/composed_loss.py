@@ -19,7 +19,7 @@ class AgedLeakageLike(Protocol):
     """
 
     @property
-    def envelope(self) -> ComposableModel:
+    def leakage_bound(self) -> ComposableModel:
         """The model."""
 
     def __call__(self, age_steps: int, loss: int) -> int:
@@ -62,7 +62,7 @@ class ComposedLoss:
 
     def __init__(self, leakage: AgedLeakageLike, losses: Mapping[str, int]) -> None:
         self._leakage = leakage
-        self._steps = leakage.envelope.steps_per_day
+        self._steps = leakage.leakage_bound.steps_per_day
         ordered = sorted((_number(day), loss) for day, loss in losses.items())
         self._days = [day for day, _ in ordered]
         self._losses = [loss for _, loss in ordered]
@@ -85,7 +85,7 @@ class ComposedLoss:
         """Return what the days say about the present, the newest of them `age_steps` old."""
         if not self._days:
             return 0
-        if self._leakage.envelope.assume != "markov":
+        if self._leakage.leakage_bound.assume != "markov":
             return self._total - self._gain(self._records(), age_steps + self._days[-1] * self._steps)
         for index in range(len(self._composed), len(self._days)):
             previous = (self._days[index - 1], self._composed[-1]) if index else None
@@ -98,7 +98,7 @@ class ComposedLoss:
         has_day = self._has(index, number)
         spent = self._losses[index] if has_day else 0
         newest = max([number, *self._days[-1:]])
-        if self._leakage.envelope.assume != "markov":
+        if self._leakage.leakage_bound.assume != "markov":
             # a day that this one hides stays hidden when its loss grows
             other_days = [(other_day, loss) for other_day, loss in self._records() if other_day != number]
             today = newest * self._steps

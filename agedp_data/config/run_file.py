@@ -159,7 +159,7 @@ def _ages(run: RunFile) -> Iterator[Problem]:
         yield "promise", "age_days", f'is not used by "{run.promise.notion}" in an archive; remove it'
 
 
-def _period_known(run: RunFile) -> Iterator[Problem]:
+def _check_period_of_archive(run: RunFile) -> Iterator[Problem]:
     if run.promise.needs_period and run.schedule.last_day is None:
         yield "promise", "spend", "plans every day of a known period; write [schedule] last_day, or take another"
 
@@ -240,13 +240,13 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
             yield f"series.{name}", "max_missing", f"must be at most {most} {files}: a day has half as many readings"
 
 
-def _small_moves(run: RunFile) -> Iterator[Problem]:
+def _check_change_size(run: RunFile) -> Iterator[Problem]:
     for name, series in run.series.items():
         if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > series.clamp_kwh:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
 
 
-def _stays_in_the_house(run: RunFile) -> Iterator[Problem]:
+def _has_confidential_statistic(run: RunFile) -> Iterator[Problem]:
     release = run.output.release
     inside = {("output", "confidential"): run.output.confidential}
     inside["population", "roster"] = run.population.roster
@@ -287,13 +287,13 @@ def _within(place: str, folder: str) -> bool:
 _RULES = (
     _model_there,
     _ages,
-    _period_known,
+    _check_period_of_archive,
     _shares,
     _states,
     _model_fits,
     _model_before,
     _half_hours_there,
-    _small_moves,
-    _stays_in_the_house,
+    _check_change_size,
+    _has_confidential_statistic,
     _witness_apart,
 )

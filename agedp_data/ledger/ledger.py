@@ -119,11 +119,11 @@ class Ledger(LedgerReader):
         return self._store(ContractRecord(population, promise, at=_iso_day(at)))
 
     @_in_write_transaction
-    def register_model(self, envelope: str, *, at: str | date) -> ModelRecord:
+    def register_model(self, public_text: str, *, at: str | date) -> ModelRecord:
         """Return the model whose public part is `envelope`, stored unless it is in the ledger already."""
-        name = sha256(envelope)
+        name = sha256(public_text)
         stored = self._chain.models.get(name)
-        return stored or self._store(ModelRecord(name, envelope, at=_iso_day(at)))
+        return stored or self._store(ModelRecord(name, public_text, at=_iso_day(at)))
 
     @_in_write_transaction
     def record(
@@ -236,7 +236,7 @@ class Ledger(LedgerReader):
             return work()
         self._refresh(self._write_connection)
         old = self._chain.content_head
-        record = self._witness.settle(self._chain)
+        record = self._witness.confirm_head(self._chain)
         result = work()
         self._refresh(self._write_connection)
         if self._chain.content_head != old:

@@ -60,7 +60,7 @@ class WitnessState:
     state: Literal["pending", "confirmed"]
 
     @property
-    def settled(self) -> str:
+    def committed_head(self) -> str:
         """Return the newest head that is certainly committed."""
         return self.new if self.state == "confirmed" else self.old
 
@@ -158,7 +158,7 @@ class CommitWitness:
         state = self._witness.read()
         self._require_contained(state, read_rows())
 
-    def settle(self, rows: WitnessedRows) -> WitnessState | None:
+    def confirm_head(self, rows: WitnessedRows) -> WitnessState | None:
         """Bring the record to the ledger's head and return it; call it while nobody else writes to the ledger.
 
         A commit that was never confirmed is confirmed; one that was never carried out stays pending.
@@ -169,9 +169,9 @@ class CommitWitness:
         for _ in range(_ATTEMPTS):
             state = self._witness.read()
             self._require_contained(state, rows)
-            if state is None or state.settled == rows.content_head:
+            if state is None or state.committed_head == rows.content_head:
                 return state
-            confirmed = WitnessState(state.settled, rows.content_head, "confirmed")
+            confirmed = WitnessState(state.committed_head, rows.content_head, "confirmed")
             if self._witness.compare_and_set(state, confirmed):
                 return confirmed
         raise self._overtaken_error()
@@ -203,8 +203,8 @@ class CommitWitness:
             if state is None:
                 raise witness_error(LedgerError, self._witness, _MISSING)
             rows = read_rows()
-            settled, committed = rows.row_number(state.settled), rows.row_number(pending.new)
-            if settled is not None and committed is not None and settled >= committed:
+            committed_head, committed = rows.row_number(state.committed_head), rows.row_number(pending.new)
+            if committed_head is not None and committed is not None and committed_head >= committed:
                 return
             break
         raise self._overtaken_error()
@@ -214,7 +214,11 @@ class CommitWitness:
             if names_witness(rows.promise_to(self._population)):
                 raise witness_error(LedgerError, self._witness, _MISSING)
             return
-        if state.settled != NO_HASH and rows.row_number(state.settled) is None and rows.row_number(state.new) is None:
+        if (
+            state.committed_head != NO_HASH
+            and rows.row_number(state.committed_head) is None
+            and rows.row_number(state.new) is None
+        ):
             raise witness_error(LedgerBehind, self._witness, _OUT_OF_DATE)
 
     def _overtaken_error(self) -> LedgerBehind:

@@ -18,14 +18,14 @@ from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
+    DAY_BOUND,
     Accountant,
     HistoryRow,
     LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.temporal_day_budgets import largest_feasible
@@ -97,23 +97,23 @@ class AgeDependent(EnforcedPromise):
             refuse_day_above_caps(self, floor_nano(self.epsilon_per_day))
         return self
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
-        constant, aged = self._constant(envelope)
-        bound, age = floor_nano(self.risk), self.age_days * aged.envelope.steps_per_day
+        constant, aged = self._constant(leakage_bound)
+        bound, age = floor_nano(self.risk), self.age_days * aged.leakage_bound.steps_per_day
 
         risk = aged.of(losses).with_day(day)
 
         def fits(loss: int) -> bool:
             return risk(loss, age) <= bound
 
-        if aged.envelope.assume == "markov":
+        if aged.leakage_bound.assume == "markov":
             return largest_feasible(fits, constant)
         return constant if fits(constant) else 0
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if `new_row` is younger than `age_days`, or a day or the risk exceeds its bound."""
         self._refuse_young(new_row)
         if self.epsilon_per_day is not None:
@@ -121,15 +121,15 @@ class AgeDependent(EnforcedPromise):
             refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
         if self.risk is not None:
             rows = [row for row in (*history, new_row) if row.state == "released"]
-            _, aged = self._constant(envelope)
+            _, aged = self._constant(leakage_bound)
             risk = self._account.risk_at(rows, aged, new_row.published_on)
             refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
-    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
+    def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
         if self.risk is None:
             return
-        bound = self._account.figures(history, envelope, None)[0]
+        bound = self._account.bounds(history, leakage_bound, None)[0]
         if bound.value is None or bound.value > floor_nano(self.risk):
             description = "no finite risk" if bound.value is None else f"a risk of {format_epsilon(bound.value)}"
             raise Refused(
@@ -137,11 +137,11 @@ class AgeDependent(EnforcedPromise):
                 f"{format_epsilon(floor_nano(self.risk))}; releases stop, nothing is rewritten"
             )
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and last the largest risk from `at` on."""
-        return [*spent_figures(day_losses(history)), *self._account.figures(history, envelope, at)]
+        return [*spent_bounds(day_losses(history)), *self._account.bounds(history, leakage_bound, at)]
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -152,7 +152,7 @@ class AgeDependent(EnforcedPromise):
         methods_by_preference = sorted(methods, key=lambda method: promised is not None and method != promised.method)
         return tuple(
             Alternative(
-                method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), figure=RISK
+                method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), bound_name=RISK
             )
             for method in methods_by_preference
         )
@@ -173,7 +173,7 @@ class AgeDependent(EnforcedPromise):
         """Return the caps, `epsilon_per_day` where it is less, and `risk` if that is what is promised."""
         day = min(self.day_cap, floor_nano(self.epsilon_per_day)) if self.epsilon_per_day is not None else self.day_cap
         risk = {} if self.risk is None else {RISK: floor_nano(self.risk)}
-        return {**super().limits, DAY_FIGURE: day, **risk}
+        return {**super().limits, DAY_BOUND: day, **risk}
 
     @property
     def _account(self) -> AgedLoss:
@@ -188,20 +188,20 @@ class AgeDependent(EnforcedPromise):
                 f"age_days = {self.age_days}; nothing was drawn"
             )
 
-    def _constant(self, envelope: LeakageBoundLike | None) -> tuple[int, AgedLeakage]:
-        if envelope is None:
+    def _constant(self, leakage_bound: LeakageBoundLike | None) -> tuple[int, AgedLeakage]:
+        if leakage_bound is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
-        if id(envelope) not in self._solved:
-            aged = AgedLeakage(envelope, method=self.method)
-            self._solved[id(envelope)] = (envelope, self._solve(aged), aged)
-        return self._solved[id(envelope)][1:]
+        if id(leakage_bound) not in self._solved:
+            aged = AgedLeakage(leakage_bound, method=self.method)
+            self._solved[id(leakage_bound)] = (leakage_bound, self._solve(aged), aged)
+        return self._solved[id(leakage_bound)][1:]
 
     def _solve(self, aged: AgedLeakage) -> int:
-        age = self.age_days * aged.envelope.steps_per_day
+        age = self.age_days * aged.leakage_bound.steps_per_day
         bound = floor_nano(self.risk or 0)
 
         def keeps(loss: int) -> bool:
-            if aged.envelope.assume != "markov":
+            if aged.leakage_bound.assume != "markov":
                 return aged(age, loss) <= bound
             peak = aged.peak(loss, age)
             return peak is not None and peak <= bound

@@ -65,8 +65,8 @@ class AgedLeakage:
         [A] https://doi.org/10.1109/TIT.2023.3340147
     """
 
-    def __init__(self, envelope: LeakageBoundLike, *, method: Method) -> None:
-        self.envelope = envelope
+    def __init__(self, leakage_bound: LeakageBoundLike, *, method: Method) -> None:
+        self.leakage_bound = leakage_bound
         self.method = method
         self._cache: dict[tuple[int, int], int] = {}
         self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
@@ -85,7 +85,7 @@ class AgedLeakage:
             return loss
         key = (age_steps, loss)
         if key not in self._cache:
-            remaining = self.envelope(age_steps, to_float(loss), direction="backward", method=self.method)
+            remaining = self.leakage_bound(age_steps, to_float(loss), direction="backward", method=self.method)
             rounded = _float_to_nano(remaining)
             self._cache[key] = loss if rounded is None else min(rounded, loss)
         return self._cache[key]
@@ -104,10 +104,10 @@ class AgedLeakage:
         Returns:
             [nano-epsilon]; None if the risk is infinite.
         """
-        composed = self.envelope.supremum(
-            self.envelope.steps_per_day, to_float(loss), direction="backward", method=self.method
+        composed = self.leakage_bound.supremum(
+            self.leakage_bound.steps_per_day, to_float(loss), direction="backward", method=self.method
         )
-        at_age = _float_to_nano(self.envelope(age_steps, composed, direction="backward", method=self.method))
+        at_age = _float_to_nano(self.leakage_bound(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else _float_to_nano(composed)
 
     def of(self, losses: Mapping[str, int]) -> ComposedLoss:
@@ -147,25 +147,25 @@ class AgedLoss:
     age_days: int
     method: Method
     secret: Secret
-    figure: str = RISK
+    bound_name: str = RISK
     name: ClassVar[str] = "age-dependent"
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest risk at `at` and at every later publication; without a model None, and why."""
-        if envelope is None:
-            return [LossBound(self.figure, None, "conditional", ABOUT[self.secret], NO_MODEL)]
-        if self.figure != RISK and self.method not in envelope.methods:
+        if leakage_bound is None:
+            return [LossBound(self.bound_name, None, "conditional", ABOUT[self.secret], NO_MODEL)]
+        if self.bound_name != RISK and self.method not in leakage_bound.methods:
             return []
-        method: Method = self.method if self.method in envelope.methods else "total_variation"
-        assumption = f"{ASSUMED[envelope.assume]} (method {method})"
-        value = self._largest(history, AgedLeakage(envelope, method=method), at)
-        return [LossBound(self.figure, value, "conditional", ABOUT[self.secret], assumption)]
+        method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
+        assumption = f"{ASSUMED[leakage_bound.assume]} (method {method})"
+        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at)
+        return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
 
     def by(self, method: Method) -> AgedLoss:
         """Return the same of another method, under a name of its own."""
-        return replace(self, method=method, figure=f"{RISK} ({method.replace('_', ' ')})")
+        return replace(self, method=method, bound_name=f"{RISK} ({method.replace('_', ' ')})")
 
     def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
         # Between publications the risk only falls, so `at` and the publications behind it are all there is.
@@ -178,7 +178,7 @@ class AgedLoss:
                 composed.add(row.day, row.loss)
                 newest = max(newest, f"{row.day} {row.input_ended_at}")
             if newest and (at is None or on >= at):
-                age = self.age_steps(newest.partition(" ")[2], on, aged.envelope.steps_per_day)
+                age = self.age_steps(newest.partition(" ")[2], on, aged.leakage_bound.steps_per_day)
                 largest = max(largest, composed.risk(age))
         return largest
 
@@ -187,7 +187,7 @@ class AgedLoss:
         if not rows:
             return 0
         newest = max(rows, key=attrgetter("day"))
-        age = self.age_steps(newest.input_ended_at, on, aged.envelope.steps_per_day)
+        age = self.age_steps(newest.input_ended_at, on, aged.leakage_bound.steps_per_day)
         return aged.of(day_losses(rows)).risk(age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:

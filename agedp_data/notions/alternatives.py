@@ -62,7 +62,7 @@ class Alternative:
 
     method: str
     keys: Callable[[Decimal], Keys]
-    figure: str = ""
+    bound_name: str = ""
     reason: str = ""
 
 

@@ -79,27 +79,29 @@ class BoundedChangeLoss:
     name: ClassVar[str] = "neighbourhood"
 
     @property
-    def day_figure(self) -> str:
+    def day_bound_name(self) -> str:
         """Return the name of the day's figure."""
         return f"change of {exact_text(self.size_kwh)} kWh"
 
     @property
-    def window_figure(self) -> str:
+    def window_bound_name(self) -> str:
         """Return the name of the window's figure."""
-        return f"{self.day_figure}, window of {self.window_days} days"
+        return f"{self.day_bound_name}, window of {self.window_days} days"
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day and, if asked for, of a window."""
-        del envelope, at
+        del leakage_bound, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
         change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
         bounds = [
-            LossBound(self.day_figure, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day")
+            LossBound(
+                self.day_bound_name, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day"
+            )
         ]
         if self.window_days is not None:
             value = largest_window(losses, days=self.window_days)
             about = f"{change} a day, on any {self.window_days} consecutive days"
-            bounds.append(LossBound(self.window_figure, value, ASSUMPTION_FREE, about))
+            bounds.append(LossBound(self.window_bound_name, value, ASSUMPTION_FREE, about))
         return bounds

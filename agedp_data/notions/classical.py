@@ -15,14 +15,14 @@ from agedp_data.epsilon import floor_nano
 from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
-    TOTAL_FIGURE,
+    DAY_BOUND,
+    TOTAL_BOUND,
     HistoryRow,
     LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Epsilon, wrong
@@ -62,25 +62,25 @@ class Classical(EnforcedPromise):
     @property
     def limits(self) -> dict[str, int | None]:
         """Return the caps, the day's no larger than `epsilon_per_day`."""
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, floor_nano(self.epsilon_per_day))}
+        return {**super().limits, DAY_BOUND: min(self.day_cap, floor_nano(self.epsilon_per_day))}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, whatever was published before."""
-        del losses, day, envelope
+        del losses, day, leakage_bound
         return floor_nano(self.epsilon_per_day)
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
-        del envelope
+        del leakage_bound
         spent = self.losses_with(history, new_row)[new_row.day]
         refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day and the total."""
-        del envelope, at
-        return spent_figures(day_losses(history))
+        del leakage_bound, at
+        return spent_bounds(day_losses(history))
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -96,8 +96,8 @@ class Classical(EnforcedPromise):
 
         reason = "" if days else "a sum over all days needs [schedule] last_day"
         return (
-            Alternative("each day", each_day, DAY_FIGURE),
-            Alternative("all days alike", divided, TOTAL_FIGURE, reason),
+            Alternative("each day", each_day, DAY_BOUND),
+            Alternative("all days alike", divided, TOTAL_BOUND, reason),
         )
 
 

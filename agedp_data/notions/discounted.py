@@ -32,7 +32,7 @@ from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
+    DAY_BOUND,
     Accountant,
     HistoryRow,
     LeakageBoundLike,
@@ -40,7 +40,7 @@ from agedp_data.notions.notion import (
     ReleaseHistory,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Amount, Days, Epsilon, wrong
@@ -163,13 +163,13 @@ class Discounted(EnforcedPromise):
         bound = floor_nano(self.epsilon)
         sums = dict.fromkeys(DiscountedLoss(self.discount, self.rate, self.clock).names, bound)
         day = self.day_cap if self.clock == "publication-day" else min(self.day_cap, bound)
-        return {**super().limits, DAY_FIGURE: day, **sums}
+        return {**super().limits, DAY_BOUND: day, **sums}
 
     def loss(
         self,
         history: Sequence[HistoryRow],
         day: str,
-        envelope: LeakageBoundLike | None,
+        leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
         """Return the schedule's loss, as far as caps and the discounted sum on every day from now on leave it.
@@ -188,7 +188,7 @@ class Discounted(EnforcedPromise):
         if self.clock == "publication-day":
             now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
         available = self._weights.available(earlier, now, bound)
-        planned = min(self.day_cap, self.planned(losses, day, envelope))
+        planned = min(self.day_cap, self.planned(losses, day, leakage_bound))
         regular = min(self._second, planned) if self.schedule == "renewal" else planned
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
@@ -197,14 +197,14 @@ class Discounted(EnforcedPromise):
             return 0
         return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
-        del day, envelope
+        del day, leakage_bound
         return self._wanted(sum(loss > 0 for loss in losses.values()))
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the discounted sum would exceed epsilon on any day, or if `horizon_days` are released."""
-        del envelope
+        del leakage_bound
         ticks, now = self._ticks(history), self._tick(new_row)
         ticks[now] = ticks.get(now, 0) + new_row.loss
         value = self._weights.largest(ticks, since=now)
@@ -217,12 +217,12 @@ class Discounted(EnforcedPromise):
                     "nothing was drawn"
                 )
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the undiscounted total, and the discounted sums."""
-        discounted = DiscountedLoss(self.discount, self.rate, self.clock).figures(history, envelope, at)
-        return [*spent_figures(day_losses(history)), *discounted]
+        discounted = DiscountedLoss(self.discount, self.rate, self.clock).bounds(history, leakage_bound, at)
+        return [*spent_bounds(day_losses(history)), *discounted]
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:

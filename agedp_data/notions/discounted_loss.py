@@ -44,11 +44,11 @@ class DiscountedLoss:
     clock: Clock
     name: ClassVar[str] = "discounted"
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest sum on any day, and the sum on the newest one (or `at`, if that is later)."""
-        del envelope
+        del leakage_bound
         losses: dict[str, int] = {}
         for row in history:
             if row.state == "released":

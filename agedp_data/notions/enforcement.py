@@ -37,11 +37,11 @@ class EnforcedPromise(Promise, ABC):
         return losses
 
     @abstractmethod
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
     @abstractmethod
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse `new_row` if with it the history breaks the rule of the notion; the caps hold already.
 
         Raises:
@@ -49,8 +49,8 @@ class EnforcedPromise(Promise, ABC):
         """
 
     @abstractmethod
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the bounds of all released rows: the largest loss of a day, the total, and the notion's own."""
 
@@ -58,7 +58,7 @@ class EnforcedPromise(Promise, ABC):
         self,
         history: Sequence[HistoryRow],
         day: str,
-        envelope: LeakageBoundLike | None,
+        leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
         """Return what `day` may still spend in all, whole 1e-9 epsilon; 0 once the series has ended.
@@ -69,7 +69,7 @@ class EnforcedPromise(Promise, ABC):
         del published_on
         losses = self._day_losses.of(history)
         losses.pop(day, 0)
-        return self._left_of(history, day, self.planned(losses, day, envelope))
+        return self._left_of(history, day, self.planned(losses, day, leakage_bound))
 
     def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
         """Return what the caps and the day's own rows leave of what is planned for the whole day."""
@@ -79,7 +79,7 @@ class EnforcedPromise(Promise, ABC):
             return 0
         return max(0, planned - spent)
 
-    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if `new_row` breaks a cap or the rule of the notion; a skipped day spends nothing."""
         if new_row.state != "released":
             return
@@ -89,14 +89,14 @@ class EnforcedPromise(Promise, ABC):
         refuse_above(new_row.day, "the day", losses[new_row.day], ("max_day_epsilon", self.day_cap))
         if self.total_cap is not None:
             refuse_above(new_row.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
-        self.check(history, new_row, envelope)
+        self.check(history, new_row, leakage_bound)
 
-    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
+    def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
 
-    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return nothing: most bounds leave later days something again, or say themselves that all is spent."""
-        del history, envelope
+        del history, leakage_bound
         return {}
 
 

@@ -35,7 +35,7 @@ from agedp_data.notions.notion import (
     LossBound,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.publication import Publication
@@ -141,7 +141,7 @@ class Neighbourhood(EnforcedPromise):
         """
         window = floor_nano(self.epsilon_per_window)
         of_day = self._own
-        return {**super().limits, of_day.window_figure: window, of_day.day_figure: min(window, self.day_cap)}
+        return {**super().limits, of_day.window_bound_name: window, of_day.day_bound_name: min(window, self.day_cap)}
 
     @property
     def opening(self) -> str:
@@ -185,16 +185,16 @@ class Neighbourhood(EnforcedPromise):
         self,
         history: Sequence[HistoryRow],
         day: str,
-        envelope: LeakageBoundLike | None,
+        leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
         """Return what `day` may still spend about changes of any size, in the shares of the series in force."""
         del published_on
-        return self._left_of(history, day, self.planned(self._small.of(history), day, envelope))
+        return self._left_of(history, day, self.planned(self._small.of(history), day, leakage_bound))
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return what `day` may spend about changes of any size, given what all days say about small ones."""
-        del envelope
+        del leakage_bound
         other_days = dict(losses)
         other_days.pop(day, None)
         window = floor_nano(self.epsilon_per_window)
@@ -213,22 +213,22 @@ class Neighbourhood(EnforcedPromise):
         index = (date.fromisoformat(day) - first).days if day else 0
         return min(available, plan[index] if 0 <= index < len(plan) else min(plan))
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse a release with which a window that contains the day loses too much about small changes.
 
         Raises:
             Refused: it does.
         """
-        del envelope
+        del leakage_bound
         spent = fullest_window(self._small.with_next(history, new_row), new_row.day, days=self.window_days)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and what small changes cost, of a day and of a window."""
-        return [*spent_figures(day_losses(history)), *self._own.figures(history, envelope, at)]
+        return [*spent_bounds(day_losses(history)), *self._own.bounds(history, leakage_bound, at)]
 
     @property
     def _own(self) -> BoundedChangeLoss:

@@ -22,8 +22,8 @@ TighteningRule = Literal["lower", "raise"]
 """Direction in which an amendment may change a parameter: the one that tightens the promise."""
 
 ASSUMPTION_FREE: Final = "assumption-free"
-DAY_FIGURE: Final = "day"
-TOTAL_FIGURE: Final = "total"
+DAY_BOUND: Final = "day"
+TOTAL_BOUND: Final = "total"
 
 
 class HistoryRow(Protocol):
@@ -135,8 +135,8 @@ class Accountant(Protocol):
     def name(self) -> str:
         """The notion."""
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the figures of all released rows, rounded up; `at` (ISO date) is the first instant."""
 
@@ -144,7 +144,7 @@ class Accountant(Protocol):
 class Notion(Accountant, Protocol):
     """A promise that can be kept: what each day may spend, and a veto on every single release."""
 
-    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
+    def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return why no loss at all keeps the promise under a model, and what would help."""
 
     @property
@@ -166,7 +166,7 @@ class Notion(Accountant, Protocol):
         self,
         history: Sequence[HistoryRow],
         day: str,
-        envelope: LeakageBoundLike | None,
+        leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
         """Return what the day may still spend, beyond what its rows in `history` have spent, rounded down.
@@ -174,13 +174,13 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
-    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 
-    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
+    def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
 
-    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that what is released breaks for ever, with what is the case; a series ends by them."""
 
 
@@ -218,7 +218,7 @@ class Promise(Section):
     @property
     def limits(self) -> dict[str, int | None]:
         """Return what each figure that is bounded may become by further releases; None if unlimited."""
-        return {DAY_FIGURE: self.day_cap, TOTAL_FIGURE: self.total_cap}
+        return {DAY_BOUND: self.day_cap, TOTAL_BOUND: self.total_cap}
 
     @property
     def remark(self) -> str:
@@ -251,9 +251,9 @@ class Promise(Section):
         """Return what a statement must say of this promise in its first line; nothing for most."""
         return ""
 
-    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
+    def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return why no loss at all keeps this promise under a model, and what would help; nothing where one does."""
-        del envelope
+        del leakage_bound
         return ""
 
     @classmethod
@@ -330,7 +330,7 @@ class ReleaseHistory:
         return dict(losses)
 
 
-def spent_figures(losses: dict[str, int]) -> list[LossBound]:
+def spent_bounds(losses: dict[str, int]) -> list[LossBound]:
     r"""Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
 
     .. math:: \max_d \varepsilon_d, \qquad \sum_d \varepsilon_d
@@ -343,6 +343,6 @@ def spent_figures(losses: dict[str, int]) -> list[LossBound]:
     >>> [bound.value for bound in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
-    day = LossBound(DAY_FIGURE, max(losses.values(), default=0), "assumption-free", "any one day of one household")
-    total = LossBound(TOTAL_FIGURE, sum(losses.values()), "assumption-free", "all published days of one household")
+    day = LossBound(DAY_BOUND, max(losses.values(), default=0), "assumption-free", "any one day of one household")
+    total = LossBound(TOTAL_BOUND, sum(losses.values()), "assumption-free", "all published days of one household")
     return [day, total]

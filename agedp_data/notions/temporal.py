@@ -27,14 +27,14 @@ from agedp_data.notions.aged_loss import ASSUMED
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
+    DAY_BOUND,
     Accountant,
     HistoryRow,
     LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.temporal_accountant import TemporalLosses
@@ -131,29 +131,30 @@ class Temporal(EnforcedPromise):
     def limits(self) -> dict[str, int | None]:
         """Return the caps and alpha, which no day's own loss exceeds either."""
         alpha = floor_nano(self.alpha)
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, alpha), LEAKAGE: alpha}
+        return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
-        leaked, plan = self._under(envelope)
+        temporal_losses, plan = self._under(leakage_bound)
         alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
         planned, later = self._plan_rest(plan, len(spent))
         if planned == 0 or self._as_planned(spent, number, plan):
             return planned
-        bound = leaked.largest(spent)
+        bound = temporal_losses.largest(spent)
         if bound is None or bound > alpha:
             return 0  # whatever comes
         newest = max([number, *spent])
 
         def fits(loss: int) -> bool:
             to_come = {newest + 1 + i: plan_loss * loss // planned for i, plan_loss in enumerate(later)}
-            leakage = leaked.largest({**spent, number: loss, **to_come}, endless=loss if self._endless else 0)
+            every_later = loss if self._endless else 0
+            leakage = temporal_losses.largest({**spent, number: loss, **to_come}, loss_of_every_later_day=every_later)
             return leakage is not None and leakage <= alpha
 
         loss_left = largest_feasible(fits, planned)
         return loss_left if loss_left * _RESIDUE >= planned else 0
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse a release with which the leakage about some day exceeds alpha, or after `horizon_days` releases.
 
         Raises:
@@ -166,46 +167,46 @@ class Temporal(EnforcedPromise):
                 f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
-        bound = self._under(envelope)[0].largest(losses_by_day_number(losses))
+        bound = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
         refuse_above(
             new_row.day, "the temporal leakage of all releases about one day", bound, ("alpha", floor_nano(self.alpha))
         )
 
-    def review(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> None:
+    def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse if under this leakage bound the leakage of the released days exceeds alpha about some day.
 
         Raises:
             Refused: it does; releases stop.
         """
-        for reason in self.broken(history, envelope).values():
+        for reason in self.broken(history, leakage_bound).values():
             raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
-    def broken(self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None) -> Mapping[str, str]:
+    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return alpha, with the reason, if the released days exceed it about some day under this leakage bound."""
         losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
-        day, bound = self._under(envelope)[0].day_of_largest_leakage(losses)
+        day, bound = self._under(leakage_bound)[0].day_of_largest_leakage(losses)
         if bound <= floor_nano(self.alpha):
             return {}
         date_text = date.fromordinal(day).isoformat()
         reason = f"alpha = {self.alpha:f} is below {format_epsilon(bound)}, the leakage so far about {date_text}"
         return {"alpha": reason}
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
-        return [*spent_figures(day_losses(history)), *TemporalLeakage().figures(history, envelope, at)]
+        return [*spent_bounds(day_losses(history)), *TemporalLeakage().bounds(history, leakage_bound, at)]
 
     @classmethod
     def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
         return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
 
-    def obstacle(self, envelope: LeakageBoundLike | None) -> str:
+    def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return that the model lets too much through for any plan, and which plan it would leave."""
-        if self._under(envelope)[1]:
+        if self._under(leakage_bound)[1]:
             return ""
         if self.horizon_days == "unlimited":
             return (
@@ -241,27 +242,27 @@ class Temporal(EnforcedPromise):
         planned = repeat(plan[0]) if self._endless else plan
         return max(spent, default=now - 1) < now and all(map(le, in_order, planned))
 
-    def _under(self, envelope: LeakageBoundLike | None) -> tuple[TemporalLosses, Plan]:
-        """Return what releases say under an envelope, and the plan (() for none; an endless one is its one loss).
+    def _under(self, leakage_bound: LeakageBoundLike | None) -> tuple[TemporalLosses, Plan]:
+        """Return the temporal losses under a leakage bound, and the plan (() for none; an endless one is its one loss).
 
         Raises:
             Refused: a model without losses ahead.
         """
-        if envelope is None or not envelope.has_both_directions:
+        if leakage_bound is None or not leakage_bound.has_both_directions:
             raise Refused(
                 'notion = "temporal" needs a model with forward leakage, and this model has none: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
-        if id(envelope) not in self._cache:
-            self._cache[id(envelope)] = (envelope, TemporalLosses(envelope), self._plan(envelope))
-        return self._cache[id(envelope)][1:]
+        if id(leakage_bound) not in self._cache:
+            self._cache[id(leakage_bound)] = (leakage_bound, TemporalLosses(leakage_bound), self._plan(leakage_bound))
+        return self._cache[id(leakage_bound)][1:]
 
-    def _plan(self, envelope: LeakageBoundLike) -> Plan:
+    def _plan(self, leakage_bound: LeakageBoundLike) -> Plan:
         alpha = floor_nano(self.alpha)
         if self.horizon_days == "unlimited":
-            constant = min(infinite_horizon_loss(envelope, alpha), self.day_cap)
+            constant = min(infinite_horizon_loss(leakage_bound, alpha), self.day_cap)
             return (constant,) if constant else ()
-        return temporal_allocation(envelope, alpha, self.horizon_days, self.budget, self.day_cap)
+        return temporal_allocation(leakage_bound, alpha, self.horizon_days, self.budget, self.day_cap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +277,12 @@ class TemporalLeakage:
 
     name: ClassVar[str] = "temporal"
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest leakage about any one day; nothing under a model without forward leakage."""
         del at
-        if envelope is None or not envelope.has_both_directions:
+        if leakage_bound is None or not leakage_bound.has_both_directions:
             return []
-        value = TemporalLosses(envelope).largest(losses_by_day_number(day_losses(history)))
+        value = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
         return [LossBound(LEAKAGE, value, "conditional", _ABOUT, ASSUMED["markov"])]

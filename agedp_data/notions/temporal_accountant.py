@@ -60,56 +60,58 @@ class TemporalLosses:
         Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
-    def __init__(self, envelope: LeakageBoundLike, *, leaping: bool = True) -> None:
-        self._envelope = envelope
-        self.steps_per_day = envelope.steps_per_day
+    def __init__(self, leakage_bound: LeakageBoundLike, *, higher_order: bool = True) -> None:
+        self._leakage_bound = leakage_bound
+        self.steps_per_day = leakage_bound.steps_per_day
         self._cache: dict[tuple[str, int], LossAtAge] = {}
         # How many days behind a release a step to the whole of a day is last read off each tabulated age.
-        self.lasting = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in envelope.ages})
+        self.days_before_drops = sorted({-(-(int(age) - 1) // self.steps_per_day) for age in leakage_bound.ages})
         # An age of 1 + m (g - 1) steps is there for the beginning of a day, not for g - 1 whole ones.
-        tabulated = {int(age) // self.steps_per_day for age in envelope.ages if age % self.steps_per_day == 0}
-        furthest = _FURTHEST if leaping else 1
-        self.leaps = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
+        tabulated = {int(age) // self.steps_per_day for age in leakage_bound.ages if age % self.steps_per_day == 0}
+        furthest = _FURTHEST if higher_order else 1
+        self.orders = {1, *(j for j in range(2, furthest + 1) if j in tabulated)}
         self._backward_side = _OneSidedLosses(self, BACKWARD)
 
     def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
         """Yield the leakage about each day with a release, in the order of the days."""
         days, back, ahead = self._sides(losses, 0)
-        for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
+        for day, earlier, later in zip(days, back.day_leakages, reversed(ahead.day_leakages), strict=True):
             yield DayLeakage(day, losses[day], earlier, later)
 
-    def largest(self, losses: Mapping[int, int], *, endless: int = 0) -> int | None:
+    def largest(self, losses: Mapping[int, int], *, loss_of_every_later_day: int = 0) -> int | None:
         """Largest leakage about any one day [nano-epsilon], None if that is infinite.
 
         `endless` is the loss of every day after the newest, for ever. As many of these days are examined as a leap is
         long: further ones can leap over them, so that nothing builds up any more but towards the limit.
         """
-        limit = self.limit(endless)
+        limit = self.limit(loss_of_every_later_day)
         if limit is None:
             return None
         newest = max(losses, default=0)
-        to_come = {newest + 1 + i: endless for i in range(max(self.leaps) if endless else 0)}
-        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, endless))))
+        to_come = {
+            newest + 1 + i: loss_of_every_later_day for i in range(max(self.orders) if loss_of_every_later_day else 0)
+        }
+        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, loss_of_every_later_day))))
 
     def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
         """Return a day with the largest leakage, with a release if possible, and the leakage; some loss is above 0."""
         return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
 
-    def _day_leakages(self, losses: Mapping[int, int], endless: int) -> Iterator[tuple[int, int]]:
+    def _day_leakages(self, losses: Mapping[int, int], loss_of_every_later_day: int) -> Iterator[tuple[int, int]]:
         """Yield (day, leakage) for the days with a release, then for the days between at which it may be largest."""
-        days, back, ahead = self._sides(losses, endless)
-        for day, earlier, later in zip(days, back.reached, reversed(ahead.reached), strict=True):
+        days, back, ahead = self._sides(losses, loss_of_every_later_day)
+        for day, earlier, later in zip(days, back.day_leakages, reversed(ahead.day_leakages), strict=True):
             yield day, losses[day] + earlier + later
         for k, (day, gap) in enumerate((day, later - day) for day, later in pairwise(days)):
             releases_after = len(days) - 1 - k
-            for i in back.lasting(gap, k + 1):
-                yield day + i, back.reaching(i, k + 1) + ahead.reaching(gap - i, releases_after)
+            for i in back.days_before_drops(gap, k + 1):
+                yield day + i, back.leakage_of_day(i, k + 1) + ahead.leakage_of_day(gap - i, releases_after)
 
     def limit(self, loss: int) -> int | None:
         """Leakage of days with this loss without end [nano-epsilon]; None if that is infinite."""
         if self.supremum(BACKWARD, loss) is None or self.supremum(FORWARD, loss) is None:
             return None
-        return loss + self._endless(BACKWARD, loss).reaching(1) + self._endless(FORWARD, loss).reaching(1)
+        return loss + self._endless(BACKWARD, loss).leakage_of_day(1) + self._endless(FORWARD, loss).leakage_of_day(1)
 
     def supremum(self, direction: str, loss: int) -> int | None:
         r"""Supremum of the leakage of daily releases with this loss on one side, the newest included.
@@ -126,36 +128,38 @@ class TemporalLosses:
         Returns:
             [nano-epsilon]; None if it is infinite.
         """
-        suprema = [self.carry(direction, j).supremum(j * loss) for j in self.leaps]
+        suprema = [self.end_to_end_leakage(direction, j).supremum(j * loss) for j in self.orders]
         return min((value for value in suprema if value is not None), default=None)
 
-    def carry(self, direction: str, days: int) -> LossAtAge:
+    def end_to_end_leakage(self, direction: str, days: int) -> LossAtAge:
         """Return L from one end of a day to the same end of a day so many days away."""
         return self._at(direction, self.steps_per_day * days)
 
-    def reach(self, direction: str, days: int) -> LossAtAge:
+    def whole_day_leakage(self, direction: str, days: int) -> LossAtAge:
         """Return L from one end of a day to the whole of a day so many days away."""
         return self._at(direction, 1 + self.steps_per_day * (days - 1))
 
-    def _sides(self, losses: Mapping[int, int], endless: int) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
+    def _sides(
+        self, losses: Mapping[int, int], loss_of_every_later_day: int
+    ) -> tuple[list[int], _OneSidedLosses, _OneSidedLosses]:
         days = sorted(day for day, loss in losses.items() if loss > 0)
         spent = [losses[day] for day in days]
-        self._backward_side.follow(days, spent)  # a series asks for the same days and one more
-        ahead = self._endless(FORWARD, endless)
-        ahead.follow([-day for day in reversed(days)], spent[::-1])
+        self._backward_side.update(days, spent)  # a series asks for the same days and one more
+        ahead = self._endless(FORWARD, loss_of_every_later_day)
+        ahead.update([-day for day in reversed(days)], spent[::-1])
         return days, self._backward_side, ahead
 
     def _endless(self, direction: str, loss: int) -> _OneSidedLosses:
         """Return the side of a day behind which there are days of this loss for ever."""
         side = _OneSidedLosses(self, direction)
         if loss:
-            side.imagine(loss, self.supremum(direction, loss) or 0, max(self.leaps))
+            side.assume_constant(loss, self.supremum(direction, loss) or 0, max(self.orders))
         return side
 
     def _at(self, direction: str, steps: int) -> LossAtAge:
         leakage = self._cache.get((direction, steps))
         if leakage is None:
-            leakage = self._cache[direction, steps] = self._envelope.exact_leakage(steps, direction=direction)
+            leakage = self._cache[direction, steps] = self._leakage_bound.exact_leakage(steps, direction=direction)
         return leakage
 
 
@@ -167,49 +171,57 @@ class _OneSidedLosses:
     first one and come first in `_day_numbers`, `_spent` and `_composed`: so many entries more than in `reached`.
     """
 
-    def __init__(self, leaked: TemporalLosses, direction: str) -> None:
-        self._leaked, self._direction = leaked, direction
-        self._furthest, self._blocks = max(leaked.leaps), leaked.steps_per_day > 1
+    def __init__(self, temporal_losses: TemporalLosses, direction: str) -> None:
+        self._temporal_losses, self._direction = temporal_losses, direction
+        self._furthest, self._blocks = max(temporal_losses.orders), temporal_losses.steps_per_day > 1
         self._day_numbers: list[int] = []
         self._spent: list[int] = []
         self._composed: list[int] = []  # c of each release
-        self._imagined = 0
-        self.reached: list[int] = []
+        self._n_assumed = 0
+        self.day_leakages: list[int] = []
 
-    def imagine(self, loss: int, supremum: int, number: int) -> None:
+    def assume_constant(self, loss: int, supremum: int, number: int) -> None:
         """Begin with days of this loss of which there were infinitely many before; the first release says where."""
-        self._composed, self._spent, self._imagined = [supremum] * number, [loss] * number, number
+        self._composed, self._spent, self._n_assumed = [supremum] * number, [loss] * number, number
         self._day_numbers = list(range(-number, 0))
 
-    def follow(self, day_numbers: list[int], spent: list[int]) -> None:
+    def update(self, day_numbers: list[int], spent: list[int]) -> None:
         """Tell of these releases, the furthest first, going on from those that were the same the last time."""
-        first = self._imagined
-        if first and day_numbers and not self.reached:  # now it is known where they end
+        first = self._n_assumed
+        if first and day_numbers and not self.day_leakages:  # now it is known where they end
             self._day_numbers = list(range(day_numbers[0] - first, day_numbers[0]))
         same = 0
         while (
-            same < min(len(day_numbers), len(self.reached))
+            same < min(len(day_numbers), len(self.day_leakages))
             and self._day_numbers[first + same] == day_numbers[same]
             and self._spent[first + same] == spent[same]
         ):
             same += 1
         for entries in (self._day_numbers, self._spent, self._composed):
             del entries[first + same :]
-        del self.reached[same:]
+        del self.day_leakages[same:]
         for day_number, loss in zip(day_numbers[same:], spent[same:], strict=True):
-            reached = self._least(day_number, len(self._composed), self._leaked.reach)
-            carried = self._least(day_number, len(self._composed), self._leaked.carry) if self._blocks else reached
-            self.reached.append(reached)
+            day_leakages = self._least(day_number, len(self._composed), self._temporal_losses.whole_day_leakage)
+            composed_leakage = (
+                self._least(day_number, len(self._composed), self._temporal_losses.end_to_end_leakage)
+                if self._blocks
+                else day_leakages
+            )
+            self.day_leakages.append(day_leakages)
             self._day_numbers.append(day_number)
             self._spent.append(loss)
-            self._composed.append(loss + carried)
+            self._composed.append(loss + composed_leakage)
 
-    def reaching(self, gap: int, number: int | None = None) -> int:
+    def leakage_of_day(self, gap: int, number: int | None = None) -> int:
         """Return the leakage of the first `number` releases about the whole of a day, `gap` days from the last."""
-        count = len(self._composed) if number is None else number + self._imagined
-        return self._least(self._day_numbers[count - 1] + gap, count, self._leaked.reach) if count else 0
+        count = len(self._composed) if number is None else number + self._n_assumed
+        return (
+            self._least(self._day_numbers[count - 1] + gap, count, self._temporal_losses.whole_day_leakage)
+            if count
+            else 0
+        )
 
-    def lasting(self, gap: int, number: int) -> set[int]:
+    def days_before_drops(self, gap: int, number: int) -> set[int]:
         """Return the days of the gap after the first so many releases at which the leakage may be largest.
 
         The leakage of these releases drops where any release that may be leapt to comes to the next tabulated age. That
@@ -218,22 +230,24 @@ class _OneSidedLosses:
         """
         if gap == 1:
             return set()
-        count = number + self._imagined
+        count = number + self._n_assumed
         newest = self._day_numbers[count - 1]
-        past = [newest - self._day_numbers[count - j] for j in self._leaked.leaps if j <= count]
-        return {last - far for last in self._leaked.lasting for far in past if 1 <= last - far < gap} | {gap - 1}
+        past = [newest - self._day_numbers[count - j] for j in self._temporal_losses.orders if j <= count]
+        return {
+            last - far for last in self._temporal_losses.days_before_drops for far in past if 1 <= last - far < gap
+        } | {gap - 1}
 
-    def _least(self, day_number: int, count: int, passing: Callable[[str, int], LossAtAge]) -> int:
+    def _least(self, day_number: int, count: int, leakage_over: Callable[[str, int], LossAtAge]) -> int:
         if not count:
             return 0
         newest, losses_between = count - 1, 0
-        least = passing(self._direction, day_number - self._day_numbers[newest])(self._composed[newest])
+        least = leakage_over(self._direction, day_number - self._day_numbers[newest])(self._composed[newest])
         for j in range(2, min(self._furthest, count) + 1):
             losses_between += self._spent[count - j + 1]
             if losses_between >= least:
                 break
-            if j in self._leaked.leaps:
-                from_there = passing(self._direction, day_number - self._day_numbers[count - j])(
+            if j in self._temporal_losses.orders:
+                from_there = leakage_over(self._direction, day_number - self._day_numbers[count - j])(
                     self._composed[count - j]
                 )
                 least = min(least, losses_between + from_there)

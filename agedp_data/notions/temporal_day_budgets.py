@@ -32,13 +32,13 @@ _SOON_IMPROVED = 100
 _HALVINGS = 40
 _HARDLY = 1e-9
 
-_LEAPS = 3
+_MAX_ORDER = 3
 """Days that the smooth reading leaps over, at most: each makes the search slower, and what it finds is fitted to the
 envelope with all its leaps, so that fewer of them cost accuracy alone."""
 
 
 @lru_cache(maxsize=16)
-def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bool = True) -> int:
+def infinite_horizon_loss(leakage_bound: LeakageBoundLike, alpha: int, *, higher_order: bool = True) -> int:
     r"""Largest loss that every day may have without end [nano-epsilon]; 0 if there is none.
 
     .. math:: \max \{ e : \sup_k TPL_k(e, e, \dots) \le \alpha \}
@@ -46,9 +46,9 @@ def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bo
     Source: [T] Algorithm 7: the constant whose supremum meets alpha, here under the leakage bound itself.
 
     Args:
-        envelope: leakage bound in both directions.
+        leakage_bound: leakage bound in both directions.
         alpha: bound on the temporal leakage [nano-epsilon].
-        leaping: whether the recursion may leap over releases (`TemporalLosses`).
+        higher_order: whether the recursion may skip releases (`TemporalLosses`).
 
     Returns:
         [nano-epsilon].
@@ -56,17 +56,19 @@ def infinite_horizon_loss(envelope: LeakageBoundLike, alpha: int, *, leaping: bo
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
-    leaked = TemporalLosses(envelope, leaping=leaping)
+    temporal_losses = TemporalLosses(leakage_bound, higher_order=higher_order)
 
     def keeps(loss: int) -> bool:
-        limit = leaked.limit(loss)
+        limit = temporal_losses.limit(loss)
         return limit is not None and limit <= alpha
 
     return largest_feasible(keeps, alpha)
 
 
 @lru_cache(maxsize=16)
-def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int) -> Plan:
+def temporal_allocation(
+    leakage_bound: LeakageBoundLike, alpha: int, horizon: int, budget: Budget, day_cap: int
+) -> Plan:
     r"""Losses of `horizon` daily releases whose temporal leakage stays within alpha.
 
     For a declared kernel, whose pieces are known, plans are the paper's own but for a few nano-epsilon. An estimated
@@ -80,7 +82,7 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
     alpha/T under strong correlation.
 
     Args:
-        envelope: leakage bound in both directions.
+        leakage_bound: leakage bound in both directions.
         alpha: bound on the temporal leakage [nano-epsilon].
         horizon: number of releases.
         budget: the plan.
@@ -93,8 +95,8 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
         Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
     """
-    leaked = TemporalLosses(envelope)
-    constant = infinite_horizon_loss(envelope, alpha)
+    temporal_losses = TemporalLosses(leakage_bound)
+    constant = infinite_horizon_loss(leakage_bound, alpha)
     plans: list[Plan] = []
     if budget == "supremum":
         plans.append((constant,) * horizon)
@@ -102,12 +104,14 @@ def temporal_allocation(envelope: LeakageBoundLike, alpha: int, horizon: int, bu
         plans.append((alpha // horizon,) * horizon)
     if budget in ("best", "exact"):
         # a leap raises the constant in the middle, and may lower what the last release builds up to
-        plans += [_raised(envelope, horizon, alpha, leaping=leaping) for leaping in (True, False)]
+        plans += [_raised(leakage_bound, horizon, alpha, higher_order=higher_order) for higher_order in (True, False)]
     if budget == "best":
-        plans.append((largest_feasible(lambda loss: _keeps(leaked, (loss,) * horizon, alpha), alpha),) * horizon)
+        plans.append(
+            (largest_feasible(lambda loss: _keeps(temporal_losses, (loss,) * horizon, alpha), alpha),) * horizon
+        )
         best = min(plans, key=_noise)
         if 1 < horizon <= _SOON_IMPROVED and min(best) > 0:
-            plans.append(_improved(leaked, best, alpha))
+            plans.append(_improved(temporal_losses, best, alpha))
     usable: list[Plan] = [tuple(min(loss, day_cap) for loss in plan) for plan in plans if min(plan) > 0]
     return min(usable, key=_noise) if usable else ()
 
@@ -143,32 +147,32 @@ def _noise(plan: Plan) -> float:
         return float(np.mean(1 / np.array(plan, dtype=np.float64)))
 
 
-def _keeps(leaked: TemporalLosses, plan: Plan, alpha: int) -> bool:
-    bound = leaked.largest(dict(enumerate(plan)))
+def _keeps(temporal_losses: TemporalLosses, plan: Plan, alpha: int) -> bool:
+    bound = temporal_losses.largest(dict(enumerate(plan)))
     return bound is not None and bound <= alpha
 
 
-def _raised(envelope: LeakageBoundLike, horizon: int, alpha: int, *, leaping: bool) -> Plan:
+def _raised(leakage_bound: LeakageBoundLike, horizon: int, alpha: int, *, higher_order: bool) -> Plan:
     """Return [T] Algorithm 8: the first and the last release have what endless ones would have built up to."""
     if horizon == 1:
         return (alpha,)
-    constant, leaked = (
-        infinite_horizon_loss(envelope, alpha, leaping=leaping),
-        TemporalLosses(envelope, leaping=leaping),
+    constant, temporal_losses = (
+        infinite_horizon_loss(leakage_bound, alpha, higher_order=higher_order),
+        TemporalLosses(leakage_bound, higher_order=higher_order),
     )
-    first, last = (leaked.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
+    first, last = (temporal_losses.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
     return _fitted(
-        TemporalLosses(envelope), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha
+        TemporalLosses(leakage_bound), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha
     )
 
 
-def _improved(leaked: TemporalLosses, start: Plan, alpha: int) -> Plan:
-    plan = local_optimum(_smooth(leaked, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
+def _improved(temporal_losses: TemporalLosses, start: Plan, alpha: int) -> Plan:
+    plan = local_optimum(_smooth(temporal_losses, start[len(start) // 2]), np.array(start) / NANO, alpha / NANO)
     sound = bool(np.isfinite(plan).all()) and plan.min() > 0
-    return _fitted(leaked, plan * NANO, alpha) if sound else start
+    return _fitted(temporal_losses, plan * NANO, alpha) if sound else start
 
 
-def _fitted(leaked: TemporalLosses, plan: Floats, alpha: int) -> Plan:
+def _fitted(temporal_losses: TemporalLosses, plan: Floats, alpha: int) -> Plan:
     """Return the plan in whole 1e-9, all its losses raised or lowered alike as far as alpha leaves it."""
     if plan.max() == 0:
         return tuple(plan.astype(np.int64).tolist())
@@ -178,29 +182,33 @@ def _fitted(leaked: TemporalLosses, plan: Floats, alpha: int) -> Plan:
 
     low, high = 0.0, alpha / float(plan.max())  # no figure is below a loss of its own
     for share in (1.0, 1.0 + _HARDLY):
-        low, high = (max(low, share), high) if _keeps(leaked, at(share), alpha) else (low, min(high, share))
+        low, high = (max(low, share), high) if _keeps(temporal_losses, at(share), alpha) else (low, min(high, share))
     for _ in range(_HALVINGS):
         if high - low <= _HARDLY * high:
             break
         middle = (low + high) / 2
-        low, high = (middle, high) if _keeps(leaked, at(middle), alpha) else (low, middle)
+        low, high = (middle, high) if _keeps(temporal_losses, at(middle), alpha) else (low, middle)
     return at(low)
 
 
-def _smooth(leaked: TemporalLosses, loss: int) -> BudgetRecursion:
+def _smooth(temporal_losses: TemporalLosses, loss: int) -> BudgetRecursion:
     """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, leaping."""
 
-    def lines(passing: Callable[[str, int], LossAtAge], direction: str, days: int = 1) -> _UpperLines:
-        return _UpperLines(passing(direction, days))
+    def lines(leakage_over: Callable[[str, int], LossAtAge], direction: str, days: int = 1) -> _UpperLines:
+        return _UpperLines(leakage_over(direction, days))
 
-    step_by_step = leaked.carry(BACKWARD, 1).supremum(loss)
-    if leaked.steps_per_day == 1 and step_by_step != leaked.supremum(BACKWARD, loss):
+    step_by_step = temporal_losses.end_to_end_leakage(BACKWARD, 1).supremum(loss)
+    if temporal_losses.steps_per_day == 1 and step_by_step != temporal_losses.supremum(BACKWARD, loss):
         back, ahead = (
-            tuple(lines(leaked.carry, direction, days) for days in range(1, _LEAPS + 1))
+            tuple(lines(temporal_losses.end_to_end_leakage, direction, days) for days in range(1, _MAX_ORDER + 1))
             for direction in (BACKWARD, FORWARD)
         )
         return HigherOrderRecursion(back, ahead)
-    sides = [lines(passing, direction) for direction in (BACKWARD, FORWARD) for passing in (leaked.carry, leaked.reach)]
+    sides = [
+        lines(leakage_over, direction)
+        for direction in (BACKWARD, FORWARD)
+        for leakage_over in (temporal_losses.end_to_end_leakage, temporal_losses.whole_day_leakage)
+    ]
     return Recursion(*sides)
 
 

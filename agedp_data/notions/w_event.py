@@ -18,14 +18,14 @@ from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
-    DAY_FIGURE,
+    DAY_BOUND,
     Accountant,
     HistoryRow,
     LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
-    spent_figures,
+    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Days, Epsilon, wrong
@@ -82,31 +82,31 @@ class WEvent(EnforcedPromise):
     def limits(self) -> dict[str, int | None]:
         """Return the caps and the window's amount, which no day exceeds either."""
         window = floor_nano(self.epsilon_per_window)
-        of_window = WindowLoss(self.window_days).figure
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, window), of_window: window}
+        of_window = WindowLoss(self.window_days).bound_name
+        return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
-    def planned(self, losses: Mapping[str, int], day: str, envelope: LeakageBoundLike | None) -> int:
+    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
-        del envelope
+        del leakage_bound
         window = floor_nano(self.epsilon_per_window)
         available = max(0, window - fullest_window(losses, day, days=self.window_days))
         if self.spend == "remaining":
             return available // 2
         return min(available, window // self.window_days)
 
-    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, envelope: LeakageBoundLike | None) -> None:
+    def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
-        del envelope
+        del leakage_bound
         spent = fullest_window(self.losses_with(history, new_row), new_row.day, days=self.window_days)
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
         refuse_above(new_row.day, f"a window of {self.window_days} days", spent, bound)
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
-        windows = WindowLoss(self.window_days).figures(history, envelope, at)
-        return [*spent_figures(day_losses(history)), *windows]
+        windows = WindowLoss(self.window_days).bounds(history, leakage_bound, at)
+        return [*spent_bounds(day_losses(history)), *windows]
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -143,17 +143,17 @@ class WindowLoss:
     window_days: int
     name: ClassVar[str] = "w-event"
 
-    def figures(
-        self, history: Sequence[HistoryRow], envelope: LeakageBoundLike | None, at: str | None
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest sum over windows."""
-        del envelope, at
+        del leakage_bound, at
         value = largest_window(day_losses(history), days=self.window_days)
         about = f"any {self.window_days} consecutive days of one household"
-        return [LossBound(self.figure, value, "assumption-free", about)]
+        return [LossBound(self.bound_name, value, "assumption-free", about)]
 
     @property
-    def figure(self) -> str:
+    def bound_name(self) -> str:
         """Return the name of its figure."""
         return f"window of {self.window_days} days"
 

@@ -25,7 +25,7 @@ from importlib.resources import files
 from typing import Any
 
 from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE, LossBound
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.statement.markdown import markdown
 
 __all__ = [
@@ -288,7 +288,7 @@ def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
 
 
 def _ending(facts: StatementFacts) -> dict[str, str]:
-    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_FIGURE), default=0)
+    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_BOUND), default=0)
     cap = facts.ending.total
     return {
         "spent": format_epsilon(spent),
@@ -299,7 +299,7 @@ def _ending(facts: StatementFacts) -> dict[str, str]:
 
 
 def _second_population(facts: StatementFacts) -> dict[str, Any]:
-    day, total = facts.limits[DAY_FIGURE], facts.limits[TOTAL_FIGURE]
+    day, total = facts.limits[DAY_BOUND], facts.limits[TOTAL_BOUND]
     adds = {"day": day, "total": total}
     return {
         "in_ledger": facts.other_populations,

@@ -15,7 +15,7 @@ from typing import NoReturn
 from agedp.local_files.atomic_files import check_writable
 from agedp_data.errors import AgedpError, RunFileError
 from docs.papers import age, discounted, neighbourhood, temporal
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.page import write_page
 from docs.papers.results import Paper
 from docs.papers.style import require_matplotlib
@@ -59,9 +59,9 @@ def _checked(options: argparse.Namespace) -> PaperReadings:
             _require_writable(folder)
     data = PaperReadings(tuple(options.london), tuple(options.ausgrid), options.small)
     if data.london and options.name in {"age", "all"}:
-        _ = data.london_homes
+        _ = data.london_households
     if data.ausgrid and options.name in {"discounted", "neighbourhood", "all"}:
-        _ = data.ausgrid_homes
+        _ = data.ausgrid_households
     return data
 
 

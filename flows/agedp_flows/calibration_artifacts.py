@@ -30,16 +30,16 @@ def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]
     The bound for reversible chains is "not applicable" where a chain is not reversible. Models that are cyclic or
     carry a sampling bound have no spectral bounds at all; their total variation is named after its confidence.
     """
-    envelope, lines = model.leakage_bound, []
+    leakage_bound, lines = model.leakage_bound, []
     for days in ages_days:
-        steps = days * envelope.steps_per_day
-        at = envelope.ages.tolist().index(steps)
+        steps = days * leakage_bound.steps_per_day
+        at = leakage_bound.ages.tolist().index(steps)
         bounds = {
-            title: f"{envelope.bounds[name][at]:.4f}" if name in envelope.bounds else "not applicable"
+            title: f"{leakage_bound.bounds[name][at]:.4f}" if name in leakage_bound.bounds else "not applicable"
             for name, title in _columns(model).items()
         }
-        method = "tight" if "tight" in envelope.methods else "total_variation"
-        aged = float(envelope(steps, LOSS, direction="backward", method=method))
+        method = "tight" if "tight" in leakage_bound.methods else "total_variation"
+        aged = float(leakage_bound(steps, LOSS, direction="backward", method=method))
         lines.append({"age (days)": days, **bounds, f"epsilon {LOSS} at this age": f"{aged:.4f}"})
     return lines
 

@@ -301,7 +301,7 @@ def _naming_charged_days(work: Work) -> Iterator[None]:
 def _release(work: Work) -> None:
     if not work.due_days.due:
         if work.has_ledger:  # a run that was interrupted after its last draw has not settled it
-            _settle_roster_history(work, work.checked_ledger())
+            _update_roster_history(work, work.checked_ledger())
         return
     _check_first_release(work)
     ledger = work.checked_ledger(create=True)
@@ -322,12 +322,12 @@ def _release(work: Work) -> None:
         work.released = tuple(row for row in work.rows() if (row.day, row.series) in due)
         raise
     finally:
-        _settle_roster_history(work, ledger)
+        _update_roster_history(work, ledger)
 
 
-def _settle_roster_history(work: Work, ledger: Ledger) -> None:
+def _update_roster_history(work: Work, ledger: Ledger) -> None:
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
-    work.roster_history(ledger.id).settle(work.roster_digest, rows, contracts)
+    work.roster_history(ledger.id).record_rosters(work.roster_digest, rows, contracts)
 
 
 def _check_first_release(work: Work) -> None:
@@ -367,16 +367,16 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class RunOutlook:
+class RunForecast:
     """Loss spent [nano-epsilon], releases due now, waiting days, and forecast; what `agedp plan` prints."""
 
     spent: int
     now: DuePlan
     waiting: tuple[date, ...]
-    outlook: Forecast
+    forecast: Forecast
 
 
-def forecast_run(work: Work) -> RunOutlook:
+def forecast_run(work: Work) -> RunForecast:
     """Return the plan and forecast of a run with the present ledger; writes and draws nothing.
 
     Raises:
@@ -385,7 +385,7 @@ def forecast_run(work: Work) -> RunOutlook:
     due_days, view = _due_days_and_view(work)
     spent = sum(row.loss for row in view.rows)
     due_plan = plan_due_days(work.terms, due_days.due, view.rows)
-    return RunOutlook(spent, due_plan, due_days.waiting, _forecast(work, view))
+    return RunForecast(spent, due_plan, due_days.waiting, _forecast(work, view))
 
 
 def end_within_30_days(work: Work) -> date | None:
@@ -394,9 +394,9 @@ def end_within_30_days(work: Work) -> date | None:
     if ledger is None:
         return None
     view = _forecast_view(work, ledger)
-    outlook = _forecast(work, view, days_ahead=30)
+    forecast = _forecast(work, view, days_ahead=30)
     newest = max((date.fromisoformat(row.day) for row in view.rows), default=work.run.schedule.first_day)
-    return outlook.last_day or newest if outlook.ended_by_promise else None
+    return forecast.last_day or newest if forecast.ended_by_promise else None
 
 
 def _forecast(work: Work, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:

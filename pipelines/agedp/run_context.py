@@ -134,8 +134,10 @@ class Work:
     def terms(self) -> ReleaseTerms:
         """Return the terms of every release of the run."""
         newest = self.model.leakage_bound if self.model else None
-        envelopes = (newest, *self.earlier_models.values())
-        return ReleaseTerms(self.run, self.run.notion, envelopes, self.contract, self.model.id if self.model else "")
+        leakage_bounds = (newest, *self.earlier_models.values())
+        return ReleaseTerms(
+            self.run, self.run.notion, leakage_bounds, self.contract, self.model.id if self.model else ""
+        )
 
     @property
     def promise(self) -> dict[str, Any]:

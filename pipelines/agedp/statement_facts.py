@@ -22,7 +22,7 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_figures
+from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import (
     OVERLAP,
@@ -46,7 +46,7 @@ def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
         *(accountant for notion in NOTIONS for accountant in notion.compared(work.run.comparison)),
     ]
     bounds = [
-        bound for accountant in accountants for bound in accountant.figures(rows, work.terms.leakage_bounds[0], None)
+        bound for accountant in accountants for bound in accountant.bounds(rows, work.terms.leakage_bounds[0], None)
     ]
     return [*bounds, *_bounds_of_earlier_models(work, rows, accountants)]
 
@@ -67,7 +67,7 @@ def _bounds_of_earlier_models(
         if len(work.earlier_models) > 1:  # each by a name of its own
             suffix += f" ({model[:8]})"
         model_bounds = [
-            bound for accountant in accountants for bound in accountant.figures(charged_rows, leakage_bound, None)
+            bound for accountant in accountants for bound in accountant.bounds(charged_rows, leakage_bound, None)
         ]
         bounds += [
             replace(bound, name=f"{bound.name} {suffix}", assumption=f"{bound.assumption}, by model {model[:16]}")
@@ -91,7 +91,7 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     scopes = (f"any one day {household}", f"all published days {household}")
     return [
         replace(bound, name=f"{bound.name} with the other populations", about=scope)
-        for bound, scope in zip(spent_figures(day_losses(ledger.rows())), scopes, strict=True)
+        for bound, scope in zip(spent_bounds(day_losses(ledger.rows())), scopes, strict=True)
     ]
 
 
@@ -99,14 +99,14 @@ def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[R
     """Return the end of the series if every day is released when it is due."""
     newest = date.fromisoformat(max(row.published_on for row in rows))
     view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
-    outlook = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
+    expected = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
     total, last = work.run.promise.total_cap, work.run.schedule.last_day
     newest_day = max(row.day for row in rows)
-    if outlook.stopped:
+    if expected.stopped:
         return SeriesEnd(newest_day, "broken", total)
-    if outlook.ended_by_promise:
-        return SeriesEnd(outlook.last_day.isoformat() if outlook.last_day else newest_day, "promise", total)
-    if last is not None and (outlook.next_day is None or last < outlook.next_day + timedelta(days=_DAYS_AHEAD)):
+    if expected.ended_by_promise:
+        return SeriesEnd(expected.last_day.isoformat() if expected.last_day else newest_day, "promise", total)
+    if last is not None and (expected.next_day is None or last < expected.next_day + timedelta(days=_DAYS_AHEAD)):
         return SeriesEnd(last.isoformat(), "period", total)
     return SeriesEnd("", "", total)
 

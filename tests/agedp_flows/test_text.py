@@ -21,7 +21,7 @@ from tests.laws.promises import Line, bounds, kept, models, promises
 def test_what_a_promise_bounds_beside_day_and_total_is_said_with_its_bound(notion, data):
     model, promise = data.draw(models(notion)), data.draw(promises(notion))
     own = {name: floor_nano(bound) for name, bound in bounds(promise).items() if name not in ("day", "total")}
-    figures = promise.figures([Line("2013-01-01", 1, "2013-02-01")], model, None)
+    figures = promise.bounds([Line("2013-01-01", 1, "2013-02-01")], model, None)
     lines = promised_bound_lines(promise, {figure.name: bound_entry(figure, promise.limits) for figure in figures})
     assert len(lines) == min(1, len(own))
     said = [

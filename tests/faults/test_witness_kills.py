@@ -94,7 +94,7 @@ def _require_published_is_settled(trials: Scene) -> None:
     if heads:
         assert record is not None
         with Ledger.open(trials.shelf.url(trials.ledger)) as ledger:
-            settled = ledger.row_number(record.settled)
+            settled = ledger.row_number(record.committed_head)
             places = [ledger.row_number(head) for head in heads]
         assert settled is not None
         assert all(place is not None and place <= settled for place in places)

@@ -73,14 +73,14 @@ def _declared_fuzz(folder: Path, examples: int) -> None:
     assert min(met.values()) > examples / 20, met
 
 
-def _never_below(envelope: LeakageBound, text: str) -> None:
+def _never_below(leakage_bound: LeakageBound, text: str) -> None:
     """What is promised at each age of a curve is not below what the curve says."""
     rows = [row for row in csv.reader(text.splitlines()) if row]
     titled = any(cell.strip()[:1] not in set("0123456789.+-") for cell in rows[0])
     for age, value in rows[1:] if titled else rows:
-        at = int(np.searchsorted(envelope.ages, float(age) * 48 - 1e-9))
-        assert Decimal(float(envelope.bounds["total_variation"][at])) >= Decimal(value) - Decimal("1e-15")
-        assert (Decimal(value) > 0) <= (envelope.bounds["total_variation"][at] > 0)
+        at = int(np.searchsorted(leakage_bound.ages, float(age) * 48 - 1e-9))
+        assert Decimal(float(leakage_bound.bounds["total_variation"][at])) >= Decimal(value) - Decimal("1e-15")
+        assert (Decimal(value) > 0) <= (leakage_bound.bounds["total_variation"][at] > 0)
 
 
 def test_a_spoilt_curve_or_kernel_is_a_bound_or_is_refused(tmp_path):
@@ -123,14 +123,14 @@ def test_a_curve_or_kernel_that_is_none_is_refused(tmp_path, kind, text):
 
 
 def _public() -> dict:
-    envelope = LeakageBound(
+    leakage_bound = LeakageBound(
         np.array([48, 96]), LOSS_GRID, None, None, {"total_variation": np.array([0.9, 0.5])}, 48, "markov"
     )
     facts = {
         "source": "estimated", "assume": "markov", "period": ["2012-01-01", "2012-12-31"], "step": "half-hour", "states": 12,
         "edges": "quantile", "chain": "homogeneous", "memory": "one", "min_visits": 100, "confidence": "sampling-bound", "ages_days": [1, 2, 7],
     }  # fmt: skip
-    return json.loads(public_text(facts, envelope))
+    return json.loads(public_text(facts, leakage_bound))
 
 
 ODD_JSON = [
@@ -155,15 +155,15 @@ ODD_JSON = [
 
 def _spoilt_public(seed: int) -> str:
     choice, document = random.Random(seed), _public()
-    envelope = document["envelope"]
+    leakage_bound = document["envelope"]
     where = choice.choice(
         [
             document,
-            envelope,
-            envelope["bounds"],
-            envelope["bounds"]["total_variation"],
-            envelope["ages"],
-            envelope["losses"],
+            leakage_bound,
+            leakage_bound["bounds"],
+            leakage_bound["bounds"]["total_variation"],
+            leakage_bound["ages"],
+            leakage_bound["losses"],
         ]
     )
     at = choice.choice(sorted(where)) if isinstance(where, dict) else choice.randrange(len(where))

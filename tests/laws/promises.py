@@ -27,7 +27,7 @@ _GRID = np.concatenate([np.linspace(0.001, 5, 60), [20.0, 64.0]])
 _DAYS = np.arange(1, 41)
 
 
-def envelope(assume: str, forgets: float) -> LeakageBound:
+def leakage_bound(assume: str, forgets: float) -> LeakageBound:
     """A household forgets as forgets^days, either way; the tight table bounds it by the total variation on a grid."""
     curve = forgets ** _DAYS.astype(float)
     tight = np.log1p(curve[:, None] * np.expm1(_GRID))
@@ -35,7 +35,7 @@ def envelope(assume: str, forgets: float) -> LeakageBound:
 
 
 _BY_CLOCK = {"data-day": "", "publication-day": " by publication"}
-_MODELS = [envelope(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
+_MODELS = [leakage_bound(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
 
 
 def models(notion: type[Promise]) -> st.SearchStrategy[LeakageBound]:

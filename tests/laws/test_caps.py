@@ -10,7 +10,7 @@ import pytest
 from agedp_data.errors import Refused
 from agedp_data.notions import NOTIONS, AgeDependent, Classical, Discounted, Neighbourhood, WEvent
 from agedp_data.notions.enforcement import EnforcedPromise
-from tests.laws.promises import Line, envelope
+from tests.laws.promises import Line, leakage_bound
 
 CAPS = {"max_day_epsilon": Decimal("0.6"), "epsilon_total": Decimal("4.1")}
 AGED = {"notion": "age-dependent", "age_days": 1, "secret": "day"}
@@ -89,20 +89,20 @@ class TestCaps:
         promise, assume = PROMISES[case]
         line = Line("2013-03-01", 600_000_001, "2013-03-03")
         with pytest.raises(Refused, match=r"2013-03-01: .*0\.600000001, 0\.000000001 more than max_day_epsilon"):
-            promise.admit([], line, envelope(assume, 0.5))
+            promise.admit([], line, leakage_bound(assume, 0.5))
 
     def test_the_series_ends_at_epsilon_total(self, case):
         promise, assume = PROMISES[case]
         # Long gone, so that nothing but the total stands in the way.
         history = [Line(f"19{60 + i}-01-01", 590_000_000, f"19{60 + i}-02-01") for i in range(6)]
         history.append(Line("1970-01-01", 559_999_990, "1970-02-01"))
-        assert promise.loss(history, "2013-03-01", envelope(assume, 0.5)) == 0
+        assert promise.loss(history, "2013-03-01", leakage_bound(assume, 0.5)) == 0
         with pytest.raises(Refused, match=r"0\.000000001 more than epsilon_total = 4\.1"):
-            promise.admit(history, Line("2013-03-01", 11, "2013-03-03"), envelope(assume, 0.5))
+            promise.admit(history, Line("2013-03-01", 11, "2013-03-03"), leakage_bound(assume, 0.5))
 
     def test_series_of_one_day_share_its_loss(self, case):
         promise, assume = PROMISES[case]
-        known = envelope(assume, 0.5)
+        known = leakage_bound(assume, 0.5)
         whole = promise.loss([], "2013-03-01", known)
         first = Line("2013-03-01", whole // 3, "2013-03-03", "a")
         assert promise.loss([first], "2013-03-01", known) == whole - whole // 3

@@ -58,7 +58,7 @@ def admits(promise: Any, history: Sequence[Line], row: Line, model: Any) -> bool
 def values(promise: Any, history: Sequence[Line], model: Any) -> dict[str, float]:
     return {
         figure.name: float("inf") if figure.value is None else figure.value
-        for figure in promise.figures(history, model, None)
+        for figure in promise.bounds(history, model, None)
     }
 
 

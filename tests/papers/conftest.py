@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="figures need agedp[papers]")
 
 from docs.papers.__main__ import PAPERS
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Paper, PaperClaim, PaperFigure
 
 
@@ -20,7 +20,7 @@ def small() -> dict[str, Paper]:
 @pytest.fixture(scope="session")
 def figures(small: dict[str, Paper]) -> dict[str, PaperFigure]:
     """Every figure by paper and name."""
-    return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.figures}
+    return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.bounds}
 
 
 @pytest.fixture(scope="session")

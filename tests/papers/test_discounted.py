@@ -7,7 +7,7 @@ import pytest
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule
 from docs.papers.discounted.reports import CLAMP_KWH, daily_means, error, figure_1, printed
-from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
@@ -67,7 +67,7 @@ def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: d
     flat, growing = (
         {line.label: line.y for line in panel.curves} for panel in figures["discounted-figure_2"].panels[1:]
     )
-    means = daily_means(PaperReadings(small=True).ausgrid_homes)[0]
+    means = daily_means(PaperReadings(small=True).ausgrid_households)[0]
     constant = flat["Corollary 12"] * means
     assert np.ptp(constant) < 1e-9 * constant[0]
     assert (np.diff(growing["Corollary 16 as printed"] * means) > 0).all()
@@ -91,7 +91,7 @@ def test_200_kwh_is_judged_by_measured_homes_only(figures: dict[str, PaperFigure
     assert figures["discounted-figure_1"].verdicts == {"200 kWh": "not judged"}
     for half_hour_wh, verdict in ((4_000, "sharpened"), (5_000, "refuted")):  # 192 and 240 kWh a day
         data = PaperReadings()
-        data.__dict__["ausgrid_homes"] = PaperHouseholds(
+        data.__dict__["ausgrid_households"] = PaperHouseholds(
             "measured", np.full((20, 90, 48), half_hour_wh), open_data=True
         )
         assert figure_1(data).verdicts == {"200 kWh": verdict}

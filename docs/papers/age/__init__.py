@@ -5,10 +5,10 @@ from __future__ import annotations
 from docs.papers.age.autoregressive import figure_8
 from docs.papers.age.claims import claims
 from docs.papers.age.failure import figure_5
-from docs.papers.age.homes import figure_7
+from docs.papers.age.households import figure_7
 from docs.papers.age.planning import figure_6a, figure_6b
 from docs.papers.age.two_state import figure_2, figure_3, figure_4, motivating
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Paper
 
 

@@ -32,7 +32,7 @@ def claims(figures: Sequence[PaperFigure]) -> tuple[PaperClaim, ...]:
         *_single(),
         *_several(by_name),
         *_two_states(by_name),
-        *_homes(by_name["figure_7"]),
+        *_household_claims(by_name["figure_7"]),
         *_appendix(by_name["figure_8"]),
     )
 
@@ -195,7 +195,7 @@ def _two_states(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
     )  # fmt: skip
 
 
-def _homes(figure: PaperFigure) -> tuple[PaperClaim, ...]:
+def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     data = figure.rests_on
     begins, level = "eq. 55 as printed", "no noise"
     risks = {hour: figure.at(begins, hour) for hour in (18.0, 20.0, 24.0, 30.0, 48.0)}

@@ -15,7 +15,7 @@ from agedp_data.errors import ChainError
 from docs.papers.age.geometric_decay import GeometricDecay, plan_geometric_decay
 from docs.papers.age.two_state import AGENTS, CHAIN, MOVE
 from docs.papers.age.two_state_model import failure_rate, mean_square_error
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
 DECAY = GeometricDecay(1.0, 1 - 2 * MOVE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from docs.papers.discounted.claims import claims
 from docs.papers.discounted.constants import corollary_16
 from docs.papers.discounted.reports import figure_1, figure_2, figure_3
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Paper
 
 

@@ -18,7 +18,7 @@ from agedp_data.accounting.discount_schedules import (
     schedule,
 )
 from agedp_data.errors import ChainError
-from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import Floats, Look, Panel, PaperFigure, Verdict, curve
 
 CLAMP_KWH, EPSILON = 200.0, 1.0
@@ -37,18 +37,18 @@ def _named(name: str, discount: type[Discount]) -> str:
     return name.format("12" if discount is Exponential else "16, certified constant")
 
 
-def daily_means(homes: PaperHouseholds) -> tuple[Floats, int]:
+def daily_means(households: PaperHouseholds) -> tuple[Floats, int]:
     """Return the mean of each day over the homes that have one [kWh], clamped, and how many homes there are."""
-    daily = homes.daily_wh
+    daily = households.daily_wh
     has_data = (daily >= 0).any(axis=0)
     daily = daily[:, has_data]
     used = np.minimum(daily, CLAMP_KWH * 1000)
     return np.where(daily >= 0, used, 0).sum(axis=0) / (daily >= 0).sum(axis=0) / 1000, len(daily)
 
 
-def error(losses: Floats, means: Floats, homes: int) -> Floats:
+def error(losses: Floats, means: Floats, households: int) -> Floats:
     """Return the expected relative error of each day, b_t / mean_t, b_t = clamp / (homes loss_t)."""
-    return np.asarray(CLAMP_KWH / (homes * losses) / means)
+    return np.asarray(CLAMP_KWH / (households * losses) / means)
 
 
 def year(discount: Discount, method: str, releases: int) -> Floats:
@@ -65,9 +65,9 @@ def printed(discount: Hyperbolic, releases: int) -> Floats:
 
 def figure_1(data: PaperReadings) -> PaperFigure:
     """Return how much homes use in a day, and the mean to be published."""
-    homes = data.ausgrid_homes
-    daily = homes.daily_wh[homes.daily_wh >= 0] / 1000
-    means, number = daily_means(homes)
+    households = data.ausgrid_households
+    daily = households.daily_wh[households.daily_wh >= 0] / 1000
+    means, number = daily_means(households)
     edges = np.linspace(0, max(100.0, float(daily.max())), 41)
     counts, _ = np.histogram(daily, edges)
     quantile = float(np.quantile(daily, 0.999))
@@ -78,7 +78,7 @@ def figure_1(data: PaperReadings) -> PaperFigure:
         f"{daily.size} household-days: the largest is {daily.max():.1f} kWh, 99.9 % are below {quantile:.1f}; daily"
         f" means are {means.min():.1f} to {means.max():.1f} kWh. A public bound of 50 kWh would need a"
         " quarter of the noise.",
-        homes.name,
+        households.name,
         (
             Panel(
                 "Household-days",
@@ -97,21 +97,24 @@ def figure_1(data: PaperReadings) -> PaperFigure:
             ),
         ),
         "the paper's bound of 200 kWh was read off its data, which is itself a release; here it is declared (MATHS 9).",
-        parts={"largest": f"the largest day {'' if homes.open_data else 'of made-up homes '}is {daily.max():.1f} kWh"},
-        verdicts={"200 kWh": _bound_verdict(homes, float(daily.max()))},
+        parts={
+            "largest": f"the largest day {'' if households.open_data else 'of synthetic households '}"
+            f"is {daily.max():.1f} kWh"
+        },
+        verdicts={"200 kWh": _bound_verdict(households, float(daily.max()))},
     )
 
 
-def _bound_verdict(homes: PaperHouseholds, largest_kwh: float) -> Verdict:
+def _bound_verdict(households: PaperHouseholds, largest_kwh: float) -> Verdict:
     """Return whether the paper's bound holds, which only measured homes can say."""
-    if not homes.judge:
+    if not households.judge:
         return "not judged"
     return "sharpened" if largest_kwh <= CLAMP_KWH else "refuted"
 
 
 def figure_2(data: PaperReadings) -> PaperFigure:
     """Return the expected relative error of each day under the three notions."""
-    means, number = daily_means(data.ausgrid_homes)
+    means, number = daily_means(data.ausgrid_households)
     at, count = np.arange(1, means.size + 1), means.size
     gentle, slow = Exponential(ALPHA), Hyperbolic(BETA)
     forever = infinite_horizon_schedule(gentle, epsilon=EPSILON, releases=count, method="classical")
@@ -147,7 +150,7 @@ def figure_2(data: PaperReadings) -> PaperFigure:
         f" {float((1 / printed(slow, count)).mean()):.1f} by Corollary 16, {costs[slow, 'paper']:.1f} with the"
         f" certified constant, {costs[slow, 'renewal']:.1f} by renewal, {costs[slow, 'optimal']:.1f} at best."
         f" Undiscounted the year comes to {_total(gentle, count):.1f} and {_total(slow, count):.1f} (renewal).",
-        f"{data.ausgrid_homes.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
+        f"{data.ausgrid_households.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         tuple(panels),
         f"under hyperbolic discounting the noise does grow within the year, {_growth(slow, count):.0f}-fold under"
         " Corollary 16 (the paper sees no effect); its definitions need the bound at every day (MATHS 9).",
@@ -156,7 +159,7 @@ def figure_2(data: PaperReadings) -> PaperFigure:
 
 def figure_3(data: PaperReadings) -> PaperFigure:
     """Return the error averaged over the year, by how strongly losses are discounted."""
-    means, number = daily_means(data.ausgrid_homes)
+    means, number = daily_means(data.ausgrid_households)
     alphas = _ALPHAS[2::3] if data.small else _ALPHAS
     betas = _BETAS[2::3] if data.small else _BETAS
     of_alpha = [
@@ -190,7 +193,7 @@ def figure_3(data: PaperReadings) -> PaperFigure:
         f" discounting (α = {alphas[-1]:g}) the optimum of the year has"
         f" {float(of_alpha[-1].y[-1] / of_alpha[0].y[-1]):.0%} of the error of Corollary 12, for a year is short"
         " beside it.",
-        f"{data.ausgrid_homes.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
+        f"{data.ausgrid_households.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         (
             Panel("Exponential", "forgotten in a day, 1 - α [-]", f"average {ERROR}", tuple(of_alpha), log="xy"),
             Panel("Hyperbolic", "discounting coefficient β [-]", f"average {ERROR}", tuple(of_beta), log="xy"),
@@ -198,11 +201,11 @@ def figure_3(data: PaperReadings) -> PaperFigure:
     )
 
 
-def _average(discounts: Sequence[Discount], method: str, means: Floats, homes: int) -> list[float]:
+def _average(discounts: Sequence[Discount], method: str, means: Floats, households: int) -> list[float]:
     averages = []
     for discount in discounts:
         try:
-            averages.append(float(error(year(discount, method, means.size), means, homes).mean()))
+            averages.append(float(error(year(discount, method, means.size), means, households).mean()))
         except ChainError:
             averages.append(float("nan"))
     return averages

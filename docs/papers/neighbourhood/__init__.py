@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.neighbourhood.claims import claims
 from docs.papers.neighbourhood.distances import edit_distances
 from docs.papers.neighbourhood.histograms import one_dimension

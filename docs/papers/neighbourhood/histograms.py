@@ -16,7 +16,7 @@ from agedp_data.series.histograms import (
     shifted_histograms,
 )
 from agedp_data.series.sensitivity import Change, Move, cumulative_sensitivity, shifted_sensitivity
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.neighbourhood.range_counts import range_variance, reconstruct
 from docs.papers.results import Floats, Panel, PaperFigure, curve
 
@@ -56,8 +56,8 @@ def cumulative(change: Change) -> Floats:
 
 def one_dimension(data: PaperReadings) -> PaperFigure:
     """Return errors against range length, as derived and as simulated on homes, and against the number of shifts."""
-    homes = data.ausgrid_homes
-    daily = homes.daily_wh
+    households = data.ausgrid_households
+    daily = households.daily_wh
     day = int((daily >= 0).sum(axis=0).argmax())
     use = daily[daily[:, day] >= 0, day] / 1000
     move, replaced = Move(DELTA), _REPLACED
@@ -90,7 +90,7 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
         f" deviation {deviation(1, move)[wide - 1]:.2f} by one histogram of cells, {deviation(4, move)[wide - 1]:.2f}"
         f" by four shifted ones, {cumulative(move)[wide - 1]:.2f} by cumulative counts. If a whole day may be replaced"
         f" the shifted ones have {deviation(4, replaced)[wide - 1]:.2f}.",
-        f"{homes.name}, one day (the simulated points); the curves follow from the method alone",
+        f"{households.name}, one day (the simulated points); the curves follow from the method alone",
         (
             Panel(f"By length, δ = {DELTA} kWh", "length of the range [cells of 2 kWh]", _ERROR, tuple(lines), log="y"),
             Panel("By number of shifted histograms", "shifted histograms k = w/δ [-]", _ERROR, tuple(shown), bottom=0),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.series.histograms import bins_per_histogram, cell_count, shifted_histograms
-from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.neighbourhood.range_counts import range_variance, reconstruct
 from docs.papers.results import Floats, Panel, PaperFigure, curve
 
@@ -41,18 +41,18 @@ def deviation(rows: int) -> Floats:
     return np.asarray(np.sqrt(2 * np.array(deviations)) * sensitivity(rows) / EPSILON)
 
 
-def points(homes: PaperHouseholds) -> Floats:
+def points(households: PaperHouseholds) -> Floats:
     """Return use before and from 3 p.m. of each home on the day with the most readings [kWh], cut off at the grid."""
-    is_complete = np.asarray((homes.energy_wh >= 0).all(axis=2))
+    is_complete = np.asarray((households.energy_wh >= 0).all(axis=2))
     day = int(is_complete.sum(axis=0).argmax())
-    halves = homes.energy_wh[is_complete[:, day], day].reshape(-1, 48)
+    halves = households.energy_wh[is_complete[:, day], day].reshape(-1, 48)
     return np.minimum(np.stack([halves[:, :30].sum(axis=1), halves[:, 30:].sum(axis=1)], axis=1) / 1000, HIGH)
 
 
 def two_dimensions(data: PaperReadings) -> PaperFigure:
     """Return errors against the side of a square, as derived and as simulated on homes."""
-    homes = data.ausgrid_homes
-    positions, tries = points(homes), 20 if data.small else 400
+    households = data.ausgrid_households
+    positions, tries = points(households), 20 if data.small else 400
     lines = [
         curve("one histogram of cells" if rows == 1 else f"{rows} × {rows} shifted", SIDES, deviation(rows),
               "reference" if rows == 1 else "paper", shade=i)
@@ -74,8 +74,8 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
         f" {deviations.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells"
         f" {deviations[0][1]:.1f} and"
         f" {deviations[3][1]:.1f}. Shifts pay from a side of {int(SIDES[best > 0][0])} cells on.",
-        f"{homes.name}, one day, use before and from 3 p.m. (the simulated points); the curves follow from the method"
-        " alone",
+        f"{households.name}, one day, use before and from 3 p.m. (the simulated points); the curves follow from the"
+        " method alone",
         (
             Panel(
                 "By side of the square, δ = 1 kWh", "side of the square [cells of 1 kWh]", _ERROR, tuple(lines), log="y"

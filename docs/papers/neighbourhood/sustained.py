@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.accounting.windows import window_budgets
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Floats, Panel, PaperFigure, curve
 
 WINDOW, DAYS, EPSILON = 7.0, 364, 1.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Paper
 from docs.papers.temporal.budgets import figure_8, figure_9
 from docs.papers.temporal.claims import claims

@@ -6,7 +6,7 @@ import numpy as np
 
 from agedp_data.accounting.temporal_leakage import allocate, temporal
 from agedp_data.errors import ChainError
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import PUBLISHED, Curve, Floats, Look, Panel, PaperFigure, curve
 from docs.papers.temporal.smoothing import smoothed
 

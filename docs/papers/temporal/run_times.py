@@ -15,7 +15,7 @@ import numpy as np
 
 from agedp_data.accounting.temporal_leakage import backward
 from agedp_data.leakage.function import KernelLeakage, leakage
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import Floats, Panel, PaperFigure, curve
 from docs.papers.temporal.solvers import algorithm_1, programme
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from agedp_data.accounting.temporal_leakage import backward, temporal_supremum
 from agedp_data.markov.transitions import transition_matrix
-from docs.papers.homes import PaperReadings
+from docs.papers.households import PaperReadings
 from docs.papers.results import PUBLISHED, Floats, Panel, PaperFigure, curve
 
 CASES = ((0.005, 50), (0.005, 200), (0.05, 50), (1.0, 50))

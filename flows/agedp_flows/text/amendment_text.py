@@ -31,7 +31,7 @@ def _forecast_json(forecast: Forecast) -> dict[str, Any]:
         "ended_by_promise": forecast.ended_by_promise,
         "skipped": skips_json(forecast.skipped),
         "stopped": forecast.stopped,
-        "figures": [{"name": figure.name, "epsilon": _amount_text(figure)} for figure in forecast.bounds],
+        "figures": [{"name": bound.name, "epsilon": _amount_text(bound)} for bound in forecast.bounds],
     }
 
 
@@ -46,12 +46,12 @@ def amendment_lines(amendment: Amendment) -> list[str]:
         "the run file differs from the contract in force:",
         *changes,
         f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):",
-        *(f"  {name}: {old} -> {new}" for name, old, new in _figure_changes(amendment)),
+        *(f"  {name}: {old} -> {new}" for name, old, new in _bound_changes(amendment)),
         *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
     ]
 
 
-def _figure_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
+def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     """Yield each figure's name and its text before and after the amendment."""
     before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
@@ -61,7 +61,7 @@ def _figure_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    epsilons = [{figure.name: _amount_text(figure) for figure in forecast.bounds} for forecast in (before, after)]
+    epsilons = [{bound.name: _amount_text(bound) for bound in forecast.bounds} for forecast in (before, after)]
     for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
         yield f"releases so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
 
@@ -75,8 +75,8 @@ def _end_text(forecast: Forecast) -> str:
     return f"{day} ({'the promise ends' if forecast.ended_by_promise else 'the promise lasts longer'})"
 
 
-def _amount_text(figure: LossBound) -> str:
-    return "infinite" if figure.value is None else format_epsilon(figure.value)
+def _amount_text(bound: LossBound) -> str:
+    return "infinite" if bound.value is None else format_epsilon(bound.value)
 
 
 def _day_text(day: object) -> str:

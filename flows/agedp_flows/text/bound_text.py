@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_FIGURE, TOTAL_FIGURE
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
 
 _ASSUMPTIONS = {
     ASSUMED["markov"]: "each household is an independent Markov chain that mixes at least as fast as the model",
@@ -21,8 +21,8 @@ _SCOPES = {
     ),
 }
 _LABELS = {
-    DAY_FIGURE: "Largest epsilon of any one day of one household",
-    TOTAL_FIGURE: "Cumulative epsilon per household (sequential composition of all published days)",
+    DAY_BOUND: "Largest epsilon of any one day of one household",
+    TOTAL_BOUND: "Cumulative epsilon per household (sequential composition of all published days)",
 }
 _DISCOUNTED = re.compile(
     r"all published days of one household, a loss j (?P<ago>days of [a-z ]+) ago counted (?P<weight>.+?)"

@@ -84,7 +84,7 @@ def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
     lines += [
         _line(f"Aged epsilon of {memory.loss:g}, {name.partition(',')[0]}, {_MEDIAN}", memory.median(name, "loss_left"))
         for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
-        if name in memory.figures
+        if name in memory.series_by_name
     ]
     return [*lines, f"Confidential report: {format_path(str(memory.page))}", ""]
 

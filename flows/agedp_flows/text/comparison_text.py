@@ -90,7 +90,7 @@ def _head_lines(comparison: NotionComparison) -> list[str]:
         *_wrapped("", f"{_target_text(target)}: {comparison.series}, {period}"),
         *_wrapped(
             "",
-            f"{comparison.homes} households ({group}). Day-to-day change of the mean: "
+            f"{comparison.households} households ({group}). Day-to-day change of the mean: "
             f"{_kwh_text(comparison.change.kwh)} kWh per household, {changes}",
         ),
     ]
@@ -109,8 +109,8 @@ def _scope_letters(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]
     """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
     letters: dict[tuple[str, str, str], str] = {}
     for offer in offers:
-        if offer.figure is not None and (key := _scope_key(offer.figure)) not in letters:
-            suffix = "" if offer.figure.kind == ASSUMPTION_FREE else "*"
+        if offer.bound is not None and (key := _scope_key(offer.bound)) not in letters:
+            suffix = "" if offer.bound.kind == ASSUMPTION_FREE else "*"
             letters[key] = f"{_LETTERS[len(letters) % len(_LETTERS)]}{suffix}"
     return letters
 
@@ -127,7 +127,7 @@ def _width(offers: list[NotionOffer]) -> int:
 def _offer_line(
     offer: NotionOffer, comparison: NotionComparison, letters: dict[tuple[str, str, str], str], *, width: int
 ) -> str:
-    series, bound = offer.series, offer.figure
+    series, bound = offer.series, offer.bound
     if series is None or bound is None:
         raise RuntimeError("an offer without a series has no line")
     mark = ("=" if offer.promised else " ") + (">" if offer.cheapest else " ")
@@ -218,8 +218,8 @@ def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
     yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
     for offer in unusable:
         if offer.needs is not None:
-            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.homes:10,d}"
-            figure = _epsilon_text(offer.needs.figure)
+            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.households_needed:10,d}"
+            figure = _epsilon_text(offer.needs.bound)
             yield f"{start} {figure:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
 
 
@@ -250,7 +250,7 @@ def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
         "target": _target_json(comparison.target),
         "series": comparison.series,
         "by": comparison.groups,
-        "households": comparison.homes,
+        "households": comparison.households,
         "days": len(comparison.days),
         **change_json(comparison.change),
         "offers": [_offer_json(offer, comparison) for offer in comparison.offers],
@@ -263,14 +263,14 @@ def _target_json(target: ComparisonTarget) -> dict[str, Any]:
 
 
 def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, Any]:
-    if offer.series is None or offer.figure is None:
+    if offer.series is None or offer.bound is None:
         return {"notion": offer.notion, "method": offer.method, "lacking": offer.reason}
     return {
         "notion": offer.notion,
         "method": offer.method,
         "promise": offer.keys,
         "bounds": None if offer.amount is None else exact_text(offer.amount),
-        "figure": _figure_json(offer.figure, offer.series),
+        "figure": _bound_json(offer.bound, offer.series),
         **_series_json(offer.series, comparison),
         "usable": offer.series.noise_kwh <= comparison.change.kwh,
         **({"needs": _needs_json(offer.needs)} if offer.needs else {}),
@@ -281,7 +281,7 @@ def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, A
     }
 
 
-def _figure_json(bound: LossBound, series: SeriesCost) -> dict[str, Any]:
+def _bound_json(bound: LossBound, series: SeriesCost) -> dict[str, Any]:
     return {
         "name": bound.name,
         "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
@@ -314,9 +314,9 @@ def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, 
 
 def _needs_json(needs: Remedies) -> dict[str, Any]:
     return {
-        "households": needs.homes,
+        "households": needs.households_needed,
         "epsilon_a_day": format_epsilon(needs.epsilon),
-        "bounds": None if needs.figure is None else exact_text(needs.figure),
+        "bounds": None if needs.bound is None else exact_text(needs.bound),
         "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
     }
 

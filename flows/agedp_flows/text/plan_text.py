@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR
-from agedp.pipeline import RunOutlook, check_corrections_declared, forecast_run
+from agedp.pipeline import RunForecast, check_corrections_declared, forecast_run
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.run_context import Work
@@ -52,8 +52,8 @@ def plan_json(work: Work) -> dict[str, Any]:
     }
 
 
-def _last_day(plan: RunOutlook) -> str:
-    forecast = plan.outlook
+def _last_day(plan: RunForecast) -> str:
+    forecast = plan.forecast
     return forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
 
 
@@ -103,7 +103,7 @@ def plan_lines(work: Work) -> list[str]:
         *filter(None, [work.run.notion.remark]),
         *_alternatives_lines(work, plan),
         *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if work.model else []),
-        *([] if plan.outlook.next_day is None else _notions_lines(work)),
+        *([] if plan.forecast.next_day is None else _notions_lines(work)),
         "contract, as it will be registered:",
         *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
     ]
@@ -176,7 +176,7 @@ def _delivery_lines(work: Work) -> list[str]:
     ]
 
 
-def _spent_lines(work: Work, plan: RunOutlook) -> list[str]:
+def _spent_lines(work: Work, plan: RunForecast) -> list[str]:
     """Return the spent and planned loss, its total cap, and the end of the promise."""
     planned = sum(row.loss for row in plan.now.releases)
     total = work.run.promise.epsilon_total
@@ -192,9 +192,9 @@ def _spent_lines(work: Work, plan: RunOutlook) -> list[str]:
     return lines
 
 
-def _end_lines(work: Work, plan: RunOutlook) -> list[str]:
+def _end_lines(work: Work, plan: RunForecast) -> list[str]:
     """Return the last possible day of the promise, or when the series ended and why."""
-    forecast = plan.outlook
+    forecast = plan.forecast
     if reason := _ended_reason(work, plan):
         return [f"the series has ended: last released day {_last_released_day(work)}; {reason}"]
     if plan.now.refused is not None:
@@ -208,9 +208,9 @@ def _end_lines(work: Work, plan: RunOutlook) -> list[str]:
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended_reason(work: Work, plan: RunOutlook) -> str:
+def _ended_reason(work: Work, plan: RunForecast) -> str:
     """Return why the series has ended, "" if it continues or has not begun."""
-    forecast, rows = plan.outlook, work.rows()
+    forecast, rows = plan.forecast, work.rows()
     if not rows or plan.now.releases:
         return ""
     if plan.now.refused is not None:
@@ -226,13 +226,13 @@ def _last_released_day(work: Work) -> str:
     return max((row.day for row in work.rows() if row.state == "released"), default="none")
 
 
-def _promised_bound_lines(work: Work, plan: RunOutlook) -> list[str]:
+def _promised_bound_lines(work: Work, plan: RunForecast) -> list[str]:
     """Return the bound that the promise limits, after these releases."""
     notion, rows = work.run.notion, [*work.rows(), *plan.now.releases]
     if not plan.now.releases:
         return []
-    figures = notion.figures(rows, work.terms.leakage_bounds[0], None)
-    entries = {figure.name: bound_entry(figure, notion.limits) for figure in figures}
+    bounds = notion.bounds(rows, work.terms.leakage_bounds[0], None)
+    entries = {bound.name: bound_entry(bound, notion.limits) for bound in bounds}
     return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 
 
@@ -253,18 +253,18 @@ def _horizon_lines(work: Work) -> list[str]:
     return [f"{text}the epsilon of the other {horizon - days} days stays unspent; horizon_days = {days} has less noise"]
 
 
-def _mean_noise_by_schedule(work: Work, plan: RunOutlook) -> dict[str, float]:
+def _mean_noise_by_schedule(work: Work, plan: RunForecast) -> dict[str, float]:
     """Return the mean noise scale by schedule."""
     notion = work.run.notion  # over the published days, as the promise is enforced
     return notion.alternatives(_compared_days(work, plan)) if isinstance(notion, Promise) else {}
 
 
-def _compared_days(work: Work, plan: RunOutlook) -> int:
+def _compared_days(work: Work, plan: RunForecast) -> int:
     """Return the number of days over which schedules are compared: the horizon, the days due now, or a year."""
     return _horizon(work) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
 
 
-def _alternatives_lines(work: Work, plan: RunOutlook) -> list[str]:
+def _alternatives_lines(work: Work, plan: RunForecast) -> list[str]:
     """Return one line that compares the promised schedule with alternatives, if there are any."""
     means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(work, plan).items()]
     period = f"over {_compared_days(work, plan)} days, one published each day"
@@ -272,7 +272,7 @@ def _alternatives_lines(work: Work, plan: RunOutlook) -> list[str]:
     return [text] if means else []
 
 
-def _skipped_ahead(plan: RunOutlook) -> list[Skip]:
+def _skipped_ahead(plan: RunForecast) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
-    return [(day, series) for day, series in plan.outlook.skipped if day.isoformat() > due and not series]
+    return [(day, series) for day, series in plan.forecast.skipped if day.isoformat() > due and not series]

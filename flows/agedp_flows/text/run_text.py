@@ -30,14 +30,14 @@ from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import DAY_FIGURE, TOTAL_FIGURE, Notion
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import markdown
 from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
 from agedp_flows.text.preflight_text import preflight_lines
 
 _MAX_COUNTS = 12
-_FIGURES_OF_EVERY_NOTION = (DAY_FIGURE, TOTAL_FIGURE)
+_BOUNDS_OF_EVERY_NOTION = (DAY_BOUND, TOTAL_BOUND)
 _TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
 
 
@@ -89,8 +89,8 @@ def result_lines(work: Work) -> list[str]:
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         figures = folder.statement["figures"]
-        lines += [labelled_bound(figure) for figure in figures[:2]]
-        lines += promised_bound_lines(work.run.notion, {figure["name"]: figure for figure in figures})
+        lines += [labelled_bound(bound) for bound in figures[:2]]
+        lines += promised_bound_lines(work.run.notion, {bound["name"]: bound for bound in figures})
         lines.append(f"release folder: {format_path(work.run.output.release)}")
     return lines
 
@@ -195,20 +195,20 @@ def _table_line(row: Mapping[Any, Any]) -> str:
 
 
 def promised_bound_lines(
-    notion: Notion, figures: Mapping[str, Mapping[str, str]], *, label: str = "Bound of the notion"
+    notion: Notion, bounds: Mapping[str, Mapping[str, str]], *, label: str = "Bound of the notion"
 ) -> list[str]:
     """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
-    `figures` are the bounds of a statement by name.
+    `bounds` are those of a statement by name.
     """
     bounded_names = [
-        name for name, limit in notion.limits.items() if limit is not None and name not in _FIGURES_OF_EVERY_NOTION
+        name for name, limit in notion.limits.items() if limit is not None and name not in _BOUNDS_OF_EVERY_NOTION
     ]
-    figure = next((figures[name] for name in bounded_names if name in figures), None)
-    if figure is None:
+    bound = next((bounds[name] for name in bounded_names if name in bounds), None)
+    if bound is None:
         return []
-    text = f"{label}: epsilon {figure['epsilon']} of at most {figure['limit']}. Scope: {scope_text(figure['about'])}."
-    return [" ".join(filter(None, [text, assumption_text(figure["assumption"])]))]
+    text = f"{label}: epsilon {bound['epsilon']} of at most {bound['limit']}. Scope: {scope_text(bound['about'])}."
+    return [" ".join(filter(None, [text, assumption_text(bound["assumption"])]))]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

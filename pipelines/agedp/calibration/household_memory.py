@@ -128,19 +128,19 @@ def measure_group(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
 ) -> Figures:
     """Measure the memory of a group of households, without intervals of the calendar-conditional dependence."""
-    figures = _calendar_figures(households, readings, request, rng, resamples=0)
+    series_by_name = _calendar_figures(households, readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
     chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
-    return figures | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
+    return series_by_name | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
 
 def measure_sample(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
 ) -> Figures:
     """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
-    figures = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
-    intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in figures.items()}
+    series_by_name = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
+    intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in series_by_name.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
         return intervals
     chain = _states(_half_hours_wh(households, readings).reshape(len(households), -1), request.model)
@@ -164,7 +164,7 @@ def _calendar_figures(
 ) -> Figures:
     label = parts_of_calendar(readings.day)
     read = median_halves(_daily_totals_wh(households, readings, request)[..., None], label)
-    figures: Figures = {}
+    series_by_name: Figures = {}
     protected_values = {DAY_GIVEN_CALENDAR: read}
     if readings.of_half_hours:
         protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(households, readings), label)
@@ -172,8 +172,8 @@ def _calendar_figures(
         table = calendar_dependence(
             protected, read[..., 0], label, request.model.ages_days, rng, loss=request.loss, resamples=resamples
         )
-        figures[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
-    return figures
+        series_by_name[name] = {value: table[value] for value in ("direct", "low", "high", "floor", "loss_left")}
+    return series_by_name
 
 
 def _daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
@@ -228,5 +228,5 @@ def _goodness_of_fit(
 
 def _figures(table: Table) -> dict[str, Floats]:
     is_compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
-    figures = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
-    return figures | {"rejected": np.where(is_compared, table.rejected, np.nan)}
+    series_by_name = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
+    return series_by_name | {"rejected": np.where(is_compared, table.rejected, np.nan)}

@@ -78,13 +78,17 @@ class MemoryCurves:
 
     ages_days: tuple[int, ...]
     loss: float
-    figures: Figures
+    series_by_name: Figures
     page: Path
 
     @property
     def checks(self) -> dict[str, GoodnessOfFit]:
         """Return the goodness-of-fit results: of daily totals, and of half-hours if the model has them."""
-        return {name: count_rejections(self.figures[name]) for name in (DAY_TOTALS, HALF_HOURS) if name in self.figures}
+        return {
+            name: count_rejections(self.series_by_name[name])
+            for name in (DAY_TOTALS, HALF_HOURS)
+            if name in self.series_by_name
+        }
 
     def median(self, figure: str, value: str) -> Floats:
         """Return the median over the households that have a value, NaN without one: (T,)."""
@@ -92,7 +96,7 @@ class MemoryCurves:
 
     def quantile(self, figure: str, value: str, share: float) -> Floats:
         """Return a quantile over the households that have a value, NaN without one: (T,)."""
-        columns = [column[~np.isnan(column)] for column in self.figures[figure][value].T]
+        columns = [column[~np.isnan(column)] for column in self.series_by_name[figure][value].T]
         return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
 
 
@@ -133,14 +137,14 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         engine=threaded,
     )
     size = (len(period.roster.ids), len(request.model.ages_days))
-    figures = _combine([households for _, households in groups], group_figures, size)
+    series_by_name = _combine([households for _, households in groups], group_figures, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
     ids = period.roster.ids
     atomic_files.write_table(
-        path.with_name(f"{path.name}.parquet"), _table(figures, ids, measured, request.model.ages_days)
+        path.with_name(f"{path.name}.parquet"), _table(series_by_name, ids, measured, request.model.ages_days)
     )
     measured_figures = {
-        name: {value: table[measured] for value, table in values.items()} for name, values in figures.items()
+        name: {value: table[measured] for value, table in values.items()} for name, values in series_by_name.items()
     }
     return MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
 
@@ -158,19 +162,19 @@ def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, r
 def _combine(groups: Sequence[Ints], group_figures: Sequence[Figures], shape: tuple[int, int]) -> Figures:
     """Return the measures of all households of the roster: every value (h, T)."""
     names = dict.fromkeys(name for group in group_figures for name in group)
-    figures: Figures = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
+    series_by_name: Figures = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
     for households, group in zip(groups, group_figures, strict=True):
         for name, values in group.items():
             for value, table in values.items():
-                figures[name][value][households] = table
-    return figures
+                series_by_name[name][value][households] = table
+    return series_by_name
 
 
-def _table(figures: Figures, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
+def _table(series_by_name: Figures, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
     """Return FORGETTING: measure by measure, household by household, only those measured."""
     code, figure, age = [], [], []
     values: dict[str, list[Floats]] = {value: [] for value in VALUES}
-    for name, tables_of_figure in figures.items():
+    for name, tables_of_figure in series_by_name.items():
         measured = households[
             ~np.isnan(np.stack([tables_of_figure[value][households] for value in VALUES])).all(axis=(0, 2))
         ]

@@ -118,5 +118,5 @@ def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
     promise = statement["contract"]["promise"]
     notion = next(notion for notion in NOTIONS if notion.name == promise["notion"])
     key, shown = notion.TEXT.own_bound.of(promise)
-    figure = next(figure for figure in statement["figures"] if figure["name"] == key)
-    return NotionBound(shown, figure["epsilon"], figure["limit"])
+    entry = next(entry for entry in statement["figures"] if entry["name"] == key)
+    return NotionBound(shown, entry["epsilon"], entry["limit"])

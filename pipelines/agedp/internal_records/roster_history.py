@@ -150,7 +150,7 @@ class RosterHistory:
 
         return note
 
-    def settle(
+    def record_rosters(
         self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
     ) -> None:
         """Mark the days of these rows as released, and record those that are not recorded yet."""

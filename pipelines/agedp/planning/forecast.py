@@ -101,7 +101,7 @@ class SimulatedSeries:
 def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int | None = None) -> Forecast:
     """Return the forecast under a contract, over `days_ahead` days or as far as forecasts go."""
     bounds = tuple(
-        contract.effective_promise.notion.figures(view.rows, contract.effective_promise.leakage_bounds[0], None)
+        contract.effective_promise.notion.bounds(view.rows, contract.effective_promise.leakage_bounds[0], None)
     )
     days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
     simulated = simulate_days(contract, view, days)

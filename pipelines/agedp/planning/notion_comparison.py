@@ -25,7 +25,7 @@ class ComparisonTarget:
 
     @property
     def is_requested(self) -> bool:
-        """Tell whether somebody asked for it, beside the run file."""
+        """Whether the command asks for it; otherwise it is the run file's own bound."""
         return not self.from_run_file and (self.risk is not None or self.error_kwh is not None)
 
 
@@ -33,22 +33,22 @@ class ComparisonTarget:
 class Remedies:
     """What would make an unusable series usable, each alone.
 
-    `homes` in the smallest group; or `figure`, which the promise would then keep, until `last_day`, both None if the
-    caps do not permit it; `epsilon` that a day would have to spend [1e-9].
+    Either `households_needed` in the smallest group, or a limit `bound` of the promise, which lasts until `last_day`
+    (both None if the caps do not permit it). `epsilon` is the loss of a day that this takes [nano-epsilon].
     """
 
-    homes: int
+    households_needed: int
     epsilon: int
-    figure: Decimal | None
+    bound: Decimal | None
     last_day: date | None
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesCost:
-    """What a promise comes to if every day is released when due: figure reached and losses [1e-9], noise [kWh a home].
+    """Cost of a promise if every day is released when due: bound and losses [nano-epsilon], noise [kWh per household].
 
-    `beyond` says that it goes on after the last day looked at; `ended_by` is "epsilon_total" or "promise" if that ends
-    it before, "" otherwise; `unusable_days` have more noise than the mean changes by.
+    `beyond`: the series continues after the last simulated day; `ended_by` is "epsilon_total" or "promise" if that ends
+    it earlier, else ""; on `unusable_days` the noise exceeds the day-to-day change of the mean.
     """
 
     reaches: int | None
@@ -71,9 +71,9 @@ class SeriesCost:
 
 @dataclass(frozen=True, slots=True)
 class NotionOffer:
-    """A notion and a method, and what it costs; `reason` tells why the promise does not exist.
+    """A notion with a method and its cost; `reason` is why the promise is not possible, else "".
 
-    `figure` (name, scope, class and assumption) is the bound that stays at or below `amount` under these `keys` of
+    `bound` (name, scope, class and assumption) is the bound that stays at or below `amount` under these `keys` of
     [promise]. `promised`: the run file promises it now; `meets_target`: the target is met on every day of the
     comparison; `cheapest` of its kind. `ahead` is the bound on future days, if the released ones already exceed it.
     """
@@ -81,7 +81,7 @@ class NotionOffer:
     notion: str
     method: str
     reason: str = ""
-    figure: LossBound | None = None
+    bound: LossBound | None = None
     amount: Decimal | None = None
     keys: Mapping[str, str | int] | None = None
     series: SeriesCost | None = None
@@ -94,12 +94,12 @@ class NotionOffer:
 
 @dataclass(frozen=True, slots=True)
 class NotionComparison:
-    """All offers for a target, and what they rest on: the series that decides, its smallest group, the days asked."""
+    """All offers for a target: the series that decides, the requested `days`, the households of its smallest group."""
 
     target: ComparisonTarget
     offers: tuple[NotionOffer, ...]
     series: str
-    homes: int
+    households: int
     groups: str
     days: tuple[date, ...]
     endless: bool
@@ -107,16 +107,16 @@ class NotionComparison:
 
 
 def marked(offers: Sequence[NotionOffer], target: ComparisonTarget) -> Iterator[NotionOffer]:
-    """Yield the offers, the cheapest that keeps the target marked among those of its kind.
+    """Yield the offers, the cheapest that meets the target marked among those of its class.
 
-    Cheapest is the least noise for a risk, the least figure for an error; of equal ones the first.
+    Cheapest is the least noise for a risk, the smallest bound for an error; of equal offers the first.
     """
     best: dict[str, NotionOffer] = {}
     for offer in offers:
-        if offer.meets_target and offer.figure is not None:
-            cheapest = best.get(offer.figure.kind)
+        if offer.meets_target and offer.bound is not None:
+            cheapest = best.get(offer.bound.kind)
             if cheapest is None or _cost(offer, target) < _cost(cheapest, target):
-                best[offer.figure.kind] = offer
+                best[offer.bound.kind] = offer
     for offer in offers:
         yield replace(offer, cheapest=any(offer is candidate for candidate in best.values()))
 
@@ -124,5 +124,5 @@ def marked(offers: Sequence[NotionOffer], target: ComparisonTarget) -> Iterator[
 def _cost(offer: NotionOffer, target: ComparisonTarget) -> tuple[float, ...]:
     if offer.series is None:
         return (math.inf,)
-    figure = math.inf if offer.amount is None else float(offer.amount)
-    return (figure, offer.series.noise_kwh) if target.risk is None else (offer.series.noise_kwh, figure)
+    bound = math.inf if offer.amount is None else float(offer.amount)
+    return (bound, offer.series.noise_kwh) if target.risk is None else (offer.series.noise_kwh, bound)

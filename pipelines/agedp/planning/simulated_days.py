@@ -99,7 +99,7 @@ class SimulatedDays:
         )
         if not simulated.released:
             return None
-        bounds = run.notion.figures(simulated.history, self.leakage_bounds[0], None)
+        bounds = run.notion.bounds(simulated.history, self.leakage_bounds[0], None)
         bound_value = next((bound.value for bound in bounds if bound.name == bound_name), None)
         losses = tuple(row.loss for row in simulated.released)
         days = [date.fromisoformat(row.day) for row in simulated.released]

@@ -200,7 +200,7 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     files = []
     for manifest in filter(None, map(store.manifest, contents)):
         rejected = sum(number for reason, number in manifest.rejected.items() if reason not in _NOT_REJECTED)
-        files.append(RejectingFile(manifest.name, rejected, manifest.kept + rejected))
+        files.append(RejectingFile(manifest.name, rejected, manifest.rows_kept + rejected))
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 

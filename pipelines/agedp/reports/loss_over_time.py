@@ -99,7 +99,7 @@ def losses_over_time(
     for day in chosen_days:
         rows_so_far = [row for row in released if row.day <= day]
         for accountant in accountants:
-            for bound in accountant.figures(rows_so_far, cached, None):
+            for bound in accountant.bounds(rows_so_far, cached, None):
                 values.setdefault(bound_key(bound), {})[day] = bound.value
     return {key: LossOverTime(tuple(by_day), tuple(by_day.values())) for key, by_day in values.items()}
 
@@ -141,7 +141,7 @@ class _NoiseSearch:
             if loss_factor != 1.0
             else self.rows
         )
-        return {bound_key(bound): bound.value for bound in self.accountant.figures(rows, self.leakage_bound, None)}
+        return {bound_key(bound): bound.value for bound in self.accountant.bounds(rows, self.leakage_bound, None)}
 
     def noise_factor(self, key: BoundKey, value: int) -> float | None:
         """Return the noise factor that brings a bound of this value to the goal, None if none does."""

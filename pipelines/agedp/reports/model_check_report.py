@@ -74,8 +74,8 @@ def memory_report_page(curves: MemoryCurves) -> str:
             f"<p><strong>{escape(summary)}</strong></p>",
             *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
             *(paragraph(conclusion) for conclusion in conclusions),
-            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in curves.figures),
-            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in curves.figures),
+            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in curves.series_by_name),
+            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in curves.series_by_name),
             _reading_section(),
         ],
     )
@@ -124,7 +124,7 @@ def _chain_section(curves: MemoryCurves, name: str) -> str:
         "predicted by the chain (median household)": (values["powers"], None),
         "null level (median household)": (values["floor"], None),
     }
-    rejected = _column_means(curves.figures[name]["rejected"])
+    rejected = _column_means(curves.series_by_name[name]["rejected"])
     rows = [
         ("predicted by the chain", _float_list(values["powers"])),
         ("lagged counts", _float_list(values["direct"])),

@@ -90,9 +90,9 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
     counts = np.stack([column.to_numpy() for column in cells.columns], axis=-1).reshape(-1, size, size)
     if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
         raise ValueError("a count of transitions is none")
-    forgets = np.array(households["forgets"], bool)
-    ids = [id_ for id_, forgotten in zip(households["household_id"], forgets, strict=True) if forgotten]
-    return ids, transition_matrix(counts[forgets], smoothing=0) if ids else np.zeros((0, size, size))
+    mixes = np.array(households["forgets"], bool)
+    ids = [id_ for id_, is_selected in zip(households["household_id"], mixes, strict=True) if is_selected]
+    return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
 
 
 def _goodness_of_fit(path: Path) -> pa.Table:

@@ -241,7 +241,7 @@ def size_parts(
 
 
 def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
-    [bound] = BoundedChangeLoss(size, publication).figures(rows, None, None)
+    [bound] = BoundedChangeLoss(size, publication).bounds(rows, None, None)
     return to_float(bound.value or 0)
 
 

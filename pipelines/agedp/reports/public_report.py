@@ -181,11 +181,11 @@ def public_report(
     contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
     model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
     stored_models = {model.model: model.envelope for model in ledger.models()}
-    envelope = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
+    leakage_bound = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
     coverage = work.run.output.interval
     return public_report_page(
         ReportData(
-            statement, rows, contract_texts, accountants, envelope, coverage, promise, noise_means, run.publication
+            statement, rows, contract_texts, accountants, leakage_bound, coverage, promise, noise_means, run.publication
         )
     ).encode()
 

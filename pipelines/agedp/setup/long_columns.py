@@ -128,7 +128,7 @@ class _ColumnReader:
         self._household(values, times)
         self._time_format()
         interval = None if self._unreadable else self._interval()
-        self._stamp(timedelta(minutes=interval or INTERVAL_MINUTES))
+        self._detect_interval_label(timedelta(minutes=interval or INTERVAL_MINUTES))
         self._zones()
         self._unit()
         return LongTable(tuple(self._lines.values()), self._reasons, self._unreadable, interval)
@@ -166,26 +166,26 @@ class _ColumnReader:
     def _time_format(self) -> None:
         if self._is_given("time_format") or "time" not in self._lines:
             return
-        stamps = self._cells.get(self._name("time"), [])
-        formats = candidate_formats(stamps)
+        timestamps = self._cells.get(self._name("time"), [])
+        formats = candidate_formats(timestamps)
         if len(formats) == 1:
             self._decide(
-                "time_format", formats[0], f'reads the first timestamps, such as "{escape_text(stamps[0], 40)}"'
+                "time_format", formats[0], f'reads the first timestamps, such as "{escape_text(timestamps[0], 40)}"'
             )
         else:
             self._unreadable["time_format"] = formats or (ISO,)
 
-    def _stamp(self, interval: timedelta) -> None:
+    def _detect_interval_label(self, interval: timedelta) -> None:
         if self._is_given("stamp"):
             return
-        spans = [(_time_of_day(stamps[0]), _time_of_day(stamps[-1])) for stamps in self._whole_households()]
+        spans = [(_time_of_day(timestamps[0]), _time_of_day(timestamps[-1])) for timestamps in self._whole_households()]
         last_time = _DAY - interval
         if spans and all(span == (interval, _MIDNIGHT) for span in spans):
             self._decide("stamp", "end", f"households begin with {_clock(interval)} and end with 00:00")
         elif spans and all(span == (_MIDNIGHT, last_time) for span in spans):
             shown_end = f"households begin with 00:00 and end with {_clock(last_time)}"
             self._propose("stamp", "start", f"{shown_end}, unless the days were cut out")
-        elif spans or not (first_times := {_time_of_day(stamps[0]) for stamps in self._households()}):
+        elif spans or not (first_times := {_time_of_day(timestamps[0]) for timestamps in self._households()}):
             self._propose("stamp", "end", "the first rows do not show it")
         elif first_times == {interval}:
             self._propose("stamp", "end", f"households begin with {_clock(interval)}")
@@ -220,7 +220,10 @@ class _ColumnReader:
     def _interval(self) -> int | None:
         """Return the minutes between readings, None with too few rows; refuse intervals that cannot be declared."""
         minutes = common_interval(
-            ([(stamp - datetime.min) // timedelta(minutes=1) for stamp in stamps] for stamps in self._households()),
+            (
+                [(timestamp - datetime.min) // timedelta(minutes=1) for timestamp in timestamps]
+                for timestamps in self._households()
+            ),
             max_minutes=_DAY // timedelta(minutes=1),
         )
         if minutes is not None and minutes not in INTERVALS:
@@ -242,14 +245,14 @@ class _ColumnReader:
         if not {"household", "time", "time_format"} <= set(self._lines):
             return
         time_format = parser_format(self._name("time_format"))
-        stamps: dict[str, list[datetime]] = {}
+        timestamps: dict[str, list[datetime]] = {}
         for household, cell in zip(
             self._cells.get(self._name("household"), ()), self._cells.get(self._name("time"), ()), strict=False
         ):
-            stamp = clock_time(cell, time_format)
-            if stamp is not None:
-                stamps.setdefault(household, []).append(stamp)
-        yield from stamps.values()
+            timestamp = clock_time(cell, time_format)
+            if timestamp is not None:
+                timestamps.setdefault(household, []).append(timestamp)
+        yield from timestamps.values()
 
     def _is_given(self, key: str) -> bool:
         if key in self._options:
@@ -276,16 +279,16 @@ def _names_household(name: str) -> bool:
     return bool(_IDENTIFIER.search(name) or (_HOUSEHOLD.search(name) and not _ENERGY.search(name)))
 
 
-def _repeats(cells: Sequence[str], stamps: Sequence[str]) -> bool:
+def _repeats(cells: Sequence[str], timestamps: Sequence[str]) -> bool:
     """Tell whether values repeat as those of households do.
 
     Nearly all rows have a value with several timestamps, nearly no timestamp comes twice for a value (a tariff), and of
     several values some share a timestamp (those of a number of the day do not).
     """
-    pairs = Counter(zip(cells, stamps, strict=False))
-    timestamps = Counter(value for value, _ in pairs)
-    repeated = sum(count for (value, _), count in pairs.items() if timestamps[value] >= _REPEATED)
-    shared = len(timestamps) == 1 or len({stamp for _, stamp in pairs}) < len(pairs)
+    pairs = Counter(zip(cells, timestamps, strict=False))
+    count_by_value = Counter(value for value, _ in pairs)
+    repeated = sum(count for (value, _), count in pairs.items() if count_by_value[value] >= _REPEATED)
+    shared = len(count_by_value) == 1 or len({timestamp for _, timestamp in pairs}) < len(pairs)
     return shared and repeated >= NEARLY_ALL * len(cells) and len(pairs) >= NEARLY_ALL * len(cells)
 
 
@@ -321,5 +324,5 @@ def _clock(time: timedelta) -> str:
     return f"{time // timedelta(hours=1):02d}:{time // timedelta(minutes=1) % 60:02d}"
 
 
-def _time_of_day(stamp: datetime) -> timedelta:
-    return stamp - stamp.replace(hour=0, minute=0, second=0, microsecond=0)
+def _time_of_day(timestamp: datetime) -> timedelta:
+    return timestamp - timestamp.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -79,8 +79,10 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
 
 def _complete_mixing() -> Model:
     """Return the model of a chain that is independent from day to day."""
-    envelope = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
-    return Model(public_text({"source": "declared", "assume": "markov", "given": "kernel"}, envelope), envelope)
+    leakage_bound = kernel_leakage_bound(np.full((2, 2), 0.5), assume="markov", steps_per_day=1)
+    return Model(
+        public_text({"source": "declared", "assume": "markov", "given": "kernel"}, leakage_bound), leakage_bound
+    )
 
 
 def _amount(given: OptionValues) -> Decimal | None:

@@ -68,8 +68,8 @@ def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> b
 
 
 def _days(cells: Iterable[str], pattern: str) -> set[date]:
-    stamps = (clock_time(cell, _parsed_as(pattern)) for cell in cells)
-    return {stamp.date() for stamp in stamps if stamp is not None}
+    timestamps = (clock_time(cell, _parsed_as(pattern)) for cell in cells)
+    return {timestamp.date() for timestamp in timestamps if timestamp is not None}
 
 
 def _parsed_as(pattern: str) -> str:

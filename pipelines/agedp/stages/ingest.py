@@ -218,7 +218,7 @@ def _count_rows(
     for counted in (*(manifest.rejected for manifest in manifests.values()), count_by_reason(rejected_later[2])):
         for reason, number in counted.items():
             rejected[reason] = rejected.get(reason, 0) + number
-    rows_kept = sum(manifest.kept for manifest in manifests.values()) - len(rejected_later[2])
+    rows_kept = sum(manifest.rows_kept for manifest in manifests.values()) - len(rejected_later[2])
     rows_read = sum(manifest.rows_read for manifest in manifests.values())
     if rows_read != rows_kept + sum(rejected.values()):
         raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} rejected")

@@ -94,7 +94,7 @@ def write_quality(
 
 
 def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str, int]:
-    rows_kept = manifest.kept - sum(extra.values())
+    rows_kept = manifest.rows_kept - sum(extra.values())
     rejected = dict(sorted([*manifest.rejected.items(), *extra.items()]))
     return {"rows read": manifest.rows_read, "kept": rows_kept, **rejected, **dict(sorted(manifest.notes.items()))}
 
@@ -161,7 +161,7 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
     """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted."""
     rows_before = 0
     for number, part in enumerate(parts):
-        if rows_before and part.aside:
+        if rows_before and part.rejected:
             for path in _part_files(store, f"{content}-{number}.parquet"):
                 table = atomic_files.read_table(path, table_schemas.QUARANTINE)
                 row = pc.add(table["row"], rows_before)

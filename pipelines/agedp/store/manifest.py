@@ -6,23 +6,23 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The counts of one part: rows read, kept, rejected by reason (`aside`), notes; rows and sizes by month."""
+    """The counts of one part: rows read, kept, rejected by reason, notes; rows and sizes by month."""
 
     rows_read: int
-    kept: int
-    aside: dict[str, int] = field(default_factory=dict)
+    rows_kept: int
+    rejected: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def is_consistent(self) -> bool:
         """Return whether rows read = kept + rejected, and kept = the rows of all months."""
         month_rows = sum(rows for rows, _, _ in self.months.values())
-        return self.rows_read == self.kept + sum(self.aside.values()) and self.kept == month_rows
+        return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ class Manifest:
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """Return the manifest that `to_json` wrote."""
-        return cls(**{**record, "parts": tuple(Part(**part) for part in record["parts"])})
+        return cls(**{**record, "parts": tuple(map(_part_from_json, record["parts"]))})
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object."""
-        return asdict(self)
+        return {**asdict(self), "parts": [_part_to_json(part) for part in self.parts]}
 
     @property
     def content(self) -> str:
@@ -62,14 +62,14 @@ class Manifest:
         return sum(part.rows_read for part in self.parts)
 
     @property
-    def kept(self) -> int:
+    def rows_kept(self) -> int:
         """Return the number of rows that were kept before months are deduplicated."""
-        return sum(part.kept for part in self.parts)
+        return sum(part.rows_kept for part in self.parts)
 
     @property
     def rejected(self) -> dict[str, int]:
         """Return the number of rejected rows by reason."""
-        return _sum_counts(part.aside for part in self.parts)
+        return _sum_counts(part.rejected for part in self.parts)
 
     @property
     def notes(self) -> dict[str, int]:
@@ -88,6 +88,19 @@ class Manifest:
     def is_consistent(self) -> bool:
         """Return whether the counts of every part are consistent."""
         return all(part.is_consistent() for part in self.parts)
+
+
+_JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
+"""Attributes of `Part` whose key in the file is an older word."""
+
+
+def _part_to_json(part: Part) -> dict[str, Any]:
+    return {_JSON_KEYS.get(name, name): value for name, value in asdict(part).items()}
+
+
+def _part_from_json(record: Mapping[str, Any]) -> Part:
+    names = {key: name for name, key in _JSON_KEYS.items()}
+    return Part(**{names.get(key, key): value for key, value in record.items()})
 
 
 def content_id(digest: str, read_as: Mapping[str, Any]) -> str:

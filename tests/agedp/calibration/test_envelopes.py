@@ -78,20 +78,20 @@ def test_a_cyclic_envelope_is_the_largest_loss_over_all_households_and_half_hour
     counts = of_the_clock(20, 3, 1)
     found = made(tmp_path, counts, chain="cyclic", ages_days=(1, 2))
     assert found.unmixed == 0
-    envelope = found.model.leakage_bound
-    assert (envelope.steps_per_day, envelope.ages.tolist()) == (48, [1, 48, 96])
+    leakage_bound = found.model.leakage_bound
+    assert (leakage_bound.steps_per_day, leakage_bound.ages.tolist()) == (48, [1, 48, 96])
     for i, days in enumerate((1, 2)):
         kernels = np.array([days_multiplied(own, days) for own in counts])
         for loss in LOSS_GRID[[40, 120, 150, -1]]:  # between them a table says a little more
             exact = leakage(kernels, loss)
-            claimed = float(envelope(48 * days, loss, direction="backward", method="tight"))
+            claimed = float(leakage_bound(48 * days, loss, direction="backward", method="tight"))
             assert claimed >= exact.max()
             assert claimed <= exact.max() + 2e-9
             assert exact.max() > 1.01 * np.median(exact.max(axis=1))
         apart = np.abs(kernels[:, :, :, None] - kernels[:, :, None]).sum(axis=-1).max(axis=(2, 3)) / 2
         np.testing.assert_allclose(found.curves["total_variation"][:, i], apart.max(axis=1), rtol=1e-9)
     assert sorted(found.curves) == ["total_variation"]
-    assert envelope.methods == ("tight", "total_variation")
+    assert leakage_bound.methods == ("tight", "total_variation")
 
 
 def test_one_chain_for_all_hours_would_understate_a_still_night(tmp_path):

@@ -137,9 +137,9 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     house.run_file.write_text(RUN.format(memory="pair", states=2))
     made = calibrate(house.run_file)
     assert made.unmixed == 0
-    envelope = made.model.leakage_bound
+    leakage_bound = made.model.leakage_bound
     assert made.model.public["memory"] == "pair"
-    assert float(envelope(1, 0.7, direction="backward", method="tight")) == 0.7
+    assert float(leakage_bound(1, 0.7, direction="backward", method="tight")) == 0.7
     store, delivery = house.read()
     period = Period(store, delivery, roster, FIRST, date(2013, 7, 31), step="day")
     edges = quantize(period, edges="quantile", n_states=2, engine=Engine())
@@ -149,15 +149,15 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     for days in (2, 3, 7):
         for direction, once in (("forward", ahead), ("backward", behind)):
             exact = leakage(np.linalg.matrix_power(once, days), 0.7).max()
-            assert exact <= float(envelope(days, 0.7, direction=direction, method="tight")) <= exact * 1.07 + 2e-9
+            assert exact <= float(leakage_bound(days, 0.7, direction=direction, method="tight")) <= exact * 1.07 + 2e-9
             assert exact < 0.69
     house.run(today=date(2013, 9, 1))
     losses = [row["loss"] for row in _rows(house)]
     assert len(set(losses)) == 1
     assert len(losses) == 7
-    said = TemporalLosses(envelope).limit(losses[0])
+    said = TemporalLosses(leakage_bound).limit(losses[0])
     assert 0.95 * NANO < said <= NANO
-    step_by_step = envelope.exact_leakage(1, direction="backward").supremum(losses[0])
+    step_by_step = leakage_bound.exact_leakage(1, direction="backward").supremum(losses[0])
     assert step_by_step is None
 
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp.planning.compare_notions import amount_at, compare_promises, least_amount
+from agedp.planning.compare_notions import compare_promises
 from agedp.planning.day_to_day_change import DayToDayChange
+from agedp.planning.least_amount import amount_at, least_amount
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.run_context import load_work
 from agedp_data.accounting.ageing import peak

@@ -241,7 +241,7 @@ def test_a_price_is_what_brings_the_figure_to_one(told):
 def test_a_figure_that_no_loss_brings_to_one_has_no_price_and_an_infinite_one_is_left_out(told):
     single = [row for row in told.rows if row.day == str(FIRST)]
     key = next(
-        bound_key(one) for one in told.accountants[0].figures(single, told.leakage_bound, None) if one.name == "risk"
+        bound_key(one) for one in told.accountants[0].bounds(single, told.leakage_bound, None) if one.name == "risk"
     )
     late = [replace(row, published_on="2013-12-31") for row in single]
 

@@ -25,7 +25,7 @@ class Book:
     contract: str = ""
     homes = "london-homes"
     promise = promise()
-    envelope = ENVELOPE
+    leakage_bound = ENVELOPE
     digest = "ab" * 32
 
     @property

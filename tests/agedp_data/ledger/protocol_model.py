@@ -97,7 +97,7 @@ class Steps:
 def _transaction(steps: Steps, witness: CommitWitness | None, drawn: Any) -> None:
     """What `Ledger.in_one_transaction` does: lock, settle, draw unless drawn, announce, commit, confirm."""
     rows = Rows(steps.ask("begin"))
-    record = witness.settle(rows) if witness else None
+    record = witness.confirm_head(rows) if witness else None
     after = rows if drawn is None or any(row[0] == DAY for row in rows.hashes) else Rows((*rows.hashes, (DAY, drawn)))
     pending = None
     if witness and after != rows:

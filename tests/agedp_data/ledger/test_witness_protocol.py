@@ -145,5 +145,5 @@ def test_a_commit_without_a_record_is_not_confirmed() -> None:
 def test_a_ledger_that_holds_the_pending_head_alone_goes_on() -> None:
     """So one that was recovered for one population of several: it lacks the rows of the others."""
     witness = InMemory(WitnessState("of others", "b", "pending"))
-    assert CommitWitness(witness, population="homes").settle(Rows(("a", "b"))) == witness.record
+    assert CommitWitness(witness, population="homes").confirm_head(Rows(("a", "b"))) == witness.record
     assert witness.record == WitnessState("of others", "b", "confirmed")

@@ -65,7 +65,7 @@ class TestClassical:
     def test_figures_are_the_largest_day_and_the_sum(self):
         promise = Classical(notion="classical", epsilon_per_day=Decimal("0.5"), **CAPS)
         history = [line(1, 0.25), line(1, 0.125), line(2, 0.25), line(5, 0.5)]
-        figures = [(figure.name, figure.value, figure.kind) for figure in promise.figures(history, None, None)]
+        figures = [(figure.name, figure.value, figure.kind) for figure in promise.bounds(history, None, None)]
         assert figures == [
             ("day", NANO // 2, "assumption-free"),
             ("total", 9 * NANO // 8, "assumption-free"),
@@ -109,7 +109,7 @@ class TestWEvent:
         promise = WEvent(notion="w-event", window_days=7, epsilon_per_window=Decimal(1), spend="even", **CAPS)
         assert WEvent.compared(Comparison(promise, window_days=7)) == ()
         assert WEvent.compared(Comparison(promise, window_days=2)) == (WindowLoss(2),)
-        figures = WindowLoss(2).figures([line(1, 0.5), line(2, 0.25), line(3, 0.5)], None, None)
+        figures = WindowLoss(2).bounds([line(1, 0.5), line(2, 0.25), line(3, 0.5)], None, None)
         assert [figure.value for figure in figures] == [750_000_000]
 
 
@@ -140,9 +140,9 @@ class TestAgeDependent:
             assert 0 <= forgotten.of(losses).risk(48) / NANO - expected < 1e-8
 
     def test_losses_of_one_day_add_up(self):
-        envelope = forgetting([0.5])
+        leakage_bound = forgetting([0.5])
         account = AgedLoss(1, "total_variation", "day")
-        (figure,) = account.figures([line(1, 0.25), line(1, 0.5)], envelope, None)
+        (figure,) = account.bounds([line(1, 0.25), line(1, 0.5)], leakage_bound, None)
         assert 0 <= figure.value / NANO - through(0.5, 0.75) < 1e-8
         assert figure.kind == "conditional"
 
@@ -162,18 +162,18 @@ class TestAgeDependent:
             assert abs(risk / NANO - expected) < 1e-7
 
     def test_the_stated_risk_is_the_largest_over_the_instants_asked_for(self):
-        envelope = forgetting([0.5, 0.25, 0.125, 0.0625])
+        leakage_bound = forgetting([0.5, 0.25, 0.125, 0.0625])
         account = AgedLoss(1, "total_variation", "day")
         history = [line(1, 1.0), line(10, 0.25)]
-        (ever,) = account.figures(history, envelope, None)
-        (now,) = account.figures(history, envelope, "2013-01-12")
+        (ever,) = account.bounds(history, leakage_bound, None)
+        (now,) = account.bounds(history, leakage_bound, "2013-01-12")
         assert 0 <= ever.value / NANO - through(0.5, 1.0) < 1e-8
         expected = through(0.5, 0.25 + through(0.0625, 1.0))
         assert 0 <= now.value / NANO - expected < 1e-8
 
     def test_between_publications_the_risk_at_the_instant_itself_counts(self):
-        envelope = forgetting([0.5, 0.25])
-        (figure,) = AgedLoss(1, "total_variation", "day").figures([line(1, 1.0)], envelope, "2013-01-04")
+        leakage_bound = forgetting([0.5, 0.25])
+        (figure,) = AgedLoss(1, "total_variation", "day").bounds([line(1, 1.0)], leakage_bound, "2013-01-04")
         assert 0 <= figure.value / NANO - through(0.25, 1.0) < 1e-8
 
     def test_an_older_input_is_credited_whole_days_for_a_day_and_half_hours_for_a_half_hour(self):
@@ -194,10 +194,10 @@ class TestAgeDependent:
             promise.admit([], line(1, 0.75), forgetting([0.5]))
 
     def test_a_larger_loss_in_the_past_leaves_less_until_it_is_forgotten(self):
-        envelope = forgetting([0.5, 0.25, 0.125, 0.0625, 0.0])
+        leakage_bound = forgetting([0.5, 0.25, 0.125, 0.0625, 0.0])
         promise = age_dependent(risk=Decimal("0.5"))
-        constant = promise.loss([], "2013-01-01", envelope)
-        after = [promise.loss([line(1, 2.0)], line(day, 0).day, envelope) for day in range(2, 8)]
+        constant = promise.loss([], "2013-01-01", leakage_bound)
+        after = [promise.loss([line(1, 2.0)], line(day, 0).day, leakage_bound) for day in range(2, 8)]
         # The risk leaves 0.83 to spend; of the 2.0 there is still 1.43, 0.95, then 0.59 on the following days.
         assert after[0] == after[1] == 0 < after[2] < constant
         assert after[-1] == constant
@@ -205,7 +205,7 @@ class TestAgeDependent:
     def test_without_a_model_the_risk_is_said_to_be_unavailable_not_left_out(self):
         promise = age_dependent(epsilon_per_day=Decimal("0.1"))
         assert promise.loss([], "2013-01-01", None) == 100_000_000
-        figure = promise.figures([line(1, 0.1)], None, None)[-1]
+        figure = promise.bounds([line(1, 0.1)], None, None)[-1]
         assert (figure.name, figure.value, figure.assumption) == ("risk", None, "there is no model")
         with pytest.raises(ChainError, match="needs a model"):
             age_dependent(risk=Decimal("0.1")).loss([], "2013-01-01", None)
@@ -214,10 +214,10 @@ class TestAgeDependent:
         grid = np.linspace(0.01, 3, 300)
         curve = np.array([0.5])
         tight = np.log1p(0.5 * np.expm1(grid)) * 0.9
-        envelope = LeakageBound(np.array([48]), grid, tight[None], None, {"total_variation": curve}, 48, "markov")
+        leakage_bound = LeakageBound(np.array([48]), grid, tight[None], None, {"total_variation": curve}, 48, "markov")
         bound = floor_nano(Decimal("0.3"))
         sharp, loose = (
-            age_dependent(risk=Decimal("0.3"), method=method).loss([], "2013-01-01", envelope)
+            age_dependent(risk=Decimal("0.3"), method=method).loss([], "2013-01-01", leakage_bound)
             for method in ("tight", "total_variation")
         )
         assert sharp > loose > bound // 2
@@ -237,6 +237,6 @@ class TestAgeDependent:
     def test_a_method_that_a_model_has_no_figures_by_is_left_out_unless_it_is_promised(self):
         only = forgetting([0.5])
         promised = AgedLoss(1, "tight", "day")
-        said = [account.figures([line(1, 0.5)], only, None) for account in (promised, promised.by("spectral"))]
+        said = [account.bounds([line(1, 0.5)], only, None) for account in (promised, promised.by("spectral"))]
         assert [[figure.name for figure in figures] for figures in said] == [["risk"], []]
-        assert promised.by("total_variation").figures([line(1, 0.5)], only, None)[0].name == "risk (total variation)"
+        assert promised.by("total_variation").bounds([line(1, 0.5)], only, None)[0].name == "risk (total variation)"

@@ -92,7 +92,7 @@ class TestKept:
         rows = released(made, days, published=dates, part=part)
         found = largest(keys, rows)
         assert found <= NANO
-        figures = {figure.name: figure.value for figure in made.figures(rows, None, None)}
+        figures = {figure.name: figure.value for figure in made.bounds(rows, None, None)}
         # the figure is the sum, rounded up: weights to 2^-64, the whole to 1e-9
         by = "" if clock == "data-day" else " by publication"
         assert found <= figures[f"discounted sum ({fading[0]} {fading[1]}{by})"] <= found + 2
@@ -104,7 +104,7 @@ class TestKept:
         rows = [Line(day, NANO, first), Line(day, NANO // 2, second)]
         # on the second date half of the first loss is forgotten, the day of the data has both
         made.admit(rows[:1], rows[1], None)
-        assert made.figures(rows, None, None)[0].value == NANO * 3 // 2
+        assert made.bounds(rows, None, None)[0].value == NANO * 3 // 2
         assert made.limits["day"] == 2 * NANO
         assert promise(rate=Decimal("0.5")).limits["day"] == NANO
 
@@ -199,15 +199,15 @@ class TestKept:
 class TestFigures:
     def test_figures_count_by_the_clock_beside_the_undiscounted_total(self):
         rows = [Line(f"2013-01-0{i}", 200_000_000, "2013-01-09") for i in (1, 2, 3)]
-        found = {f.name: (f.value, f.kind) for f in promise(rate=Decimal("0.5")).figures(rows, None, None)}
+        found = {f.name: (f.value, f.kind) for f in promise(rate=Decimal("0.5")).bounds(rows, None, None)}
         assert found["discounted sum (exponential 0.5)"] == (350_000_000, "assumption-free")
         assert found["total"] == (600_000_000, "assumption-free")
-        by_publication = promise(rate=Decimal("0.5"), clock="publication-day").figures(rows, None, "2013-01-10")
+        by_publication = promise(rate=Decimal("0.5"), clock="publication-day").bounds(rows, None, "2013-01-10")
         assert [f.value for f in by_publication] == [200_000_000, 600_000_000, 600_000_000, 300_000_000]
         assert "days of publication ago counted 0.5^j" in by_publication[-1].about
 
     def test_a_year_at_alpha_nine_tenths_comes_to_36_5_undiscounted(self):
-        figures = promise(schedule="paper").figures(released(promise(schedule="paper"), range(365)), None, None)
+        figures = promise(schedule="paper").bounds(released(promise(schedule="paper"), range(365)), None, None)
         assert figures[1].value == pytest.approx(36.5e9, abs=1000)
         assert figures[2].value == pytest.approx(1e9, abs=1000)
 
@@ -235,7 +235,7 @@ class TestFigures:
         run = parse(text + "\n[compare]\nexponential = 0.5\nhyperbolic = 1\n", base=Path("/house"), name="r.toml")
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-02-01")]
         accounts = [account for notion in NOTIONS for account in notion.compared(run.comparison)]
-        found = {f.name: f.value for account in accounts for f in account.figures(rows, None, None)}
+        found = {f.name: f.value for account in accounts for f in account.bounds(rows, None, None)}
         assert found == {
             "window of 7 days": 500,
             "discounted sum (exponential 0.5)": 400,
@@ -252,7 +252,7 @@ class TestFigures:
         run = run.promising(made)
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-03-01")]
         accounts = [made, *Discounted.compared(run.comparison)]
-        figures = [figure for account in accounts for figure in account.figures(rows, None, None)]
+        figures = [figure for account in accounts for figure in account.bounds(rows, None, None)]
         assert len({figure.name for figure in figures}) == len(figures) == 6
         by_data = [figure for figure in figures if "days of the data ago" in figure.about]
         assert [figure.name in made.limits for figure in by_data] == [False, False]

@@ -18,6 +18,6 @@ def test_a_curve_is_read_by_its_total_variation_though_a_newer_kernel_is_read_ti
         "homes", "daily_mean", "2013-01-01", 0, "released", ("all",), (0,), (3,), 1, 1.0, "discrete-laplace",
         NANO, "2013-01-02T00:00:00Z", "2013-01-03", "c", "",
     )  # fmt: skip
-    [figure] = AgedLoss(1, "tight", "day").figures([row], curve, None)
+    [figure] = AgedLoss(1, "tight", "day").bounds([row], curve, None)
     assert 0 <= figure.value / NANO - math.log1p(0.5 * math.expm1(1)) < 1e-8
     assert "total_variation" in figure.assumption

@@ -160,7 +160,7 @@ def test_the_cap_binds_the_loss_of_any_change_and_small_ones_cost_less():
     promise = over(promised(spend="per-request", cap="0.5"))
     assert promise.loss([], day(0), None) == 500_000_000
     rows = lived(promise, range(9))
-    figures = {figure.name: figure.value for figure in promise.figures(rows, None, None)}
+    figures = {figure.name: figure.value for figure in promise.bounds(rows, None, None)}
     assert figures == {
         "day": 500_000_000,
         "total": 9 * 500_000_000,
@@ -202,7 +202,7 @@ def test_series_share_what_is_granted_about_small_changes_and_each_has_its_own_r
     rows = [Line(day(0), int(part * whole), name) for name, part in shares.items()]
     assert [row.loss for row in rows] == [25 * 70_000_000, times * 30_000_000]
     promise.admit([rows[0]], rows[1], None)
-    figures = {figure.name: figure.value for figure in promise.figures(rows, None, None)}
+    figures = {figure.name: figure.value for figure in promise.bounds(rows, None, None)}
     assert figures["change of 2 kWh"] == 100_000_000
     assert figures["day"] == sum(row.loss for row in rows)
 
@@ -216,7 +216,7 @@ def test_a_row_counts_by_the_terms_under_which_it_was_charged():
         Line(day(2), 10_000, series="unknown"),
         Line(day(3), 10_000, contract="unknown"),  # not by the clamp of another
     ]
-    figures = [BoundedChangeLoss(Decimal(2), promise._publication).figures([row], None, None)[0].value for row in rows]
+    figures = [BoundedChangeLoss(Decimal(2), promise._publication).bounds([row], None, None)[0].value for row in rows]
     assert figures == [1000, 400, 10_000, 10_000]
 
 
@@ -224,7 +224,7 @@ def test_the_limit_of_a_day_holds_after_an_amendment_that_raises_the_clamp():
     promise = promised(spend="per-request", window=1)
     before = promise.over(Publication({"mean": MEAN.model_copy(update={"clamp_kwh": Decimal(20)})}))
     rows = lived(promise.over(Publication({"mean": MEAN})), [0])
-    said = {figure.name: figure.value for figure in before.figures(rows, None, None)}
+    said = {figure.name: figure.value for figure in before.bounds(rows, None, None)}
     assert said["day"] == 25 * 700_000_000
     assert said["day"] <= before.limits["day"]
 
@@ -234,7 +234,7 @@ def test_the_limit_of_a_day_holds_after_an_amendment_that_raises_the_clamp():
 )
 def test_a_change_of_x_costs_x_over_the_clamp_of_what_any_change_costs(size, part):
     account = BoundedChangeLoss(Decimal(size), Publication({"mean": MEAN}))
-    [figure] = account.figures([Line(day(0), 500_000_000), Line(day(1), 7)], None, None)
+    [figure] = account.bounds([Line(day(0), 500_000_000), Line(day(1), 7)], None, None)
     assert figure.value == 500_000_000 * Fraction(part)
     assert (figure.name, figure.kind) == (f"change of {size} kWh", "assumption-free")
 
@@ -245,7 +245,7 @@ def test_a_change_of_x_costs_counts_by_the_edges_that_it_may_cross(size):
     crossed = max(
         sum(low < edge <= low + Decimal(size) for edge in BINS[1:-1]) for low in (Decimal(i) / 2 - 1 for i in range(99))
     )
-    [figure] = BoundedChangeLoss(Decimal(size), Publication({"c": series})).figures(
+    [figure] = BoundedChangeLoss(Decimal(size), Publication({"c": series})).bounds(
         [Line(day(0), 4000, "c")], None, None
     )
     assert figure.value == 1000 * crossed

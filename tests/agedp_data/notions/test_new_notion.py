@@ -28,7 +28,7 @@ from agedp_data.errors import Refused
 from agedp_data.epsilon import floor_nano
 from agedp_data.notions.alternatives import Alternative, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
-from agedp_data.notions.notion import DAY_FIGURE, LossBound, day_losses, spent_figures
+from agedp_data.notions.notion import DAY_BOUND, LossBound, day_losses, spent_bounds
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Days, Epsilon
 
@@ -57,7 +57,7 @@ class Limited(EnforcedPromise):
     @property
     def limits(self):
         each = floor_nano(self.epsilon_each)
-        return {**super().limits, DAY_FIGURE: min(self.day_cap, each), BOUND: each * self.most_releases}
+        return {**super().limits, DAY_BOUND: min(self.day_cap, each), BOUND: each * self.most_releases}
 
     def planned(self, losses, day, envelope):
         return floor_nano(self.epsilon_each) if sum(map(bool, losses.values())) < self.most_releases else 0
@@ -68,10 +68,10 @@ class Limited(EnforcedPromise):
         if next.loss and sum(map(bool, losses.values())) > self.most_releases:
             raise Refused(f"{next.day}: most_releases = {self.most_releases} days are released; nothing was drawn")
 
-    def figures(self, history, envelope, at):
+    def bounds(self, history, envelope, at):
         losses = day_losses(history)
         own = LossBound(BOUND, sum(losses.values()), "assumption-free", "all released days of one household")
-        return [*spent_figures(losses), own]
+        return [*spent_bounds(losses), own]
 
     @classmethod
     def candidates(cls, comparison):

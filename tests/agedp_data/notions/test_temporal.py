@@ -33,7 +33,7 @@ CHAINS = {1: np.stack([QUICK, dense(3, 2)]), 48: np.stack([SLOW, dense(3, 4)])}
 STAY = np.array([[0.98, 0.02], [0.02, 0.98]])
 
 
-def envelope(chains, steps_per_day, days=range(1, 15), *, pieces=False):
+def bound_of(chains, steps_per_day, days=range(1, 15), *, pieces=False):
     stack = np.asarray(chains, float).reshape(-1, *np.shape(chains)[-2:])
     return leakage_bound(
         reverse(stack),
@@ -46,7 +46,7 @@ def envelope(chains, steps_per_day, days=range(1, 15), *, pieces=False):
     )
 
 
-KNOWN = {day: envelope(chains, day) for day, chains in CHAINS.items()}
+KNOWN = {day: bound_of(chains, day) for day, chains in CHAINS.items()}
 
 
 def promise(alpha="2", horizon="unlimited", budget="supremum", **more):
@@ -118,7 +118,7 @@ def test_what_is_said_about_each_day_is_the_recursion_of_the_kernels_and_hardly_
         chain = CHAINS[day][0]
         exact = leapt(chain, (losses / NANO).tolist(), days, day)
         said = dict(zip(days, losses.tolist(), strict=True))
-        found = [one.total / NANO for one in TemporalLosses(envelope(chain, day)).of(said)]
+        found = [one.total / NANO for one in TemporalLosses(bound_of(chain, day)).of(said)]
         assert (found >= exact - 1e-15).all()
         np.testing.assert_allclose(found, exact, rtol=0.1)
         assert (exact <= daily_release_leakage(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
@@ -139,7 +139,7 @@ def test_a_day_without_a_release_is_told_about_by_its_neighbours_and_counts(seed
     chain, losses = dense(2, seed, weight=0.4), [0.9, 0.0, 0.7]
     # A mechanism of loss 0 says nothing: enumerated over whole days, the middle one is only told about by the others.
     exact = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 2), losses)[1]
-    found = TemporalLosses(envelope(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
+    found = TemporalLosses(bound_of(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
     assert found / NANO >= exact
 
 
@@ -218,7 +218,7 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
     chance = np.random.default_rng(list(ages))
     pairs = np.kron(np.ones((2, 1)), np.kron(np.eye(2), [[0.7, 0.3]]))
     for chain in (STAY, dense(3, 5, weight=0.3), pairs):
-        known = envelope(chain, day, ages)
+        known = bound_of(chain, day, ages)
         through = cache(known.exact_leakage)
         for _ in range(15):
             days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 8, 12, 20], size=8)).tolist()
@@ -228,12 +228,12 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
 
 
 def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
-    assert TemporalLosses(envelope(STAY, 48, [1, 2, 7])).leaps == {
+    assert TemporalLosses(bound_of(STAY, 48, [1, 2, 7])).leaps == {
         1,
         2,
         7,
     }  # 289 steps are the beginning of day 7, not day 6
-    assert TemporalLosses(envelope(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
+    assert TemporalLosses(bound_of(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
 
 
 def test_an_amended_alpha_holds_on_the_days_between_releases_too():
@@ -253,7 +253,7 @@ def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
     rows = released(made, range(60), KNOWN[day])
     assert len({row.loss for row in rows}) == 1
     assert 0.9 * 1.5 < truth(rows, CHAINS[day], day) <= 1.5
-    [figure] = TemporalLeakage().figures(rows, KNOWN[day], None)
+    [figure] = TemporalLeakage().bounds(rows, KNOWN[day], None)
     assert (figure.name, figure.kind) == (LEAKAGE, "conditional")
     assert truth(rows, CHAINS[day], day) <= figure.value / NANO <= 1.5
     best = allocate_with(course(day), alpha=1.5, horizon=1, method="supremum")
@@ -297,7 +297,7 @@ def test_a_plan_holds_to_its_end_and_then_the_series_is_over(day, budget):
     rows = released(made, range(15), known)
     assert [row.day for row in rows] == [line(i).day for i in range(9)]
     assert truth(rows, CHAINS[day], day) <= 1.2
-    assert made.figures(rows, known, None)[-1].value <= 1_200_000_000
+    assert made.bounds(rows, known, None)[-1].value <= 1_200_000_000
     with pytest.raises(Refused, match="horizon_days = 9 days are released and the series is over"):
         made.admit(rows, line(10_000, 1), known)
     best = allocate_with(course(day), alpha=1.2, horizon=9, method=budget)
@@ -315,7 +315,7 @@ def test_the_best_plan_is_the_best_of_all():
         assert noise["best"] == min(noise.values())
         assert day == 1 or noise["even"] > noise["exact"]
     # In a household that hardly changes alpha/T is better than the paper's plans, and the best is better still.
-    known = envelope(STAY, 1)
+    known = bound_of(STAY, 1)
     noise = {
         budget: np.mean([NANO / row.loss for row in released(promise("1", 10, budget), range(10), known)])
         for budget in METHODS
@@ -332,7 +332,7 @@ def test_the_best_plan_is_no_worse_than_the_papers_by_more_than_the_grid_is_wide
         np.mean(1 / allocate_with(exact, alpha=float(alpha), horizon=horizon, method=method))
         for method in ("even", "supremum", "exact")
     ]
-    plan = released(promise(alpha, horizon, "best"), range(horizon), envelope(QUICK, 1, (1, 2, 3, 7)))
+    plan = released(promise(alpha, horizon, "best"), range(horizon), bound_of(QUICK, 1, (1, 2, 3, 7)))
     assert np.mean([NANO / row.loss for row in plan]) <= 1.04 * min(papers)
 
 
@@ -348,7 +348,7 @@ def plans_of_random_kernels(number, seed, longest):
             Decimal(str(round(10 ** chance.uniform(-1, 1), 9))),
             int(chance.choice([1, 2, 3, 9, 30, longest])),
         )
-        known = envelope(kernel, 1, (1, 2, 3, 7), pieces=True)
+        known = bound_of(kernel, 1, (1, 2, 3, 7), pieces=True)
         exact, papers = higher_order_recursion(kernel, max_days=1), {}
         for budget in ("even", "supremum", "exact"):
             with suppress(ChainError):
@@ -445,8 +445,8 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
         Refused,
         match=rf"alpha = 1.5 is below {int(said)}\.\d+, the leakage so far about 2013-01-\d\d; releases stop",
     ):
-        made.review(rows, envelope(slower, 48))
-    made.review(rows[:1], envelope(slower, 48))
+        made.review(rows, bound_of(slower, 48))
+    made.review(rows[:1], bound_of(slower, 48))
 
 
 def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
@@ -478,7 +478,7 @@ def test_series_that_share_a_day_count_their_sum():
     rows = released(made, range(5), known)
     halves = [replace(row, loss=part, series=name) for row in rows
               for name, part in (("a", row.loss // 3), ("b", row.loss - row.loss // 3))]  # fmt: skip
-    assert made.figures(halves, known, None)[-1] == made.figures(rows, known, None)[-1]
+    assert made.bounds(halves, known, None)[-1] == made.bounds(rows, known, None)[-1]
     assert made.loss(halves[:-1], halves[-1].day, known) == halves[-1].loss
 
 
@@ -492,7 +492,7 @@ def test_series_that_share_a_day_count_their_sum():
     ],
 )
 def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, said):
-    known = envelope(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
+    known = bound_of(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
     never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
     assert made.loss([], line(0).day, never) == 0
     with pytest.raises(AssertionError, match=said):
@@ -521,7 +521,7 @@ def test_a_model_that_looks_back_only_cannot_keep_it_and_tells_nothing(known):
     for asked in (lambda: promise().loss([], line(0).day, known), lambda: promise().admit([], line(0, 1), known)):
         with pytest.raises(Refused, match=r"needs a model with forward leakage.*calibrate again under another"):
             asked()
-    assert TemporalLeakage().figures([line(0, 1)], known, None) == []
+    assert TemporalLeakage().bounds([line(0, 1)], known, None) == []
 
 
 class Counted:
@@ -571,7 +571,7 @@ def test_where_the_past_says_more_than_alpha_one_look_is_enough():
 
 
 def test_a_thousand_days_with_gaps_are_weighed_in_a_few_hundred_steps_each():
-    night = Counted(envelope(STAY, 1, (*range(1, 8), 14, 30)))
+    night = Counted(bound_of(STAY, 1, (*range(1, 8), 14, 30)))
     chance = np.random.default_rng(1)
     days = np.cumsum(chance.choice([1, 2, 5, 9, 40], size=1000)).tolist()
     assert TemporalLosses(night).largest(dict.fromkeys(days, 50_000_000)) > 50_000_000

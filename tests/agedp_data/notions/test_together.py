@@ -28,7 +28,7 @@ class Halving:
 
     assume: str
     asked: int = 0
-    envelope: SimpleNamespace = field(init=False)
+    leakage_bound: SimpleNamespace = field(init=False)
 
     def __post_init__(self) -> None:
         self.envelope = SimpleNamespace(steps_per_day=48, assume=self.assume)
@@ -114,7 +114,7 @@ class Nearly:
 def test_figures_of_10_000_publications_ask_the_model_once_a_day_and_once_a_date():
     rows = [Line(text(day), NANO, text(day + 2)) for day in range(10_000)]
     model = Nearly()
-    [figure] = AgedLoss(1, "total_variation", "day").figures(rows, model, None)
+    [figure] = AgedLoss(1, "total_variation", "day").bounds(rows, model, None)
     assert 0 < model.asked <= 20_000
     assert figure.value <= 10_000 * NANO
 
@@ -124,7 +124,7 @@ def test_enormous_losses_are_added_to_the_last_unit(epsilon):
     """Beyond 2^53 units floats skip whole numbers; a sum of 50 losses, each odd, is exact all the same."""
     loss = epsilon * NANO + 1
     rows = [Line(text(day), loss, text(day + 2)) for day in range(50)]
-    [figure] = AgedLoss(1, "total_variation", "day").figures(rows, Nearly(), None)
+    [figure] = AgedLoss(1, "total_variation", "day").bounds(rows, Nearly(), None)
     assert Fraction(figure.value) == 50 * Fraction(loss)
 
 

@@ -17,7 +17,7 @@ from agedp_data.markov.lagged_counts import lag_kernel
 from agedp_data.markov.mixing import spectral_gap, total_variation
 from agedp_data.markov.states import edges_equal_width, merge_rare, states
 from agedp_data.markov.transitions import ascending_powers, count_transitions, reverse, stationary, transition_matrix
-from docs.papers.homes import FEWEST_DAYS, FEWEST_HOMES, PaperHouseholds, PaperReadings
+from docs.papers.households import MIN_DAYS, MIN_HOUSEHOLDS, PaperHouseholds, PaperReadings
 from docs.papers.results import Curve, Floats, Panel, PaperFigure, Verdict, curve
 
 STATES, MIN_VISITS = 12, 200
@@ -60,7 +60,7 @@ class HouseholdRisk:
     distance: Floats
     helps_from: float | None
     bound_met: int
-    homes: int
+    households: int
 
 
 def own_states(steps: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -68,9 +68,9 @@ def own_states(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([states(home, edges_equal_width(float(home.max()), STATES)) for home in steps])
 
 
-def forgetting(homes: PaperHouseholds) -> HouseholdRisk:
+def household_risk(households: PaperHouseholds) -> HouseholdRisk:
     """Return what is left of every loss at every age, by each way."""
-    series, lags = own_states(homes.steps), 2 * HOURS
+    series, lags = own_states(households.steps), 2 * HOURS
     follows = np.ones(series.shape[1] - 1, dtype=np.bool_)
     chains = np.stack([transition_matrix(count_transitions(home, follows, STATES), smoothing=0) for home in series])
     distance = total_variation(chains, lags).max(axis=0)
@@ -107,15 +107,15 @@ def bound_by_home(chains: Floats, steps: NDArray[np.int64]) -> Floats:
     return np.asarray(np.minimum(1.0, bounds))
 
 
-def error(homes: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
+def error(households: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
     """Return the mean square difference of the clipped mean to itself so many hours later, and how many homes it has.
 
     Of instants at which nine homes of ten have a reading; the mean is over those that have one. Units: [kWh^2].
     """
-    is_measured = homes.steps >= 0
+    is_measured = households.steps >= 0
     enough = is_measured.sum(axis=0) >= 0.9 * is_measured.sum(axis=0).max()
     number = np.where(enough, is_measured.sum(axis=0), 1)
-    clipped = np.where(is_measured, np.minimum(homes.steps, clamp_wh), 0)
+    clipped = np.where(is_measured, np.minimum(households.steps, clamp_wh), 0)
     mean = np.where(enough, clipped.sum(axis=0) / number / 1000, np.nan)
     drift = [np.nanmean((mean[lag:] - mean[: mean.size - lag]) ** 2) for lag in (2 * HOURS).tolist()]
     return np.array(drift), int(number[enough].min())
@@ -123,12 +123,12 @@ def error(homes: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int
 
 def figure_7(data: PaperReadings) -> PaperFigure:
     """Return error, loss and the trade between them for half-hourly means of homes."""
-    homes = data.london_homes
-    risk, (drift, number) = forgetting(homes), error(homes)
+    households = data.london_households
+    risk, (drift, number) = household_risk(households), error(households)
     noise = _noise(LOSSES, number)
     two, hour = int(np.flatnonzero(LOSSES == 2.0)[-1]), {h: HOURS.tolist().index(h) for h in (12, 18, 24)}
     begins = f"from {risk.helps_from:g} hours on" if risk.helps_from else "at no age up to a week"
-    judged = homes.judge
+    judged = households.judge
     returns = drift[hour[24]] < (1 - _LEVEL) * drift[hour[12]]
     gaps = ["eq. 55 is proved for reversible chains only and is drawn as printed", "the paper gives no clamp, so its"
             " error has no scale"]  # fmt: skip
@@ -145,15 +145,15 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         f" counted directly; after 24 hours {risk.tight[two, hour[24]]:.3f}, {risk.printed[two, hour[24]]:.2f} and"
         f" {risk.counted[two, hour[24]]:.2f}. The error is {drift[hour[12]]:.4f} kWh² from drift at 12 hours and"
         f" {drift[hour[24]]:.4f} at 24{', for the same hour of the next day is alike' if returns else ''}."
-        + ("" if judged else f" They judge no paper: it takes {FEWEST_HOMES} measured homes and {FEWEST_DAYS} days."),
-        f"{homes.name}; half-hours clipped to {CLAMP_WH / 1000:g} kWh",
+        + ("" if judged else f" They judge no paper: it takes {MIN_HOUSEHOLDS} measured homes and {MIN_DAYS} days."),
+        f"{households.name}; half-hours clipped to {CLAMP_WH / 1000:g} kWh",
         (
-            _error_panel(homes, drift, noise),
+            _error_panel(households, drift, noise),
             _risk_panel(risk, two),
             _trade_panel(risk, drift, number),
         ),
         f"{'; '.join(gaps)}.",
-        parts={"eq. 55 held": f"for {risk.bound_met} of {risk.homes} homes at each of {_WEEK} lags"},
+        parts={"eq. 55 held": f"for {risk.bound_met} of {risk.households} homes at each of {_WEEK} lags"},
         verdicts=_verdicts(risk, drift) if judged else dict.fromkeys(_ASKED, "not judged"),
     )
 
@@ -164,13 +164,21 @@ def lasting(risk: HouseholdRisk) -> bool:
     return bool(risk.median[two, day] > 2 * max(risk.tight[two, day], risk.floor[two, day]))
 
 
+_MEMORY_OF_HOUSEHOLDS = {
+    (True, True): "as the households do",
+    (True, False): "the households do not",
+    (False, True): "the households mix within a day",
+    (False, False): "as the households do",
+}
+
+
 def title(risk: HouseholdRisk) -> str:
-    """Return what these homes, and chains of theirs, remember of a day."""
+    """Return the memory of these households, and of their chains, after a day."""
     remaining_share = risk.tight[int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index(24)] / 2.0
-    chains, homes = remaining_share < _LITTLE, not lasting(risk)
+    chains_mix, households_mix = remaining_share < _LITTLE, not lasting(risk)
     return (
-        f"The chains {'forget within' if chains else 'remember for more than'} a day,"
-        f" {'as the homes do' if chains and homes else 'and the homes do not' if chains else 'whatever the homes do'}"
+        f"The chains {'mix within' if chains_mix else 'have a memory of more than'} a day,"
+        f" {_MEMORY_OF_HOUSEHOLDS[chains_mix, households_mix]}"
     )
 
 
@@ -185,14 +193,14 @@ def _verdicts(risk: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:
         "from 18 hours": "reproduced" if falls else "refuted",
         "forgotten": "refuted" if lasting(risk) else "reproduced",
         "finite": "reproduced" if risk.printed.min() < LOSSES.min() else "refuted",
-        "eq. 55": "sharpened" if risk.bound_met == risk.homes else "refuted",
+        "eq. 55": "sharpened" if risk.bound_met == risk.households else "refuted",
     }
 
 
-def _error_panel(homes: PaperHouseholds, drift: Floats, noise: Floats) -> Panel:
+def _error_panel(households: PaperHouseholds, drift: Floats, noise: Floats) -> Panel:
     # The paper clips nothing: then noise has to hide the largest reading there is.
-    largest = int(homes.steps.max())
-    raw, number = error(homes, largest)
+    largest = int(households.steps.max())
+    raw, number = error(households, largest)
     unclipped = [
         curve(f"as the paper, unclipped, {loss:g}", HOURS[:_SHOWN_TO],
               raw[:_SHOWN_TO] + 2 * (largest / 1000 / (number * loss)) ** 2, "paper", shade=i)
@@ -238,9 +246,9 @@ def _trade_panel(risk: HouseholdRisk, drift: Floats, number: int) -> Panel:
     return Panel("(c) Trade-off", _RISK, "least mean square error [kWh²]", tuple(lines), log="xy")
 
 
-def _noise(losses: Floats, homes: int) -> Floats:
+def _noise(losses: Floats, households: int) -> Floats:
     """Return the variance of the Laplace noise of a mean of clipped half-hours [kWh^2]."""
-    return np.asarray(2 * (CLAMP_WH / 1000 / (homes * losses)) ** 2)
+    return np.asarray(2 * (CLAMP_WH / 1000 / (households * losses)) ** 2)
 
 
 def _least(error_of: Floats, risk_of: Floats, targets: Floats) -> Floats:

@@ -22,7 +22,7 @@ from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
 from agedp_data.datasets.synthetic.london import write_london
 from agedp_data.errors import InputError
 
-FEWEST_HOMES, FEWEST_DAYS = 20, 90
+MIN_HOUSEHOLDS, MIN_DAYS = 20, 90
 _SEED = 7
 _LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
 
@@ -44,8 +44,8 @@ class PaperHouseholds:
     @property
     def judge(self) -> bool:
         """Return whether a paper may be judged by them: measured, and neither few nor short."""
-        homes, days, _ = self.energy_wh.shape
-        return self.open_data and homes >= FEWEST_HOMES and days >= FEWEST_DAYS
+        households, days, _ = self.energy_wh.shape
+        return self.open_data and households >= MIN_HOUSEHOLDS and days >= MIN_DAYS
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -74,23 +74,23 @@ class PaperReadings:
     small: bool = False
 
     @cached_property
-    def london_homes(self) -> PaperHouseholds:
+    def london_households(self) -> PaperHouseholds:
         """Return homes of London, half-hour by half-hour."""
         if self.london:
             return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)", open_data=True)
-        homes, days = (6, 56) if self.small else (40, 365)
+        households, days = (6, 56) if self.small else (40, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
-            write_london(Path(folder), households=homes, first_day=_LONDON_FROM, days=days, seed=_SEED)
+            write_london(Path(folder), households=households, first_day=_LONDON_FROM, days=days, seed=_SEED)
             return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format", open_data=False)
 
     @cached_property
-    def ausgrid_homes(self) -> PaperHouseholds:
+    def ausgrid_households(self) -> PaperHouseholds:
         """Return the homes of an Ausgrid year: general consumption and controlled load."""
         if self.ausgrid:
             return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)", open_data=True)
-        homes, days = (20, 60) if self.small else (300, 365)
+        households, days = (20, 60) if self.small else (300, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
-            write_ausgrid(Path(folder), households=homes, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
+            write_ausgrid(Path(folder), households=households, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
             return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format", open_data=False)
 
 

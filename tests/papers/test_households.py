@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from agedp_data.datasets.synthetic.london import write_london
-from docs.papers.age.homes import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, forgetting, title
-from docs.papers.homes import PaperHouseholds, PaperReadings
+from docs.papers.age.households import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, household_risk, title
+from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
@@ -54,7 +54,7 @@ def test_eq_55_is_counted_home_by_home_against_matrix_powers() -> None:
     homes = wandering(3, 20, open_data=False, moves=0.99)
     steady = np.random.default_rng(4).integers(0, 3, (2, 20, 48)) * 900 + 100
     both = PaperHouseholds("made up", np.concatenate([homes.energy_wh, steady]), open_data=False)
-    found = forgetting(both)
+    found = household_risk(both)
     held = 0
     for home in both.steps:  # by hand: counted moves, powers of the reversed chain, largest half distance of rows
         seen = np.searchsorted(np.unique(home), home)
@@ -94,9 +94,9 @@ def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[s
 
 
 def test_the_title_of_figure_7_follows_the_numbers() -> None:
-    homes = PaperReadings(small=True).london_homes
+    homes = PaperReadings(small=True).london_households
     quick, slow = np.full((LOSSES.size, HOURS.size), 0.01), np.full((LOSSES.size, HOURS.size), 1.9)
-    base = forgetting(homes)
+    base = household_risk(homes)
     for tight, median, expected in (
         (quick, slow, "The chains forget within a day, and the homes do not"),
         (quick, quick, "The chains forget within a day, as the homes do"),
@@ -109,7 +109,7 @@ def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
     from datetime import date
 
     said = write_london(tmp_path, households=3, first_day=date(2013, 1, 1), days=5, seed=3, quirks=False)
-    homes = PaperReadings(london=(f"{tmp_path}/*.csv",)).london_homes
+    homes = PaperReadings(london=(f"{tmp_path}/*.csv",)).london_households
     assert homes.name.endswith("3 homes, 2013-01-01 to 2013-01-05")
     np.testing.assert_array_equal(homes.daily_wh, said.energy_wh)
 
@@ -127,8 +127,8 @@ def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_
 
 @pytest.mark.long
 def test_forty_homes_have_the_reference_distances_and_losses(real_data: Path) -> None:
-    homes = PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)).london_homes
-    found = forgetting(homes)
+    homes = PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)).london_households
+    found = household_risk(homes)
     at = [HOURS.tolist().index(hour) for hour in (3, 6, 12, 18, 24)]
     np.testing.assert_allclose(found.distance[at], [0.70, 0.37, 0.12, 0.039, 0.0125], rtol=0.06)  # MATHS 10
     assert found.helps_from == pytest.approx(26.5, abs=0.5)
