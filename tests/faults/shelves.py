@@ -36,7 +36,7 @@ class OnServer:
 
     def __init__(self, server: PostgreSQL) -> None:
         self.server = server
-        self.live, self.rows_kept = server.database(), ""
+        self.live, self.kept = server.database(), ""
         for schema in ("ledger", "new"):
             server.admin(f"CREATE SCHEMA {schema} AUTHORIZATION {ROLE}", database=self.live)
 
@@ -47,11 +47,11 @@ class OnServer:
         return self.written(name)
 
     def keep(self) -> None:
-        self.rows_kept = self.server.database(like=self.live)
+        self.kept = self.server.database(like=self.live)
 
     def restore(self) -> None:
         self.server.drop(self.live)
-        self.server.admin(f"CREATE DATABASE {self.live} OWNER {ROLE} TEMPLATE {self.rows_kept}")
+        self.server.admin(f"CREATE DATABASE {self.live} OWNER {ROLE} TEMPLATE {self.kept}")
 
     def lose(self, name: str) -> None:
         schema = Path(name).stem

@@ -205,7 +205,7 @@ def _settled(rows: int, found: Iterable[Row | None]) -> Read:
     read = Read(rows)
     for key, values in said.items():
         if all([wh for wh, _ in value] == [wh for wh, _ in values[0]] for value in values):
-            read.rows_kept[key] = values[0][0][0]  # type: ignore[index]
+            read.kept[key] = values[0][0][0]  # type: ignore[index]
             read.rows_kept += 1
         if any(tie for value in values for _, tie in value):
             read.ties.add(key)  # type: ignore[arg-type]
@@ -329,7 +329,7 @@ def _add_up(count: int, rows: list[Row]) -> Read:
         load = whole.get((home, "CL", day), [0] * 48)
         for slot in range(48):
             if general[slot] >= 0 and load[slot] >= 0:
-                found.rows_kept[str(home), number * 48 + slot] = general[slot] + load[slot]
+                found.kept[str(home), number * 48 + slot] = general[slot] + load[slot]
                 if (home, day, slot) in ties:
                     found.ties.add((str(home), number * 48 + slot))
     return found

@@ -64,10 +64,10 @@ def judged(path: Path, name: str, data: bytes, block_bytes: int) -> str:
     assert found.rows == expected.rows
     assert found.rows_kept + found.rows_aside == found.rows
     assert found.rows_kept == expected.rows_kept
-    assert found.rows_kept.keys() == expected.rows_kept.keys()
-    differing = {key for key, wh in found.rows_kept.items() if wh != expected.rows_kept[key]}
+    assert found.kept.keys() == expected.kept.keys()
+    differing = {key for key, wh in found.kept.items() if wh != expected.kept[key]}
     assert differing <= expected.ties, "another value"
-    assert all(abs(found.rows_kept[key] - expected.rows_kept[key]) <= 1 for key in differing)
+    assert all(abs(found.kept[key] - expected.kept[key]) <= 1 for key in differing)
     return "read"
 
 

@@ -120,7 +120,7 @@ def check_rows(small: Small, header: Header, changed: bytes) -> None:
     assert not expected.why_refused
     assert found.rows == len(lines_of(changed[small.rows_at :]))
     agrees(found, expected)
-    before, after = small.of.read(small.data).rows_kept, expected.rows_kept
+    before, after = small.of.read(small.data).kept, expected.kept
     affected = {home for (home, _), _ in before.items() ^ after.items()}
     old, new = (Counter(lines_of(data[small.rows_at :])) for data in (small.data, changed))
     assert affected <= households_of([*(old - new), *(new - old)], small.place), changed
@@ -130,8 +130,8 @@ def agrees(found: Found, expected: Read) -> None:
     """Check what the project reads against the second reader."""
     assert found.rows == expected.rows == found.rows_kept + found.rows_aside
     assert found.rows_kept == expected.rows_kept
-    assert found.rows_kept.keys() == expected.rows_kept.keys()
-    assert {key for key, wh in found.rows_kept.items() if wh != expected.rows_kept[key]} <= expected.ties
+    assert found.kept.keys() == expected.kept.keys()
+    assert {key for key, wh in found.kept.items() if wh != expected.kept[key]} <= expected.ties
 
 
 def check_file(small: Small, path: Path, changed: bytes) -> bool:

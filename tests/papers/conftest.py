@@ -20,7 +20,7 @@ def small() -> dict[str, Paper]:
 @pytest.fixture(scope="session")
 def figures(small: dict[str, Paper]) -> dict[str, PaperFigure]:
     """Every figure by paper and name."""
-    return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.bounds}
+    return {f"{paper.name}-{figure.name}": figure for paper in small.values() for figure in paper.figures}
 
 
 @pytest.fixture(scope="session")

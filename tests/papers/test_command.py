@@ -44,7 +44,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_figure_has_a_table_two_pictures_and_its_origin_in_them(written: Path, small) -> None:
     folder = written / "neighbourhood"
-    for figure in small["neighbourhood"].bounds:
+    for figure in small["neighbourhood"].figures:
         table = pq.read_table(folder / f"{figure.name}.parquet")
         told = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         assert told["rests on"] == figure.rests_on
@@ -71,7 +71,7 @@ def test_claims_are_written_as_json_and_as_a_table(written: Path, small) -> None
 def test_the_page_shows_every_figure_with_its_sentence_and_its_picture_is_there(written: Path, small) -> None:
     page = write_page([small["neighbourhood"]], written / "docs", out=written).read_text()
     assert page == page_of([small["neighbourhood"]])
-    for figure in small["neighbourhood"].bounds:
+    for figure in small["neighbourhood"].figures:
         assert figure.sentence in page
         assert (written / "docs" / "papers" / picture(small["neighbourhood"], figure)).exists()
 
@@ -119,7 +119,7 @@ def test_curves_of_a_panel_differ_by_more_than_colour(figures: dict[str, PaperFi
 def test_figures_on_published_parameters_are_on_the_page_of_the_docs_word_for_word(small: dict[str, Paper]) -> None:
     page = (DOCS / "papers.md").read_text()
     for paper in small.values():
-        for figure in paper.bounds:
+        for figure in paper.figures:
             if f"{paper.name}-{figure.name}" not in ASK_MORE:
                 assert section(paper, figure) in page, f"run the command again: {paper.name} {figure.name}"
 
@@ -139,7 +139,7 @@ def test_the_page_of_the_docs_has_the_figures_and_claims_of_the_command_and_no_o
 
 
 def test_the_pictures_of_the_docs_are_those_of_the_page_and_small(small: dict[str, Paper]) -> None:
-    expected = {picture(paper, figure) for paper in small.values() for figure in paper.bounds}
+    expected = {picture(paper, figure) for paper in small.values() for figure in paper.figures}
     there = list((DOCS / "papers").glob("*.svg"))
     assert {path.name for path in there} == expected
     assert sum(path.stat().st_size for path in there) < 1_500_000
@@ -240,7 +240,7 @@ def test_the_page_of_the_docs_is_what_the_command_writes_on_the_named_data(real_
     pinned = f"matplotlib=={version('matplotlib')}\n" in (DOCS.parent / "constraints.txt").read_text()
     for make in PAPERS.values():
         paper = make(data)
-        for figure in paper.bounds:
+        for figure in paper.figures:
             if figure.repeatable:
                 assert section(paper, figure) in page, figure.name
                 if pinned:  # another version may draw the same numbers otherwise

@@ -72,7 +72,7 @@ def test_eq_55_is_counted_home_by_home_against_matrix_powers() -> None:
             bound = min(1, ((1 - law.min()) / law.min()) ** 0.5 * second**step)
             keeps &= apart <= bound * (1 + 1e-9) + 1e-12
         held += keeps
-    assert found.homes == 5
+    assert found.households == 5
     assert found.bound_met == held
 
 
@@ -98,9 +98,9 @@ def test_the_title_of_figure_7_follows_the_numbers() -> None:
     quick, slow = np.full((LOSSES.size, HOURS.size), 0.01), np.full((LOSSES.size, HOURS.size), 1.9)
     base = household_risk(homes)
     for tight, median, expected in (
-        (quick, slow, "The chains forget within a day, and the homes do not"),
-        (quick, quick, "The chains forget within a day, as the homes do"),
-        (slow, slow, "The chains remember for more than a day, whatever the homes do"),
+        (quick, slow, "The chains mix within a day, the households do not"),
+        (quick, quick, "The chains mix within a day, as the households do"),
+        (slow, slow, "The chains have a memory of more than a day, whatever the households do"),
     ):
         assert title(replace(base, tight=tight, median=median, floor=quick)) == expected
 
@@ -118,7 +118,7 @@ def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
 def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_data: Path) -> None:
     figure = figure_7(PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
     assert figure.parts["eq. 55 held"] == "for 40 of 40 homes at each of 336 lags"
-    assert figure.title == "The chains forget within a day, and the homes do not"
+    assert figure.title == "The chains mix within a day, the households do not"
     assert figure.verdicts == {
         "level": "refuted", "from 18 hours": "refuted", "forgotten": "refuted", "finite": "reproduced",
         "eq. 55": "sharpened",

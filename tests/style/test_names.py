@@ -216,7 +216,7 @@ def mathematical_classes(tree: ast.Module, package: str) -> Iterator[ast.ClassDe
         if isinstance(node, ast.ClassDef) and is_public(node):
             methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
             bases = {base.id for base in node.bases if isinstance(base, ast.Name)}
-            if package != "notions" or ("figures" in methods and not bases & PLUMBING):
+            if package != "notions" or ("bounds" in methods and not bases & PLUMBING):
                 yield node
 
 

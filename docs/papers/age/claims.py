@@ -207,10 +207,10 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
     return (
         PaperClaim("Figure 7(a)", "After a quick rise the error stays level.", verdicts["level"],
               f"drift alone: {drift[12.0]:.4f} kWh² at 12 h, {drift[24.0]:.4f} at 24 h", "MATHS 2b",
-              "papers/test_homes.py::test_figure_7_s_error_is_that_of_a_plain_loop", data),
+              "papers/test_households.py::test_figure_7_s_error_is_that_of_a_plain_loop", data),
         PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", verdicts["from 18 hours"],
               f"loss 2 is {_list(list(risks.values()), 2)} at 18, 20, 24, 30, 48 h; {at_18}", "MATHS 10",
-              "papers/test_homes.py::test_forty_homes_have_the_reference_distances_and_losses", data),
+              "papers/test_households.py::test_forty_homes_have_the_reference_distances_and_losses", data),
         PaperClaim("Figure 7(b)", "What the chain forgets the household has forgotten.",
               verdicts["forgotten"],
               f"{at_18}; at 24 h: {tight[24.0]:.3f}, {counted[24.0]:.2f}", "MATHS 2b",
@@ -219,11 +219,11 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
               f"at a risk of .05 {figure.at('aged, eq. 55', 0.05):.3g} kWh² by eq. 55,"
               f" {figure.at('noise alone', 0.05):.3g} by noise alone, growing as 1/ε²; counted directly"
               f" {figure.at('aged, counted directly', 0.05):.3g}",
-              "MATHS 2b", "papers/test_homes.py::test_few_homes_or_made_up_ones_judge_nothing", data),
+              "MATHS 2b", "papers/test_households.py::test_few_homes_or_made_up_ones_judge_nothing", data),
         PaperClaim("eq. 55", "It bounds Δ(t) of household chains.", verdicts["eq. 55"],
               f"it held {figure.parts['eq. 55 held']}; proved for reversible chains only, and others fall below the"
               " truth; Fill's holds for all", "MATHS 2, 9",
-              "papers/test_homes.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data),
+              "papers/test_households.py::test_eq_55_is_counted_home_by_home_against_matrix_powers", data),
     )  # fmt: skip
 
 

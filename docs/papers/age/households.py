@@ -164,22 +164,14 @@ def lasting(risk: HouseholdRisk) -> bool:
     return bool(risk.median[two, day] > 2 * max(risk.tight[two, day], risk.floor[two, day]))
 
 
-_MEMORY_OF_HOUSEHOLDS = {
-    (True, True): "as the households do",
-    (True, False): "the households do not",
-    (False, True): "the households mix within a day",
-    (False, False): "as the households do",
-}
-
-
 def title(risk: HouseholdRisk) -> str:
     """Return the memory of these households, and of their chains, after a day."""
     remaining_share = risk.tight[int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index(24)] / 2.0
     chains_mix, households_mix = remaining_share < _LITTLE, not lasting(risk)
-    return (
-        f"The chains {'mix within' if chains_mix else 'have a memory of more than'} a day,"
-        f" {_MEMORY_OF_HOUSEHOLDS[chains_mix, households_mix]}"
-    )
+    households = "whatever the households do"
+    if chains_mix:
+        households = "as the households do" if households_mix else "the households do not"
+    return f"The chains {'mix within' if chains_mix else 'have a memory of more than'} a day, {households}"
 
 
 def _verdicts(risk: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:

@@ -277,7 +277,7 @@ def test_medians_are_over_those_that_have_a_value(tmp_path):
     values = np.array([[1.0, np.nan, 3.0], [2.0, np.nan, np.nan], [6.0, np.nan, 5.0]])
     found = MemoryCurves((1, 2, 3), 0.5, {"x": {"direct": values}}, tmp_path)
     np.testing.assert_array_equal(found.median("x", "direct"), [2.0, np.nan, 4.0])
-    assert replace(found, loss=1.0).bounds is found.bounds
+    assert replace(found, loss=1.0).series_by_name is found.series_by_name
 
 
 def test_a_day_counts_as_a_release_counts_it_clamped_and_missing_where_too_few_readings_are_there(tmp_path):

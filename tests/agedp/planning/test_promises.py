@@ -98,7 +98,7 @@ def test_for_a_risk_each_row_has_the_losses_and_noise_of_its_closed_form(house):
         constant, rel=0.05
     )  # the envelope rounds up between its grid's points
     assert aged.losses[-1] / 1e9 <= constant + 1e-4
-    assert (found.homes, found.change) == (HOMES, DayToDayChange(1.0))
+    assert (found.households, found.change) == (HOMES, DayToDayChange(1.0))
     assert found.target == ComparisonTarget(risk=Decimal("0.6"))
 
 
@@ -129,9 +129,9 @@ def test_what_each_row_promises_holds_of_its_losses_and_so_do_the_caps(house, ca
             days[gap + i] = loss / 1e9
         assert max(days) <= float(cap) + 1e-12
         assert total.startswith('"') or sum(days) <= float(total) + 1e-9
-        if one.figure.kind == "assumption-free":
-            assert recomputed(one.figure.name, days) <= 0.6 + 1e-9
-            assert recomputed(one.figure.name, days) == pytest.approx(one.series.reaches / 1e9, rel=1e-6, abs=2e-9)
+        if one.bound.kind == "assumption-free":
+            assert recomputed(one.bound.name, days) <= 0.6 + 1e-9
+            assert recomputed(one.bound.name, days) == pytest.approx(one.series.reaches / 1e9, rel=1e-6, abs=2e-9)
         assert one.meets_target == (len(one.series.losses) == DAYS)
         assert (one.series.ended_by == "epsilon_total") == (len(one.series.losses) < DAYS)
 
@@ -160,8 +160,8 @@ def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without
         if "risk" in target:
             assert any(one.series and not one.meets_target for one in found.offers)  # the total ends some before
         for kind in ("assumption-free", "conditional"):
-            of_kind = [one for one in kept if one.figure.kind == kind]
-            [best] = [one for one in found.offers if one.cheapest and one.figure.kind == kind]
+            of_kind = [one for one in kept if one.bound.kind == kind]
+            [best] = [one for one in found.offers if one.cheapest and one.bound.kind == kind]
             cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.amount)
             assert cost(best) == min(cost(one) for one in of_kind)
 
@@ -172,7 +172,7 @@ def test_as_many_homes_as_it_says_make_an_unusable_release_usable_and_one_less_d
         one = rows[key]
         assert one.series.noise_kwh > 1
         assert one.series.unusable_days == DAYS
-        for homes, usable in ((one.needs.homes, True), (one.needs.homes - 1, False)):
+        for homes, usable in ((one.needs.households_needed, True), (one.needs.households_needed - 1, False)):
             _, more = offers(begun(house, homes=homes, rest=FEW), risk=Decimal("0.6"))
             assert (more[key].series.noise_kwh <= 1) == usable
             assert (more[key].needs is None) == usable
@@ -183,13 +183,13 @@ def test_so_large_a_figure_as_it_says_makes_it_usable_under_the_same_caps_or_non
     _, rows = offers(work, risk=Decimal("0.3"))
     for key in (("classical", "each day"), ("w-event", "5 days, even"), ("classical", "all days alike")):
         needs = rows[key].needs
-        _, more = offers(work, risk=needs.figure)
+        _, more = offers(work, risk=needs.bound)
         assert more[key].series.noise_kwh <= 1 < rows[key].series.noise_kwh
         assert more[key].series.epsilon == needs.epsilon
         # 40 homes: sqrt 2 x 20/(40 e) = 1 at e = .7071
         assert needs.epsilon / 1e9 == pytest.approx(math.sqrt(0.5), rel=2e-3)
     _, low = offers(begun(house, homes=40, cap="0.7", rest=""), risk=Decimal("0.3"))
-    assert {one.needs.figure for one in low.values() if one.needs} == {None}
+    assert {one.needs.bound for one in low.values() if one.needs} == {None}
     assert {round(one.needs.epsilon / 1e9, 6) for one in low.values() if one.needs} == {0.707107}
 
 
@@ -239,7 +239,7 @@ def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
     begun(house, homes=None, least=20)
     house.run_file.write_text(house.run_file.read_text().replace("\n[promise]", grouped))
     found, rows = offers(load_work(house.run_file), risk=Decimal("0.6"))
-    assert (found.series, found.groups, found.homes) == (
+    assert (found.series, found.groups, found.households) == (
         "daily_mean",
         "tariff",
         90,
@@ -257,7 +257,7 @@ def test_homes_that_come_and_days_with_too_few_are_counted_day_by_day(house):
     assert (series.first_day, len(series.losses)) == (FIRST + timedelta(days=2), DAYS - 2)
     noises = [noise(0.6, 50)] * 8 + [noise(0.6, 100)] * (DAYS - 10)
     assert series.noise_kwh == pytest.approx(math.sqrt(np.mean(np.square(noises))), rel=1e-6)
-    assert found.homes == 50
+    assert found.households == 50
 
 
 def test_what_is_released_already_counts(house):
@@ -346,11 +346,11 @@ def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_
     own = next(one for one in compare_promises(work, target).offers if one.promised)
     assert own.method == "as the run file says"
     assert own.series.noise_kwh > 1
-    assert own.needs.homes == math.ceil(100 * own.series.noise_kwh)
+    assert own.needs.households_needed == math.ceil(100 * own.series.noise_kwh)
     lines = promises_lines(work, target)
     row, needed = (
         next(i for i, line in enumerate(lines) if own.method in line and at in line)
-        for at in ("!", f" {own.needs.homes:,} ")
+        for at in ("!", f" {own.needs.households_needed:,} ")
     )
     assert lines[row].startswith("=")
     assert row < next(i for i, line in enumerate(lines) if line.startswith("!  Unusable")) < needed

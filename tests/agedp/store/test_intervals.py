@@ -157,7 +157,7 @@ def test_a_chain_of_days_is_estimated_from_hours(house):
     prepare(house, 60, rest=MODEL.format(step="day"), promise=AGED.format("day"))
     found = calibrate(house.run_file)
     assert found.memory is not None
-    assert not [name for name in found.memory.bounds if name.startswith("half-hour")]
+    assert not [name for name in found.memory.series_by_name if name.startswith("half-hour")]
     assert len(house.run().released) == DAYS
 
 

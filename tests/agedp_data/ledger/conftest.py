@@ -118,7 +118,7 @@ def book(place: str) -> Book:
 def full(book: Book) -> Book:
     """Rows 1 contract, 2 model, 3 and 4 releases, 5 a skipped day, 6 and 7 statements."""
     with book.open() as ledger:
-        model = ledger.register_model(book.envelope, at=book.day(7)).model
+        model = ledger.register_model(book.leakage_bound, at=book.day(7)).model
         book.add(ledger, 0)
         book.add(ledger, 1, model=model)
         book.skip(ledger, 2)

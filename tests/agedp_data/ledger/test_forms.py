@@ -128,7 +128,7 @@ def test_a_claim_that_is_no_object_is_one_fault_of_its_row(full, claim):
     "change",
     [
         lambda said: said.pop("envelope"),
-        lambda said: said.update(leakage_bound=[]),
+        lambda said: said.update(envelope=[]),
         lambda said: said["envelope"].update(ages=[]),
         lambda said: said["envelope"].update(ages=[10**30]),
         lambda said: said["envelope"].update(bounds={}),
@@ -139,7 +139,7 @@ def test_a_claim_that_is_no_object_is_one_fault_of_its_row(full, claim):
     ],
 )
 def test_a_model_without_an_envelope_is_one_fault_of_its_row(full, change):
-    leakage_bound = other(full.envelope, change)
+    leakage_bound = other(full.leakage_bound, change)
     rechain(full, 2, "envelope", leakage_bound, model=hashlib.sha256(leakage_bound.encode()).hexdigest())
     [fault] = [fault for fault in faults(full) if fault.seq == 2]
     assert fault.problem.startswith("the model ")

@@ -121,7 +121,7 @@ def test_what_another_serialisable_writer_undid_is_carried_out_again(
         def draw(_: object) -> list[int]:
             drawn.append(1)
             if len(drawn) == 1:
-                other.register_model(book.envelope, at=book.day(7))
+                other.register_model(book.leakage_bound, at=book.day(7))
             return [len(drawn), 0]
 
         row = book.planned(0)
@@ -178,7 +178,7 @@ def test_whatever_is_written_survives_a_lost_commit(
     with far.open() as ledger:
         for change in (
             lambda: far.add(ledger, 0),
-            lambda: ledger.register_model(book.envelope, at=book.day(7)),
+            lambda: ledger.register_model(book.leakage_bound, at=book.day(7)),
             lambda: ledger.record(book.claim("a"), population=book.homes, files={}, software="1", at=book.day(8)),
             lambda: ledger.amend(
                 {**book.promise, "tags": ["new"]}, population=book.homes, at=book.day(9), after=book.contract

@@ -218,9 +218,9 @@ def test_a_promise_has_no_floats_and_nothing_without_one_text(book, value):
 
 def test_a_model_is_named_by_the_hash_of_its_public_part_and_stored_once(book):
     with book.open() as ledger:
-        model = ledger.register_model(book.envelope, at=book.day(7))
-        assert model.model == hashlib.sha256(book.envelope.encode()).hexdigest()
-        assert ledger.register_model(book.envelope, at=book.day(8)) == model
+        model = ledger.register_model(book.leakage_bound, at=book.day(7))
+        assert model.model == hashlib.sha256(book.leakage_bound.encode()).hexdigest()
+        assert ledger.register_model(book.leakage_bound, at=book.day(8)) == model
         assert ledger.models() == (model,)
 
 

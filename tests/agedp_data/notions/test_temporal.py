@@ -228,12 +228,12 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
 
 
 def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
-    assert TemporalLosses(bound_of(STAY, 48, [1, 2, 7])).leaps == {
+    assert TemporalLosses(bound_of(STAY, 48, [1, 2, 7])).orders == {
         1,
         2,
         7,
     }  # 289 steps are the beginning of day 7, not day 6
-    assert TemporalLosses(bound_of(STAY, 1, [1, 2, 7, 14])).leaps == {1, 2, 7}
+    assert TemporalLosses(bound_of(STAY, 1, [1, 2, 7, 14])).orders == {1, 2, 7}
 
 
 def test_an_amended_alpha_holds_on_the_days_between_releases_too():
@@ -267,7 +267,7 @@ def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
         for loss in (100_000_000, 300_000_000):
             newest = max(said)
             many = leaked.largest(said | {newest + 1 + i: loss for i in range(80)})
-            found = leaked.largest(said, endless=loss)
+            found = leaked.largest(said, loss_of_every_later_day=loss)
             assert many <= found <= many * 1.05
             assert found > leaked.largest(said) + loss / 10 or len(said) > 1
 
@@ -275,7 +275,7 @@ def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
 def test_days_to_come_for_ever_count_where_a_day_tells_of_all_that_its_bits_reach():
     # a release of 500, then 10 a day for ever: day 5 is told by it, by those of days 1 to 10, and by no other
     many = told({0: 500, **dict.fromkeys(range(1, 61), 10)}, 6)
-    assert TemporalLosses(register(6)).largest({0: 500}, endless=10) == many == 600
+    assert TemporalLosses(register(6)).largest({0: 500}, loss_of_every_later_day=10) == many == 600
 
 
 def test_a_late_day_leaves_what_all_days_to_come_need():

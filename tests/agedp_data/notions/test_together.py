@@ -31,7 +31,7 @@ class Halving:
     leakage_bound: SimpleNamespace = field(init=False)
 
     def __post_init__(self) -> None:
-        self.envelope = SimpleNamespace(steps_per_day=48, assume=self.assume)
+        self.leakage_bound = SimpleNamespace(steps_per_day=48, assume=self.assume)
 
     def __call__(self, age_steps: int, loss: int) -> int:
         self.asked += 1
