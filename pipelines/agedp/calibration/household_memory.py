@@ -42,7 +42,7 @@ _MAX_STATES = 24  # neighbours of more are taken together: kernels of hundreds o
 _REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
 _RESAMPLES = 100
 _MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
-Figures = dict[str, dict[str, Floats]]
+SeriesByName = dict[str, dict[str, Floats]]
 """By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
 
 
@@ -126,9 +126,9 @@ def parts_of_calendar(day: Ints) -> Ints:
 
 def measure_group(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> Figures:
+) -> SeriesByName:
     """Measure the memory of a group of households, without intervals of the calendar-conditional dependence."""
-    series_by_name = _calendar_figures(households, readings, request, rng, resamples=0)
+    series_by_name = _calendar_series(households, readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
     chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
@@ -137,9 +137,9 @@ def measure_group(
 
 def measure_sample(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> Figures:
+) -> SeriesByName:
     """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
-    series_by_name = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
+    series_by_name = _calendar_series(households, readings, request, rng, resamples=_RESAMPLES)
     intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in series_by_name.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
         return intervals
@@ -156,15 +156,15 @@ def measure_sample(
         level=LEVEL,
         replicates=replicates,
     )
-    return intervals | {HALF_HOURS: _figures(table)}
+    return intervals | {HALF_HOURS: _series_of_table(table)}
 
 
-def _calendar_figures(
+def _calendar_series(
     households: Ints, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
-) -> Figures:
+) -> SeriesByName:
     label = parts_of_calendar(readings.day)
     read = median_halves(_daily_totals_wh(households, readings, request)[..., None], label)
-    series_by_name: Figures = {}
+    series_by_name: SeriesByName = {}
     protected_values = {DAY_GIVEN_CALENDAR: read}
     if readings.of_half_hours:
         protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(households, readings), label)
@@ -223,10 +223,10 @@ def _goodness_of_fit(
         level=LEVEL,
         replicates=replicates,
     )
-    return _figures(table)
+    return _series_of_table(table)
 
 
-def _figures(table: Table) -> dict[str, Floats]:
+def _series_of_table(table: Table) -> dict[str, Floats]:
     is_compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
     series_by_name = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
     return series_by_name | {"rejected": np.where(is_compared, table.rejected, np.nan)}

@@ -91,7 +91,7 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
     if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
         raise ValueError("a count of transitions is none")
     mixes = np.array(households["forgets"], bool)
-    ids = [id_ for id_, is_selected in zip(households["household_id"], mixes, strict=True) if is_selected]
+    ids = [id_ for id_, is_mixing in zip(households["household_id"], mixes, strict=True) if is_mixing]
     return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
 
 
