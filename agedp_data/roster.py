@@ -24,13 +24,13 @@ import numpy as np
 
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.layout import Flags, Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
 
 READ_OFF_MARK = "# read off the input files"
 ALL = "all"
 _FIXED_COLUMNS = ["household_id", "from", "to"]
-_EPOCH = date(1970, 1, 1).toordinal()
 _NO_LAST_DAY = int(np.iinfo(np.int32).max)
 
 
@@ -50,7 +50,7 @@ class Roster:
 
     def on(self, day: date) -> Flags:
         """Return which rows are valid on a day, shape (n,), bool."""
-        number = day.toordinal() - _EPOCH
+        number = day_number(day)
         counted: Flags = (self.first <= number) & (number <= self.last)
         return counted
 
@@ -150,7 +150,7 @@ def _parse_day(path: str | Path, number: int, column: str, text: str) -> int:
 def _days_since_1970(text: str) -> int:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         raise ValueError(text)
-    return date.fromisoformat(text).toordinal() - _EPOCH
+    return day_number(date.fromisoformat(text))
 
 
 def _build_roster(

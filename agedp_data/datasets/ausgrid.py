@@ -37,7 +37,7 @@ from agedp_data.datasets.layout import (
     household_ids,
     round_to_wh,
 )
-from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
@@ -122,7 +122,7 @@ class Ausgrid:
         channel = _channels(columns.values["category"], _layout_keys(rules))
         energy, empty, cell_reasons = _parse_energies(columns, rules)
         for index in np.unique(day[~no_day]):
-            absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
+            absent = self.absent_slots(date_of_day(int(index)))
             if absent:
                 energy[np.ix_(day == index, absent)] = MISSING
         reason = first_reason(
@@ -157,9 +157,6 @@ class Ausgrid:
         return self._days.day_end(day)
 
 
-_EPOCH = date(1970, 1, 1).toordinal()
-
-
 def _header(lines: int, quality: bool, width: int) -> Header:
     names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
     names += ["quality"] * quality
@@ -174,7 +171,7 @@ def _header(lines: int, quality: bool, width: int) -> Header:
 def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
     days = [_parse_date(text) for text in texts]
-    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    lookup = np.array([MISSING if day is None else day_number(day) for day in days] + [MISSING], np.int64)
     day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return day, day == MISSING
 

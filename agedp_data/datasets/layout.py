@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.parameters import Section
 
@@ -34,7 +35,6 @@ UNKNOWN_PASS = 3
 If readings are shorter than a half-hour, the n-th part of a half-hour has these channels plus n x `PASSES`.
 """
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
-_EPOCH = date(1970, 1, 1)
 
 
 class RejectionReason(IntEnum):
@@ -300,7 +300,7 @@ def is_impossible_day(day: Ints) -> Flags:
     >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
     [True, False, False, True]
     """
-    return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
+    return (day < 0) | (day > day_number(LAST_DAY))
 
 
 def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Ints:

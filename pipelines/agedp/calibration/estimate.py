@@ -22,10 +22,10 @@ import numpy as np
 from agedp.calibration.quantize import Floats, MonthReadings, Period
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
-from agedp.store.store import date_of_day
 from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import SLOTS, Flags, Ints, Layout
+from agedp_data.datasets.timestamps import date_of_day
 
 _TABLES_BYTES = 2**28
 

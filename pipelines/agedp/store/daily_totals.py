@@ -54,6 +54,7 @@ from agedp.store.month_reader import (
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
@@ -203,9 +204,6 @@ def _state_days_table(store: Store, month: str, contents: Sequence[str], states:
     )
 
 
-_EPOCH = date(1970, 1, 1)
-
-
 _ABSENT = -1
 
 
@@ -264,7 +262,7 @@ def load_month_matrix(
 def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the rows on the roster, and which rows these are."""
     code, on_roster = _codes(table, roster)
-    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
+    first = day_number(date.fromisoformat(f"{month}-01"))
     return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
 
 

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
 from agedp_data.datasets.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.timestamps import day_number
 
 FORMAT = 5
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
 EARLIER_FORMATS = (4,)
 """A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
-_EPOCH = date(1970, 1, 1)
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
@@ -266,11 +266,6 @@ def month_name(month: int) -> str:
 
 def months_between(first: date, last: date) -> tuple[str, ...]:
     """Return the names of the months of a period."""
-    days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
+    days = np.array([day_number(first), day_number(last)])
     low, high = month_numbers(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
-
-
-def date_of_day(number: int) -> date:
-    """Return the date of a day since 1970."""
-    return _EPOCH + timedelta(days=int(number))
