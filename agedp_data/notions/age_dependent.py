@@ -78,7 +78,7 @@ class AgeDependent(EnforcedPromise):
     """
     method: Method
     """How the bound is computed. "tight": the exact leakage function of the chains, the sharpest. "total_variation":
-    from the total variation alone. "spectral": from the paper's spectral bound (reversible chains).
+    from the total variation alone. "spectral": from the spectral-gap bound (reversible chains).
     "reversibilised": from the spectral-gap bound of the reversibilised chain (every chain). A declared curve allows
     "total_variation" only.
     """

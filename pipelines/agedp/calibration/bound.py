@@ -101,7 +101,13 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
 
 
 def check_model_is_new(model: EstimatedModel) -> None:
-    """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
+    """Check that the model's folder contains no model. Call it before anything is read or written.
+
+    A model is estimated once: a second estimate from the same readings would be a further release about them.
+
+    Raises:
+        RunFileError: the folder contains a model.
+    """
     if (Path(model.file) / PUBLIC_FILE).exists():
         problem = "a model exists already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")

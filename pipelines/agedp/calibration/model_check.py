@@ -58,7 +58,12 @@ _REJECTION_RATE = 2 * (
 
 @dataclass(frozen=True, slots=True)
 class GoodnessOfFit:
-    """How many households were tested, and for how many of them the Markov property is rejected."""
+    """The result of the goodness-of-fit test over households. Confidential.
+
+    Attributes:
+        checked: number of households that were tested.
+        rejected: number of these for which the Markov property is rejected.
+    """
 
     checked: int
     rejected: int
@@ -101,13 +106,20 @@ class MemoryCurves:
 
 
 def count_rejections(values: dict[str, Floats]) -> GoodnessOfFit:
-    """Count the households that were compared at some age, and those rejected at some age."""
+    """Count the households that were compared at some age, and those rejected at some age.
+
+    >>> count_rejections({"rejected": np.array([[0.0, 1.0], [0.0, np.nan], [np.nan, np.nan]])})
+    GoodnessOfFit(checked=2, rejected=1)
+    """
     rejected = values["rejected"]
     return GoodnessOfFit(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
 
 
 def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
-    """Return the request of a run file: of several series the most revealing one, with the largest clamp."""
+    """Return the request of a run file: of several series the most revealing one, with the largest clamp.
+
+    The loss is `max_day_epsilon`, the most that a day can have.
+    """
     series = max(run.series.values(), key=lambda series_setting: (series_setting.clamp_wh, series_setting.max_missing))
     return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
 

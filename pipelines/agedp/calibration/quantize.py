@@ -54,7 +54,16 @@ class MonthReadings:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Which readings a model is estimated from, by half-hours or by days."""
+    """The readings from which a model is estimated.
+
+    Attributes:
+        store: the confidential store.
+        delivery: the ingested files.
+        roster: the households; codes of readings are indices of `roster.ids`.
+        first: the first day.
+        last: the last day, included.
+        step: "half-hour" or "day"; with "day" a reading is a daily total.
+    """
 
     store: Store
     delivery: Delivery
@@ -69,7 +78,11 @@ class Period:
         return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
 
     def parts(self, month: str) -> Iterator[MonthReadings]:
-        """Yield the period's readings of one month, a part of them at a time."""
+        """Yield the period's readings of one month, a part of them at a time.
+
+        Each household-day is in one part only. Readings of households that are not on the roster, and days outside the
+        period, are left out.
+        """
         position = {household: code for code, household in enumerate(self.roster.ids)}
         if self.step == "day":
             yield self._days(month, position)

@@ -78,7 +78,17 @@ def daily_totals_path(
 
 
 def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> RejectedRows:
-    """Deduplicate a month unless it is stored already; return the rejected rows, files by their index in `contents`."""
+    """Deduplicate a month unless it is stored already, and return the rejected rows.
+
+    Writes DAYS and the rejected rows beside it, the rejected rows first: a month counts as stored once both tables are
+    complete.
+
+    Returns:
+        The rows that deduplication rejected, sorted by file and row; files by their index in `contents`.
+
+    Raises:
+        InputError: the manifest of a file disappeared in the meantime, or the system denies access.
+    """
     path = daily_totals_path(store, month, contents)
     rejected_path = path.with_suffix(".aside.parquet")
     parts = store.month_parts(month, contents)
@@ -153,7 +163,11 @@ def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> 
 
 
 def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
-    """Return the DAYS of a deduplicated month; a damaged table is computed again."""
+    """Return the DAYS of a deduplicated month; a damaged table is computed again.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
+    """
     path = daily_totals_path(store, month, contents)
     try:
         return load_table(path, table_schemas.DAYS)
@@ -168,7 +182,10 @@ def state_days_path(store: Store, month: str, contents: Sequence[str], states: R
 
 
 def write_state_days(month: str, *, store: Store, contents: Sequence[str], states: RepresentativeValues) -> None:
-    """Compute the STATE_DAYS of a month unless they are stored already."""
+    """Compute the STATE_DAYS of a month unless they are stored already.
+
+    The unit of work of `compute_state_days`. Tasks for different months write different files and need no lock.
+    """
     path = state_days_path(store, month, contents, states)
     if atomic_files.count_rows(path) is None:
         atomic_files.make_private(path.parent)
@@ -176,7 +193,11 @@ def write_state_days(month: str, *, store: Store, contents: Sequence[str], state
 
 
 def read_state_days(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
-    """Return the STATE_DAYS of a month; they are computed if they are not stored."""
+    """Return the STATE_DAYS of a month; they are computed if they are missing or damaged.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
+    """
     write_state_days(month, store=store, contents=contents, states=states)
     path = state_days_path(store, month, contents, states)
     try:
@@ -209,7 +230,13 @@ _ABSENT = -1
 
 @dataclass(frozen=True, slots=True)
 class MonthMatrix:
-    """(household, day of month): energy by readings, energy by states (if requested), number of readings."""
+    """The daily totals of a roster's households in one month, as dense arrays.
+
+    Attributes:
+        energy_wh: energy by readings, shape (households of the roster, 31) [Wh]; 0 without a reading.
+        states_wh: the same with every reading replaced by the value of its state; None if no states were requested.
+        readings: number of readings of each household-day; 0 means that the household-day is missing.
+    """
 
     energy_wh: Ints
     states_wh: Ints | None
@@ -231,7 +258,11 @@ class MonthMatrix:
 def compute_state_days(
     store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
-    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours."""
+    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours.
+
+    Call it before `load_month_matrix`, which would compute missing months one after the other. States of days need no
+    table: they follow from DAYS.
+    """
     if states is not None and states.step == "half-hour":
         months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
         function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
@@ -241,7 +272,10 @@ def compute_state_days(
 def load_month_matrix(
     store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
 ) -> MonthMatrix:
-    """Return the daily totals of the roster's households in a month, by readings and, if given, by states."""
+    """Return the daily totals of the roster's households in a month, by readings and, if given, by states.
+
+    Rows follow `roster.ids`; households that are not on the roster are left out. A month without data gives zeros.
+    """
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
