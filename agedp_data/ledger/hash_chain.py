@@ -106,7 +106,7 @@ class HashChain:
     def broken_rules(self, row: records.Row) -> tuple[str, ...]:
         """Return the rules that a row breaks as the next row of this chain, one text each; () if it may be added.
 
-        Number and hash are not checked here, because a row is checked before it gets them.
+        Number and hash are checked by `add` only: a row is also checked before it has them, and before it is drawn.
         """
         match row:
             case records.ContractRecord():

@@ -3,8 +3,8 @@
 A file of rows begins with a header: `schema`, the ledger's schema `version`, its `ledger` id and `head`, the number of
 `rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
 further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
-from which a lost ledger can be recovered. That file has no statements, because they would repeat the text of every
-statement, except for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
+from which a lost ledger can be recovered. That file omits statement rows, each of which repeats a complete statement,
+except for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def draw_states(
     Args:
         kind: index of each household's chain, shape (n,).
         steps: number of half-hours.
-        generator: source of the draws, used once per step.
+        generator: source of the draws.
         chains: the chains that `kind` refers to.
 
     Returns:
