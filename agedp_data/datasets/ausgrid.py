@@ -81,7 +81,10 @@ class AusgridKeys(Section):
 
 
 class Ausgrid:
-    """The layout of the Ausgrid solar home data, all three years."""
+    """The layout of the Ausgrid solar home data, all three years: a row is one household, category and day.
+
+    The channels of a household are the `categories` of [input]; the readings of all of them add up to its use.
+    """
 
     name = "ausgrid"
     day_zone = "Australia/Sydney"
@@ -116,7 +119,11 @@ class Ausgrid:
         return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
-        """Return one record of 48 readings per row; readings of an hour that does not exist are missing."""
+        """Return one record of 48 readings per row.
+
+        Readings of the spring hour that does not exist are missing, although the publisher writes 0. One unusable cell
+        rejects the row.
+        """
         ids, household, no_household = household_ids(columns.values["household"])
         day, no_day = _parse_days(columns.values["date"])
         channel = _channels(columns.values["category"], _layout_keys(rules))
@@ -139,7 +146,10 @@ class Ausgrid:
         return Records(ids, household, channel, day, slot, energy, reason, _count_notes(columns, header))
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
-        """Return all categories, and also GC alone if missing controlled load counts as 0."""
+        """Return the sets of channels that add up to a reading: all categories, or without controlled load also GC.
+
+        GC alone is complete unless `missing_controlled_load = "missing"`; a household without a CL row then uses none.
+        """
         keys = _layout_keys(rules)
         all_channels = frozenset(range(len(keys.categories)))
         return (all_channels,) if keys.missing_controlled_load == "missing" else (frozenset({0}), all_channels)

@@ -1,6 +1,6 @@
 """READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
 
-    <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.FORGETTING`)
+    <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.GOODNESS_OF_FIT`)
     <confidential>/forgetting/<model>.html       the same as a report (`reports.model_check_report`)
 
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
@@ -183,7 +183,7 @@ def _combine(groups: Sequence[Ints], group_series: Sequence[SeriesByName], shape
 
 
 def _table(series_by_name: SeriesByName, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
-    """Return FORGETTING: measure by measure, household by household, only those measured."""
+    """Return GOODNESS_OF_FIT: measure by measure, household by household, only those measured."""
     code, figure, age = [], [], []
     values: dict[str, list[Floats]] = {value: [] for value in VALUES}
     for name, tables in series_by_name.items():
@@ -197,7 +197,7 @@ def _table(series_by_name: SeriesByName, ids: Sequence[str], households: Ints, a
     rejected = columns.pop("rejected")
     household = np.concatenate([np.zeros(0, np.int64), *code]).astype(np.int32)
     return table_schemas.table_from_columns(
-        table_schemas.FORGETTING,
+        table_schemas.GOODNESS_OF_FIT,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household), pa.array(ids, pa.string())),
         figure=figure,
         days_apart=np.concatenate([np.zeros(0, np.int64), *age]),

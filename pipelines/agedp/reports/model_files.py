@@ -36,7 +36,7 @@ class ModelFiles:
     """Contents of the files, None for a missing or damaged one, and the warnings.
 
     `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.FORGETTING`.
+    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
     """
 
     households: Mapping[str, Any] | None = None
@@ -96,4 +96,4 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
 
 
 def _goodness_of_fit(path: Path) -> pa.Table:
-    return atomic_files.read_table(path, table_schemas.FORGETTING)
+    return atomic_files.read_table(path, table_schemas.GOODNESS_OF_FIT)
