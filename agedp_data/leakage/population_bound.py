@@ -17,7 +17,16 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
+from agedp_data.leakage.population_bound_cyclic import cyclic_leakage_bound
 from agedp_data.leakage.upper_hulls import UpperHulls, max_reversibilised_bound, max_spectral_bound, upper_hulls
+
+__all__ = [
+    "BOUND_METHODS",
+    "composition_age_steps",
+    "cyclic_leakage_bound",
+    "leakage_bound",
+    "leakage_bound_from_distances",
+]
 
 BOUND_METHODS = ("total_variation", "reversibilised", "spectral")
 
