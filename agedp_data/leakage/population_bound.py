@@ -109,7 +109,9 @@ def leakage_bound(
         np.asarray(reliable, dtype=np.bool_),
     )
     if kernels.ndim != 3 or not kernels.shape[0] or is_reliable.shape != kernels.shape[:1]:
-        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
+        raise ChainError(
+            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
+        )
     if forward is not None and np.shape(forward) != kernels.shape:
         raise ChainError("forward and backward chains must be those of the same households")
     if not is_reliable.all():
@@ -180,7 +182,7 @@ def leakage_bound_from_distances(
         or not backward_distance.shape[0]
         or not backward_distance.shape == forward_distance.shape == (is_reliable.size, steps.size)
     ):
-        raise ChainError("an envelope needs at least one household, and for each a distance at every age")
+        raise ChainError("a leakage bound needs at least one household, and for each a distance at every age")
     if not is_reliable.all():
         return _identity_bound(steps, grid, forward is not None, steps_per_day)
     backward_table, forward_table = (
