@@ -21,6 +21,7 @@ from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
 from agedp.reports.clamping import ClampEffect, clamp_effects
 from agedp.reports.household_details import clamp_parts, household_model_parts
 from agedp.reports.html import document, fact_list, paragraph, section, table
+from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.model_files import read_model_files
 from agedp.reports.svg import Line, chart
@@ -33,9 +34,8 @@ from agedp.reports.utility import (
     state_parts,
     utility,
 )
-from agedp.run_context import Work
 from agedp_data import table_schemas
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ReleaseRecord
 
 REPORT = "report.html"
 _CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. Do not hand over this file."
@@ -45,43 +45,48 @@ _ERROR_NOTE = (
 )
 
 
-def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
+def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> tuple[FileNotice, ...]:
     """Write the confidential report on all releases of the population, for those who run agedp.
 
     Returns:
         Notices of the parts that are missing because a file is damaged.
     """
-    rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
-    utilities = _cell_utilities(work, rows)
-    results = {key: utility(cell_days, age_days=work.run.promise.age_days or 0) for key, cell_days in utilities.items()}
+    utilities = _cell_utilities(sources, rows)
+    results = {
+        key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
+    }
     coverage_rows = [
-        coverage_row for coverage_row in COVERAGE.read(work.coverage) if coverage_row["population"] == work.population
+        coverage_row
+        for coverage_row in COVERAGE.read(sources.paths.coverage)
+        if coverage_row["population"] == sources.population
     ]
-    clamp_effects_by_series = clamp_effects(work, released)
-    files = read_model_files(work)
-    title = f"{work.run.output.title or work.population}: published and true values"
+    clamp_effects_by_series = clamp_effects(sources, released)
+    files = read_model_files(sources)
+    title = f"{sources.run.output.title or sources.population}: published and true values"
     body = [
         f"<header><h1>{escape(title)}</h1>",
         paragraph(_CONFIDENTIAL_NOTE, "mark"),
-        fact_list([*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))]),
+        fact_list([*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))]),
         "</header><main>",
-        section("Published and true values", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
+        section("Published and true values", *_mean_parts(sources, utilities, results), *count_parts(sources, rows)),
         section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
-        section("States instead of readings", *states) if (states := [*state_parts(work)]) else "",
-        section("Kept and rejected rows", *_quality_parts(work)),
-        *household_model_parts(work, files, rows),
+        section("States instead of readings", *states) if (states := [*state_parts(sources)]) else "",
+        section("Kept and rejected rows", *_quality_parts(sources)),
+        *household_model_parts(sources, files, rows),
         "</main>",
     ]
-    atomic_files.write(work.confidential / REPORT, document(title, body).encode())
+    atomic_files.write(sources.paths.folder / REPORT, document(title, body).encode())
     return files.notices
 
 
-def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    true_means = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
+def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
+    true_means = [
+        line for line in TRUE_MEANS.read(sources.paths.true_means) if line["population"] == sources.population
+    ]
     means = {line["series"] for line in true_means}
     by_series = {
-        name: cell_means([row for row in rows if row.series == name], coverage=work.run.output.interval)
+        name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)
         for name in dict.fromkeys(row.series for row in rows)
         if name in means
     }
@@ -89,7 +94,7 @@ def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCel
 
 
 def _facts(
-    work: Work,
+    sources: InternalSources,
     results: Mapping[SeriesCell, Utility],
     coverage_rows: Sequence[Mapping[str, Any]],
     effects: Sequence[ClampEffect],
@@ -101,7 +106,7 @@ def _facts(
         key, first = next(iter(results.items()))
         yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
         yield "error / noise", format_number(first.in_sd), "1: the noise is the only error"
-        expected = percent(work.run.output.interval)
+        expected = percent(sources.run.output.interval)
         yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"the noise interval; {expected} expected"
     if coverage_rows:
         households, usable, clamped_days = (
@@ -118,16 +123,18 @@ def _facts(
 
 
 def _mean_parts(
-    work: Work, utilities: Mapping[SeriesCell, Sequence[CellUtility]], results: Mapping[SeriesCell, Utility]
+    sources: InternalSources,
+    utilities: Mapping[SeriesCell, Sequence[CellUtility]],
+    results: Mapping[SeriesCell, Utility],
 ) -> Iterator[str]:
     if not utilities:
-        if any(result.statistic == "mean" for result in work.run.series.values()):
+        if any(result.statistic == "mean" for result in sources.run.series.values()):
             yield paragraph("No true mean is recorded yet.")
         return
     yield paragraph(_ERROR_NOTE, "soft")
     for key, cell_days in utilities.items():
         yield _true_chart(", ".join(key), cell_days)
-    age_days = work.run.promise.age_days or 0
+    age_days = sources.run.promise.age_days or 0
     stale_column = [f"{age_days} d later"] if age_days else []
     columns = (
         "series, cell",
@@ -286,8 +293,8 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     return chart(f"Coverage and clamp by day: {name}", description, lines, x=x, y=y, y_title="per cent", height=170)
 
 
-def _quality_parts(work: Work) -> Iterator[str]:
-    path = work.confidential / "quality.parquet"
+def _quality_parts(sources: InternalSources) -> Iterator[str]:
+    path = sources.paths.quality
     if not atomic_files.path_exists(path):
         yield paragraph("No file has been read yet.")
         return
