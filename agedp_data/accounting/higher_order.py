@@ -137,8 +137,8 @@ class HigherOrderRecursion:
     [0.75, 0.75]
     """
 
-    backward: tuple[LeakageFunction, ...]
-    forward: tuple[LeakageFunction, ...]
+    backward: tuple[LeakageFunction[Floats], ...]
+    forward: tuple[LeakageFunction[Floats], ...]
 
     def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
         """Leakage about the state of each day.
@@ -224,13 +224,13 @@ def higher_order_recursion(transition: Kernels, *, max_days: int) -> HigherOrder
     return HigherOrderRecursion(backward, forward)
 
 
-def _supremum(functions: tuple[LeakageFunction, ...], loss: Floats) -> Floats:
+def _supremum(functions: tuple[LeakageFunction[Floats], ...], loss: Floats) -> Floats:
     """Least over j of the suprema of x -> j e + L_j(x)."""
     suprema = [np.asarray(function.supremum(j * loss)) for j, function in enumerate(functions, start=1)]
     return np.asarray(np.min(np.broadcast_arrays(*suprema), axis=0))
 
 
-def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction, ...], future_loss: float) -> Floats:
+def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction[Floats], ...], future_loss: float) -> Floats:
     """Leakage of the earlier releases about the state at each release, its own loss excluded: (..., T)."""
     n_functions = len(functions)
     composed = [_supremum(functions, np.asarray(future_loss))] * n_functions

@@ -23,7 +23,7 @@ from functools import lru_cache, partial
 
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.composition import GapLeakage, step_list
+from agedp_data.accounting.composition import GapLeakage
 from agedp_data.accounting.temporal_recursion import (
     LeakageTotals,
     Recursion,
@@ -31,7 +31,7 @@ from agedp_data.accounting.temporal_recursion import (
     checked_loss_series,
     total_leakage,
 )
-from agedp_data.arrays import Floats, checked_steps
+from agedp_data.arrays import Floats, checked_steps, step_list
 from agedp_data.errors import ChainError
 from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
 from agedp_data.markov.transitions import power, reverse

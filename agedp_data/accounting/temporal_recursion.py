@@ -107,9 +107,9 @@ class Recursion:
     ([1.5, 1.5], 3.0)
     """
 
-    step_backward: LeakageFunction
+    step_backward: LeakageFunction[Floats]
     day_backward: Callable[[Floats], Floats]
-    step_forward: LeakageFunction
+    step_forward: LeakageFunction[Floats]
     day_forward: Callable[[Floats], Floats]
 
     def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
@@ -154,8 +154,8 @@ class Recursion:
         """
         losses = checked_loss(loss)
         sides = (
-            self.day_backward(self.step_backward.supremum(losses)),
-            self.day_forward(self.step_forward.supremum(losses)),
+            self.day_backward(np.asarray(self.step_backward.supremum(losses))),
+            self.day_forward(np.asarray(self.step_forward.supremum(losses))),
         )
         return np.asarray(losses + sides[0] + sides[1])
 

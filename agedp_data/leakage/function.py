@@ -15,7 +15,7 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from agedp_data.arrays import Floats, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
 from agedp_data.leakage.dinkelbach import largest_gain
 from agedp_data.leakage.pieces import fixed_point, frontier_of, gain, prefixes
+
+Number = TypeVar("Number")
+"""Losses: float arrays [epsilon], or an integer [nano-epsilon]."""
 
 _BUDGET = 2**21
 
@@ -124,11 +127,12 @@ def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats
     return gain(distances[..., None], np.zeros_like(distances)[..., None], losses)
 
 
-class LeakageFunction(Protocol):
+class LeakageFunction(Protocol[Number]):
     r"""Leakage function L of one kernel or bound, as every recursion over releases needs it.
 
     `KernelLeakage` and `BatchedLeakage` implement it for kernels, `TabulatedLeakage` and `PiecewiseLeakage` in whole
-    nano-epsilon; the example is the one of independent releases. Losses a and results are of one shape [epsilon].
+    nano-epsilon; the example is the one of independent releases. Losses and results have one shape and unit: floats
+    [epsilon] or an integer [nano-epsilon].
 
     .. math:: 0 \le L(a) \le a, \quad a \le b \Rightarrow L(a) \le L(b) \le L(a) + b - a; \qquad
         \sup_n x_n \text{ for } x_{n+1} = \varepsilon + L(x_n)
@@ -144,16 +148,16 @@ class LeakageFunction(Protocol):
     ...
     ...     def supremum(self, loss):
     ...         return loss
-    >>> function: LeakageFunction = Independent()
+    >>> function: LeakageFunction[float] = Independent()
     >>> function(0.5), function.supremum(0.5)
     (0.0, 0.5)
     """
 
-    def __call__(self, loss: Floats, /) -> Floats:
-        """Loss [epsilon] about the row value, of the same shape as the loss about the column value."""
+    def __call__(self, loss: Number, /) -> Number:
+        """Loss about the row value, of the same shape and unit as the loss about the column value."""
 
-    def supremum(self, loss: Floats, /) -> Floats:
-        """Supremum [epsilon] of x -> loss + L(x) from 0, `inf` if unbounded."""
+    def supremum(self, loss: Number, /) -> Number | None:
+        """Supremum of x -> loss + L(x) from 0; if unbounded, `inf` among floats and None for an integer."""
 
 
 class KernelLeakage:

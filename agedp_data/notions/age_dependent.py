@@ -46,7 +46,7 @@ class AgeDependent(EnforcedPromise):
 
     With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
     z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule
-    (`ComposedLoss`) is exhausted.
+    (`Composition`) is exhausted.
 
     References:
         [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
@@ -104,10 +104,11 @@ class AgeDependent(EnforcedPromise):
         constant, aged = self._constant(leakage_bound)
         bound, age = floor_nano(self.risk), self.age_days * aged.leakage_bound.steps_per_day
 
-        risk = aged.of(losses).with_day(day)
+        composition, instant = aged.of(losses), aged.instant(day)
+        newest = max([instant, *composition.inputs[-1:]])
 
         def fits(loss: int) -> bool:
-            return risk(loss, age) <= bound
+            return composition.with_release(instant, loss).leakage(newest + age) <= bound
 
         if aged.leakage_bound.assume == "markov":
             return largest_feasible(fits, constant)

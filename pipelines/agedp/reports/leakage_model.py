@@ -42,8 +42,9 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
     yield '<div class="two">'
     yield _age_chart(f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name)
     name, aged_leakage = next(iter(by_method.items()))
-    composed = aged_leakage.of(losses)
-    all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
+    composition = aged_leakage.of(losses)
+    newest = composition.inputs[-1]
+    all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
     yield _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days})
     yield "</div>"
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
