@@ -14,8 +14,8 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -158,6 +158,62 @@ class LeakageFunction(Protocol[Number]):
 
     def supremum(self, loss: Number, /) -> Number | None:
         """Supremum of x -> loss + L(x) from 0; if unbounded, `inf` among floats and None for an integer."""
+
+
+class SampledLeakage(LeakageFunction[int], Protocol):
+    """Leakage function in whole nano-epsilon with sample points; `TabulatedLeakage`, `PiecewiseLeakage` implement it.
+
+    Source: [T] eq. 24, rounded up.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
+
+    @property
+    def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return losses and the leakage of each, for interpolation [nano-epsilon]."""
+
+
+class LeakageBoundLike(Protocol):
+    """Members of a leakage bound (`LeakageBound`) that accounting and notions need.
+
+    Source: [A] Theorem 1 with the tight L.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
+
+    @property
+    def steps_per_day(self) -> int:
+        """Steps of the chain in a day."""
+
+    @property
+    def assume(self) -> str:
+        """Either "markov" or "curve"."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods with backward bounds; every model has "total_variation"."""
+
+    @property
+    def has_both_directions(self) -> bool:
+        """Whether the tight losses of both directions may be composed, as temporal leakage requires."""
+
+    @property
+    def ages(self) -> Iterable[int]:
+        """Tabulated ages, ascending [steps]."""
+
+    def __hash__(self) -> int:
+        """Equal models have equal hashes, so that a solved plan is computed once per model."""
+
+    def exact_leakage(self, age: int, *, direction: str) -> SampledLeakage:
+        """Return the tight L at an age [steps], from and to nano-epsilon."""
+
+    def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
+        """Return L(loss) at an age [steps], rounded up [epsilon]."""
+
+    def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
+        """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 
 
 class KernelLeakage:

@@ -13,6 +13,7 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
@@ -21,7 +22,6 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
