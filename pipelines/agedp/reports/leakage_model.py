@@ -13,13 +13,13 @@ from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis,
 from agedp.reports.html import table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.integer_discounting import losses_by_day_number
+from agedp_data.accounting.temporal_losses import DayLeakage, TemporalLosses
 from agedp_data.epsilon import to_float
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions.aged_loss import AgedLeakage
 from agedp_data.notions.notion import day_losses
-from agedp_data.notions.temporal_accountant import DayLeakage, TemporalLosses
 from agedp_data.parameters import Method
 
 _MAX_AGE_DAYS = 400
@@ -42,8 +42,9 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
     yield '<div class="two">'
     yield _age_chart(f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name)
     name, aged_leakage = next(iter(by_method.items()))
-    composed = aged_leakage.of(losses)
-    all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
+    composition = aged_leakage.of(losses)
+    newest = composition.inputs[-1]
+    all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
     yield _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days})
     yield "</div>"
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])

@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from agedp_data.epsilon import NANO
+from agedp_data.leakage.function import LeakageBoundLike, SampledLeakage
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound
-from agedp_data.parameters import Method
+from agedp_data.notions.notion import Accountant, LossBound
 
 POINTS = 32
 """Number of days at which a curve is computed: a chart shows no more."""
@@ -51,9 +51,9 @@ class _CachedLeakageBound:
 
     def __init__(self, leakage_bound: LeakageBoundLike) -> None:
         self._leakage_bound = leakage_bound
-        self._leakages: dict[tuple[int, float, str, Method], float] = {}
-        self._suprema: dict[tuple[int, float, str, Method], float] = {}
-        self._tables: dict[tuple[int, str], LossAtAge] = {}
+        self._leakages: dict[tuple[int, float, str, str], float] = {}
+        self._suprema: dict[tuple[int, float, str, str], float] = {}
+        self._tables: dict[tuple[int, str], SampledLeakage] = {}
         self.steps_per_day, self.assume, self.methods = (
             leakage_bound.steps_per_day,
             leakage_bound.assume,
@@ -61,19 +61,19 @@ class _CachedLeakageBound:
         )
         self.has_both_directions, self.ages = leakage_bound.has_both_directions, leakage_bound.ages
 
-    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
+    def __call__(self, age: int, loss: float, *, direction: str, method: str) -> float:
         key = (age, loss, direction, method)
         if key not in self._leakages:
             self._leakages[key] = float(self._leakage_bound(age, loss, direction=direction, method=method))
         return self._leakages[key]
 
-    def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
+    def exact_leakage(self, age: int, *, direction: str) -> SampledLeakage:
         key = (age, direction)
         if key not in self._tables:
             self._tables[key] = self._leakage_bound.exact_leakage(age, direction=direction)
         return self._tables[key]
 
-    def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
+    def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
         key = (gap, loss, direction, method)
         if key not in self._suprema:
             self._suprema[key] = self._leakage_bound.supremum(gap, loss, direction=direction, method=method)
