@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.release_folder import ROWS, ReleaseFolder, open_release
-from agedp.release_folder.verification import PublishedValue, first_differing_day, ledger_values, published_value
+from agedp.release_folder.verification import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
@@ -129,9 +129,7 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
 
 def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
-    if ROWS not in folder.checksums:
-        raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    export = parse_export(_read_text(folder.path / ROWS))
+    export = folder.ledger_rows()
     if {"id": export.ledger, "head": export.head} != folder.statement["ledger"]:
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
     recovery_records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
@@ -171,7 +169,11 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         raise _not_on_chain(folder, ledger)
     population = str(folder.statement["population"])
     rows = [row for row in ledger.rows(population) if row.seq <= seq]
-    check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
+    contracts = [contract for contract in ledger.contracts(population) if contract.seq <= seq]
+    try:
+        check_tables(folder.averages() | folder.distributions(), folder.statement, rows, contracts)
+    except InputError as error:
+        raise LedgerError(f"the folder and the ledger contain different values: {error}") from None
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
@@ -191,23 +193,3 @@ def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
         "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
         "or restore it from the folder (`agedp ledger recover`)"
     )
-
-
-def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
-    """Return the published values in a folder's tables.
-
-    Raises:
-        InputError: a table that cannot be read.
-    """
-    tables = [*folder.averages().values(), *folder.distributions().values()]
-    return [published_value(row) for table in tables for row in table.to_pylist()]
-
-
-def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
-    """Check that a folder and a ledger contain the same values of the same days.
-
-    Raises:
-        LedgerError: the first day on which they differ.
-    """
-    if day := first_differing_day(published, stored):
-        raise LedgerError(f"the folder and the ledger contain different values of {day}; one of the two was changed")

@@ -13,7 +13,6 @@ Decisions:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +29,8 @@ from pyarrow import csv
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.pipeline import STAGES, Stage, run_stages
-from agedp.release_folder.release_folder import METADATA_KEY, ReleaseFolder
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import read_guarantee
 from agedp.run_context import Work, engine_for
 from agedp.stage_values import last_due_date
 from agedp_data import clock, mechanisms
@@ -285,7 +285,7 @@ def _write_readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
 def _read_published(folder: ReleaseFolder, run: RunFile, datasets: AuditDatasets, max_wh: int) -> Iterator[_AuditDay]:
     """Yield the releases of a folder, by series and day."""
     for table in [*folder.averages().values(), *folder.distributions().values()]:
-        name = json.loads(table.schema.metadata[METADATA_KEY])["of"]
+        name = read_guarantee(table.schema)["of"]
         series = run.series[name]
         totals = _HouseholdTotals.of(run, series, max_wh)
         low_values, high_values = (datasets.households_per_group * values for values in totals.exact(series))

@@ -10,20 +10,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp.run_context import Work
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.config.model_section import EstimatedModel, contract_states
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
-from agedp_data.parameters import exact_text
 from agedp_data.statement.document import (
     OVERLAP,
     OWN_DAYS,
@@ -168,18 +166,6 @@ def _state_terms(terms: Mapping[str, Any]) -> str:
     """Return step and edges of a contract's states, as JSON text."""
     model = terms.get("model", {})
     return json.dumps([model.get("step"), model.get("edges")])
-
-
-def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return edges and representative values of the states that series of a contract count, kWh as text."""
-    states = contract_states(terms)
-    if states is None:
-        return {}
-    edges_kwh, values_kwh = (
-        [exact_text(Decimal(wh) / 1000) for wh in values_wh]
-        for values_wh in (states.edges_wh, states.representative_values_wh)
-    )
-    return {"step": states.step, "edges_kwh": edges_kwh, "counts_as_kwh": values_kwh}
 
 
 def newest_head(ledger: Ledger) -> str:

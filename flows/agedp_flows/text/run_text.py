@@ -21,7 +21,8 @@ from typing import Any
 from agedp.pipeline import end_within_30_days
 from agedp.planning.day_to_day_change import DayToDayChange
 from agedp.planning.forecast import Skip
-from agedp.release_folder.release_folder import DISTRIBUTION, ReleaseFolder
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import Work, load_work
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status

@@ -20,19 +20,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-
 from agedp.local_files import locks
 from agedp.release_folder.folder_writer import add_checksums, file_checksums, make_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import (
-    PublishedSeries,
-    add_guarantee,
-    averages_table,
-    distribution_table,
-    list_published_series,
-    parquet_bytes,
-)
+from agedp.release_folder.result_tables import list_published_series, parquet_bytes, series_table
 from agedp.reports.public_report import public_report
 from agedp.run_context import Work, apply_earlier_contracts
 from agedp.statement_facts import (
@@ -44,18 +35,14 @@ from agedp.statement_facts import (
     newest_head,
     other_populations,
     release_titles,
-    represented_states,
     series_end,
     statement_notes,
 )
-from agedp_data.config.contract_values import meaning_of
-from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_population, format_export
 from agedp_data.notions.notion import LossBound
-from agedp_data.series.series import series_in
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import StatementFacts, build_statement, markdown
 
@@ -133,9 +120,8 @@ def folder_files(
         ROWS: format_export(export_population(ledger, work.population, head=statement["ledger"]["head"])).encode(),
     }
     for series in list_published_series(rows, contracts):
-        table, guarantee = _series_table(work, series, rows, contracts)
-        guarantee = {**_common_guarantee(work, statement), **guarantee}
-        files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
+        table = series_table(series, statement, rows, contracts, coverage=work.run.output.interval)
+        files[series.file] = parquet_bytes(table)
     files[REPORT] = public_report(work, ledger, statement, rows, contracts)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
@@ -144,47 +130,6 @@ def folder_files(
 
 def _json_bytes(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
-
-
-def _series_table(
-    work: Work, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the table of one series, and the part of the guarantee that is specific to it."""
-    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
-    states = {
-        str(versions[contract.hash]): represented_states(meaning_of(contract.promise))
-        for contract in contracts
-        if series.terms.get(contract.hash, {}).get("values") == "states"
-    }
-    metadata = {"of": series.name, **({"states_by_version": states} if states else {})}
-    released = [row for row in rows if series.has(row) and row.state == "released"]
-    if series.statistic == "distribution":
-        table = distribution_table(
-            released,
-            series={name: series_in(series_terms) for name, series_terms in series.terms.items()},
-            versions=versions,
-        )
-        return table, {"schema": "agedp-daily-distribution-1", **metadata, "series_by_version": terms}
-    clamps = {number: series_terms["clamp_kwh"] for number, series_terms in terms.items()}
-    table = averages_table(released, coverage=work.run.output.interval, versions=versions)
-    return table, {"schema": "agedp-daily-averages-1", **metadata, "clamp_kwh_by_version": clamps}
-
-
-def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the guarantee that the metadata of every table contain."""
-    terms = statement["contract"]["input"]
-    return {
-        **{key: statement[key] for key in ("title", "source", "licence", "contact") if key in statement},
-        "population": statement["population"],
-        "rehearsal": statement["rehearsal"],
-        "promise": statement["contract"]["promise"],
-        "series": statement["contract"]["series"],
-        "interval": {"coverage": str(work.run.output.interval), "covers": "the noise and nothing else"},
-        "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
-        "figures": statement["figures"],
-        "ledger": statement["ledger"],
-    }
 
 
 def _statement_facts(
