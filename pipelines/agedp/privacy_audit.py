@@ -229,7 +229,7 @@ def _run_audits(
         with suppress(Refused):  # the promise may permit one day only
             _run_stages(work, progress, run_number)
         released = ReleaseFolder(folder / "release")
-        stated_total = {bound["name"]: bound["epsilon"] for bound in released.statement["figures"]}["total"]
+        stated_total = released.read_statement().unconditional_epsilons["total"]
         yield tuple(_read_published(released, synthetic, datasets, max_wh)), round_nano(Decimal(stated_total))
 
 

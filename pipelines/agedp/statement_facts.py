@@ -22,14 +22,14 @@ from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
-from agedp_data.statement.document import (
+from agedp_data.statement.document import ContractVersion, read_statement
+from agedp_data.statement.facts import (
     OVERLAP,
     OWN_DAYS,
     RECOVERED,
     ROSTER_READ_OFF,
     TAKEN_OVER,
     UNWITNESSED,
-    ContractVersion,
     SeriesEnd,
 )
 
@@ -113,15 +113,18 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
     """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
-    return [ContractVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
+    return [
+        ContractVersion(registered=contract.at, changes=list(changed))
+        for contract, changed in zip(contracts, changes, strict=True)
+    ]
 
 
 def statement_notes(work: Work, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     model, schedule = work.run.model, work.run.schedule
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
-    earlier = [json.loads(record.claim) for record in ledger.statements(work.population)[-1:]]
-    read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
+    earlier = [read_statement(record.claim) for record in ledger.statements(work.population)[-1:]]
+    read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
     includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
     ledger_notes = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
     in_force = ledger.contracts(work.population)[-1].promise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -22,9 +22,10 @@ from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import suggest_file
-from agedp_data.notions.notion import ASSUMPTION_FREE, day_losses
+from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
-from agedp_data.statement.document import SCHEMA, odds_factor
+from agedp_data.statement.document import SCHEMA, StatedBound, Statement, read_statement
+from agedp_data.statement.facts import odds_factor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +98,19 @@ class ReleaseFolder:
             raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
         return statement
 
+    def read_statement(self) -> Statement:
+        """Return the statement, validated.
+
+        Raises:
+            InputError: statement.json is missing, damaged or not as agedp writes it.
+        """
+        try:
+            return read_statement((self.path / STATEMENT).read_bytes())
+        except OSError:
+            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
+        except ValueError as error:
+            raise InputError(f"{STATEMENT}: {error}; ask for the release again") from None
+
     @property
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of each file by its name, as SHA256SUMS lists them.
@@ -139,9 +153,9 @@ class ReleaseFolder:
             InputError: a file or value that differs from what was published.
         """
         self._verify_sums()
-        statement = self.statement
-        if statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+        if self.statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
+        statement = self.read_statement()
         export = self.ledger_rows()
         contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
         releases = [row for row in export.rows if isinstance(row, ReleaseRecord)]
@@ -173,11 +187,11 @@ class ReleaseFolder:
                 "release again"
             )
 
-    def _verify_package(self, statement: Mapping[str, Any]) -> None:
+    def _verify_package(self, statement: Statement) -> None:
         """Check datapackage.json, which catalogues read; releases of early versions have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
-            if statement["schema"] not in _WITHOUT_PACKAGE:
+            if statement.schema_name not in _WITHOUT_PACKAGE:
                 raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
@@ -192,63 +206,55 @@ class ReleaseFolder:
 
 
 def _check_rows_belong(
-    statement: Mapping[str, Any], releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> None:
     """Check that the ledger rows of a folder are of the population and contract that its statement names."""
-    if {row.population for row in contracts} | {row.population for row in releases} != {statement["population"]}:
+    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
         raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
-    if not contracts or contracts[-1].promise != canonical(statement["contract"]):
+    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
         raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
     if not {row.contract for row in releases} <= {row.hash for row in contracts}:
         raise InputError(f"{ROWS} lacks a contract that its releases name")
 
 
 def _check_statement(
-    statement: Mapping[str, Any], releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> None:
     """Check the days and losses of the statement against the ledger rows of its folder."""
     released = [row for row in releases if row.state == "released"]
     spent = day_losses(released)
     dates = [row.published_on for row in released]
-    min_households = statement["contract"]["population"]["min_households"]
-    days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
-    assumption_free = {
-        bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == ASSUMPTION_FREE
-    }
-    expected = {
-        "day": format_epsilon(max(spent.values(), default=0)),
-        "total": format_epsilon(sum(spent.values())),
-    }
+    min_households = statement.contract.population.min_households
+    days, published, stated = statement.days, statement.published, statement.unconditional_epsilons
+    expected = {"day": format_epsilon(max(spent.values(), default=0)), "total": format_epsilon(sum(spent.values()))}
     is_consistent = (
-        {key: statement["days"][key] for key in days} == days
-        and set(statement["days"]["skipped"]) == {row.day for row in releases} - set(spent)
-        and statement["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
-        and statement["version"] == len(contracts)
+        (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
+        and set(days.skipped) == {row.day for row in releases} - set(spent)
+        and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
+        and statement.version == len(contracts)
         and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
-        and {name: assumption_free[name] for name in expected} == expected
-        and statement.get("ending", {"spent": assumption_free["total"]})["spent"] == assumption_free["total"]
-        and all(_is_consistent(bound) for bound in statement["figures"])
+        and {name: stated[name] for name in expected} == expected
+        and (statement.ending is None or statement.ending.spent == expected["total"])
+        and all(_is_consistent(bound) for bound in statement.bounds)
     )
     if not is_consistent:
         raise InputError(f"{STATEMENT} and {ROWS} contain different days or losses")
 
 
-def _is_consistent(bound: Mapping[str, str]) -> bool:
+def _is_consistent(bound: StatedBound) -> bool:
     """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
-    epsilon, limit = bound["epsilon"], bound.get("limit", "")
-    if epsilon == "infinite":
-        return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
-    if not _EPSILON_TEXT.fullmatch(epsilon):
+    if bound.epsilon == "infinite":
+        return bound.factor in ("", bound.epsilon) and bound.limit in ("", "unlimited")
+    if not _EPSILON_TEXT.fullmatch(bound.epsilon):
         return False
-    loss = round_nano(Decimal(epsilon))
-    is_within_limit = limit in ("", "unlimited") or Decimal(limit) >= Decimal(epsilon)
-    return is_within_limit and bound.get("factor", "") in ("", odds_factor(loss))
+    is_within_limit = bound.limit in ("", "unlimited") or Decimal(bound.limit) >= Decimal(bound.epsilon)
+    return is_within_limit and bound.factor in ("", odds_factor(round_nano(Decimal(bound.epsilon))))
 
 
-def _check_words(words: str, statement: Mapping[str, Any]) -> None:
+def _check_words(words: str, statement: Statement) -> None:
     lines = words.splitlines()
-    for bound in statement["figures"]:
-        start = f"| {bound['name']} | {bound['epsilon']} | {bound['about']} |"
+    for bound in statement.bounds:
+        start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
 

@@ -31,6 +31,7 @@ from agedp_data.epsilon import to_float
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.parameters import exact_text
 from agedp_data.series.series import AnySeries, Distribution, series_in
+from agedp_data.statement.document import Statement
 
 MEANS: Final = "daily_averages"
 DISTRIBUTION: Final = "daily_distribution"
@@ -149,7 +150,7 @@ def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[Con
 
 def series_table(
     series: PublishedSeries,
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
     *,
@@ -186,19 +187,17 @@ def series_table(
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
 
 
-def _common_guarantee(statement: Mapping[str, Any], coverage: Decimal) -> dict[str, Any]:
+def _common_guarantee(statement: Statement, coverage: Decimal) -> dict[str, Any]:
     """Return the part of the guarantee that the metadata of every table contain."""
-    terms = statement["contract"]["input"]
+    content = statement.content()
+    layout = statement.contract.input
+    stated = ("title", "source", "licence", "contact", "population", "rehearsal", "figures", "ledger")
     return {
-        **{key: statement[key] for key in ("title", "source", "licence", "contact") if key in statement},
-        "population": statement["population"],
-        "rehearsal": statement["rehearsal"],
-        "promise": statement["contract"]["promise"],
-        "series": statement["contract"]["series"],
+        **{key: content[key] for key in stated if key in content},
+        "promise": content["contract"]["promise"],
+        "series": content["contract"]["series"],
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
-        "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
-        "figures": statement["figures"],
-        "ledger": statement["ledger"],
+        "day_zone": layout_of(layout.dataset, layout.columns).day_zone,
     }
 
 

@@ -26,6 +26,7 @@ from agedp_data.epsilon import ceil_nano, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
+from agedp_data.statement.document import Statement
 
 _KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
 _ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
@@ -35,7 +36,7 @@ _ADVICE: Final = "Ask for the release again."
 
 def check_tables(
     tables: Mapping[str, pa.Table],
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> None:

@@ -44,7 +44,9 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRe
 from agedp_data.ledger.transfer import export_population, format_export
 from agedp_data.notions.notion import LossBound
 from agedp_data.statement.datapackage import datapackage
-from agedp_data.statement.document import StatementFacts, build_statement, markdown
+from agedp_data.statement.document import Statement, read_statement
+from agedp_data.statement.facts import StatementFacts, build_statement
+from agedp_data.statement.markdown import markdown
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 
@@ -82,16 +84,14 @@ def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
     ledger.require_unchanged(work.promise, population=work.population)
     apply_earlier_contracts(work, ledger)
     rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
-    text = json.dumps(
-        build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
-    )
-    statement = json.loads(text)  # keys in the order in which the ledger returns them
+    text = build_statement(_statement_facts(work, ledger, contracts, rows)).text()
+    statement = read_statement(text)  # with its keys in the order in which the ledger returns them
     files = folder_files(work, ledger, statement, rows, contracts)
     ledger.record(
         text,
         population=work.population,
         files=file_checksums(files),
-        software=json.dumps(statement["software"], sort_keys=True),
+        software=json.dumps(statement.software, sort_keys=True),
         at=_statement_date(work, ledger),
     )
     return files
@@ -109,15 +109,15 @@ def _statement_date(work: Work, ledger: Ledger) -> str:
 def folder_files(
     work: Work,
     ledger: Ledger,
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> dict[str, bytes]:
     """Return the files of a release folder without its checksums; they depend on the run file by the interval only."""
     files = {
-        STATEMENT: _json_bytes(statement),
+        STATEMENT: _json_bytes(statement.content()),
         WORDS: markdown(statement).encode(),
-        ROWS: format_export(export_population(ledger, work.population, head=statement["ledger"]["head"])).encode(),
+        ROWS: format_export(export_population(ledger, work.population, head=statement.ledger.head)).encode(),
     }
     for series in list_published_series(rows, contracts):
         table = series_table(series, statement, rows, contracts, coverage=work.run.output.interval)
@@ -205,8 +205,8 @@ def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
 
 def _write_folder(work: Work, ledger: Ledger, statement_record: StatementRecord) -> bool:
     ledger.require_unchanged(work.promise, population=work.population)
-    statement = json.loads(statement_record.claim)
-    newest = ledger.row_number(statement["ledger"]["head"]) or 0
+    statement = read_statement(statement_record.claim)
+    newest = ledger.row_number(statement.ledger.head) or 0
     rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
     contracts = [contract for contract in ledger.contracts(work.population) if contract.seq <= newest]
     files = folder_files(work, ledger, statement, rows, contracts)

@@ -17,7 +17,7 @@ from agedp.stages.amend import amend
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.transfer import export_population, format_export
-from agedp_data.statement.document import TAKEN_OVER
+from agedp_data.statement.facts import TAKEN_OVER
 from tests.agedp.release_folder.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 8)
