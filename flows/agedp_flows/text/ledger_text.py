@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, StatementRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
+from agedp_data.statement.document import read_statement
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
@@ -59,9 +59,15 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
 
 
 def _statement_json(row: StatementRecord) -> dict[str, Any]:
-    claim = json.loads(row.claim)
-    days = {key: claim["days"][key] for key in ("released", "first", "last")}
-    return {"version": claim["version"], **days, "hash": row.hash}
+    statement = read_statement(row.claim)
+    days = statement.days
+    return {
+        "version": statement.version,
+        "released": days.released,
+        "first": days.first,
+        "last": days.last,
+        "hash": row.hash,
+    }
 
 
 def release_lines(rows: list[dict[str, Any]]) -> list[str]:

@@ -31,7 +31,7 @@ from agedp.reports.html import document, paragraph, section, table, text_table
 from agedp.reports.svg import Line, chart
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
-from agedp_data.statement.document import WITH_MODEL
+from agedp_data.statement.facts import WITH_MODEL
 
 _TITLE = "From half-hourly readings to daily averages under three notions of differential privacy over time"
 _SYNTHETIC = (

@@ -11,11 +11,10 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from html import escape
-from typing import Any
 
 from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
@@ -44,8 +43,8 @@ from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.parameters import watt_hours
-from agedp_data.statement.document import markdown
-from agedp_data.statement.markdown import is_over, title_of
+from agedp_data.statement.document import Statement
+from agedp_data.statement.markdown import markdown
 
 _EPSILON_NOTE = (
     "Epsilon bounds the privacy loss of one household: all releases change the odds of any guess about it by a "
@@ -63,18 +62,18 @@ _ENDED = {
 def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]) -> Iterator[str]:
     """Yield the head of a page: title, notes, summary."""
     statement = report.statement
-    days, published = statement["days"], statement["published"]
+    days, published = statement.days, statement.published
     yield f"<header><h1>{escape(title)}</h1>"
-    yield from (f'<p class="mark">{escape(note)}</p>' for note in statement["notes"])
-    if days["released"]:
-        dates = _dates_text(published["first"], published["last"])
+    yield from (f'<p class="mark">{escape(note)}</p>' for note in statement.notes)
+    if days.released:
+        dates = _dates_text(published.first, published.last)
         yield paragraph(
-            f"{_content_text(report)}, by day, of the population {statement['population']}, released with noise "
+            f"{_content_text(report)}, by day, of the population {statement.population}, released with noise "
             f"that protects each household. Published {dates}.",
             "soft",
         )
     else:
-        yield paragraph(f"Nothing is released yet for the population {statement['population']}.")
+        yield paragraph(f"Nothing is released yet for the population {statement.population}.")
     yield fact_list([*_facts(report, bounds)])
     yield paragraph(_EPSILON_NOTE, "soft")
     yield "</header>"
@@ -92,12 +91,12 @@ def _dates_text(first: str, last: str) -> str:
 
 
 def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
-    days = report.statement["days"]
-    skipped = f"; {len(days['skipped'])} skipped" if days["skipped"] else ""
+    days = report.statement.days
+    skipped = f"; {len(days.skipped)} skipped" if days.skipped else ""
     yield (
         "days released",
-        f"{days['released']:,}",
-        f"{days['first']} to {days['last']}{skipped}" if days["first"] else "",
+        f"{days.released:,}",
+        f"{days.first} to {days.last}{skipped}" if days.first else "",
     )
     counts = [*household_counts(report)]
     if counts:
@@ -131,11 +130,11 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
             scope_text = "loss of one day" if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
 
-    ending = report.statement.get("ending", {})
-    if ending.get("last_day"):
-        has_ended = is_over(report.statement)
-        reason = (_ENDED if has_ended else _ENDS).get(ending["because"], "")
-        yield "ended with" if has_ended else "goes on until", ending["last_day"], reason
+    ending = report.statement.ending
+    if ending is not None and ending.last_day:
+        has_ended = report.statement.is_over
+        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
+        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
 
 
 def _range_text(numbers: Sequence[int]) -> str:
@@ -166,7 +165,7 @@ _CORRELATION_NOTE = (
 def public_report(
     run_file: RunFile,
     models: Sequence[ModelRecord],
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> bytes:
@@ -193,7 +192,7 @@ def public_report(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    title = title_of(statement)
+    title = statement.full_title
     bounds = labelled_bounds(statement)
     return document(
         title,
@@ -238,7 +237,7 @@ def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
         *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
         *growth_parts(bounds, curves),
         *size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report)),
-        *spending_parts(report.rows, report.statement["contract"]["promise"]),
+        *spending_parts(report.rows, report.statement.contract.promise),
     )
 
 
@@ -247,7 +246,7 @@ def _newest_mean(report: ReportData) -> ReleaseRecord | None:
 
 
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
-    current_series = report.statement["contract"]["series"]
+    current_series = report.statement.contract.content()["series"]
     series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
     return schedules_table(
         schedule_noise_kwh(
@@ -274,14 +273,14 @@ def _model_section(report: ReportData) -> Iterator[str]:
 
 
 def _leakage_section(report: ReportData) -> Iterator[str]:
-    promise = report.statement["contract"]["promise"]
+    promise = report.statement.contract.promise.content()
     parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
     if parts:
         yield section("Temporal leakage under the model", paragraph(_CORRELATION_NOTE, "soft"), *parts)
 
 
-def _footer(statement: Mapping[str, Any]) -> Iterator[str]:
-    software = ", ".join(f"{name} {version}" for name, version in statement["software"].items())
+def _footer(statement: Statement) -> Iterator[str]:
+    software = ", ".join(f"{name} {version}" for name, version in statement.software.items())
     yield "<footer>"
-    yield f'<p class="soft">Ledger <code>{escape(statement["ledger"]["id"])}</code>, head '
-    yield f"<code>{escape(statement['ledger']['head'])}</code>; made by {escape(software)}.</p></footer>"
+    yield f'<p class="soft">Ledger <code>{escape(statement.ledger.id)}</code>, head '
+    yield f"<code>{escape(statement.ledger.head)}</code>; made by {escape(software)}.</p></footer>"
