@@ -30,15 +30,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import opendp.prelude as dp
 
 from agedp_data import epsilon
 from agedp_data.errors import ChainError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-dp.enable_features("contrib")
 
 LARGEST_SCALE = 2.0**55
 LARGEST_VALUE = 2**62
@@ -246,6 +243,9 @@ def interval(scale: float, coverage: epsilon.EpsilonLike) -> int:
 
 def _measurement(scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
     """Return OpenDP's discrete Laplace measurement on integer vectors."""
+    import opendp.prelude as dp  # noqa: PLC0415  (verifying a release needs no sampler)
+
+    dp.enable_features("contrib")
     return dp.m.make_laplace(
         dp.vector_domain(dp.atom_domain(T="i64")),
         dp.l1_distance(T="i64"),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from html import escape
 from typing import Any
 
 from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
@@ -20,7 +19,7 @@ from agedp.local_files.internal_files import FileNotice
 from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
 from agedp.reports.clamping import ClampEffect, clamp_effects
 from agedp.reports.household_details import clamp_parts, household_model_parts
-from agedp.reports.html import document, fact_list, paragraph, section, table
+from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.model_files import read_model_files
 from agedp.reports.svg import Line, chart
@@ -38,7 +37,6 @@ from agedp_data import table_schemas
 from agedp_data.ledger import Ledger, ReleaseRecord
 
 REPORT = "report.html"
-_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. Do not hand over this file."
 _ERROR_NOTE = (
     "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
     "many days indicates a fault. True means are after the clamp and the rule for missing days."
@@ -60,20 +58,19 @@ def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, .
     ]
     clamp_effects_by_series = clamp_effects(work, released)
     files = read_model_files(work)
-    title = f"{work.run.output.title or work.population}: published and true values"
-    body = [
-        f"<header><h1>{escape(title)}</h1>",
-        paragraph(_CONFIDENTIAL_NOTE, "mark"),
-        fact_list([*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))]),
-        "</header><main>",
-        section("Published and true values", *_mean_parts(work, utilities, results), *count_parts(work, rows)),
-        section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
-        section("States instead of readings", *states) if (states := [*state_parts(work)]) else "",
-        section("Kept and rejected rows", *_quality_parts(work)),
-        *household_model_parts(work, files, rows),
-        "</main>",
-    ]
-    atomic_files.write(work.confidential / REPORT, document(title, body).encode())
+    page = render_page(
+        "confidential_report.html",
+        title=f"{work.run.output.title or work.population}: published and true values",
+        facts=[*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))],
+        means=[*_mean_parts(work, utilities, results)],
+        counts=[*count_parts(work, rows)],
+        coverage=[*_coverage_parts(coverage_rows)],
+        clamp=[*clamp_parts(clamp_effects_by_series)],
+        states=[*state_parts(work)],
+        rows=[*_quality_parts(work)],
+        model=[*household_model_parts(work, files, rows)],
+    )
+    atomic_files.write(work.confidential / REPORT, page.encode())
     return files.notices
 
 

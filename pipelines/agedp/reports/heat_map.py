@@ -12,7 +12,8 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
+
+from agedp.reports.html import part
 
 _CELL = 20
 _STEPS = 20
@@ -21,7 +22,7 @@ _STEPS = 20
 def heat_map(
     title: str, about: str, shares: Sequence[Sequence[float]], *, x_title: str, y_title: str, height: int = 300
 ) -> str:
-    """Return a figure of a square matrix of shares in [0, 1]. Texts are escaped here.
+    """Return a figure of a square matrix of shares in [0, 1].
 
     Args:
         title: subject of the figure, different from every other title of the page.
@@ -31,21 +32,10 @@ def heat_map(
         y_title: meaning of the rows.
         height: height of the drawing [px].
     """
-    size = len(shares)
-    edge = size * _CELL
-    label = escape(f"{title}. {about}", quote=True)
-    return "\n".join(
-        [
-            f'<figure class="chart"><figcaption>{escape(title)}</figcaption>',
-            f'<div class="plot" style="--h:{height}px">',
-            f'<svg viewBox="0 0 {edge} {edge}" preserveAspectRatio="none" role="img" aria-label="{label}">',
-            *_cells(shares),
-            f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>',
-            "</svg>",
-            *_numbers(size, x_title, y_title),
-            "</div></figure>",
-        ]
-    )
+    edge = len(shares) * _CELL
+    drawing = "\n".join([*_cells(shares), f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>'])
+    labels = [*_labels(len(shares), x_title, y_title)]
+    return part("figure", title, about, height, (edge, edge), drawing, labels, (), ())
 
 
 def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
@@ -60,11 +50,11 @@ def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
             yield f'<path style="fill:var(--s0);fill-opacity:{step / _STEPS:g}" d="{"".join(squares)}"/>'
 
 
-def _numbers(size: int, x_title: str, y_title: str) -> Iterator[str]:
-    """Yield the numbers of rows and columns, from 1, and the titles of both axes."""
+def _labels(size: int, x_title: str, y_title: str) -> Iterator[tuple[str, str, str]]:
+    """Yield class, position and text of the numbers of rows and columns, from 1, and of the titles of both axes."""
     for i in range(size):
         middle = f"{round(100 * (i + 0.5) / size, 1):g}%"
-        yield f'<span class="y" aria-hidden="true" style="top:{middle}">{i + 1}</span>'
-        yield f'<span class="x" aria-hidden="true" style="left:{middle}">{i + 1}</span>'
-    yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
-    yield f'<span class="xt" aria-hidden="true" style="top:100%;right:0;padding-top:1.7rem">{escape(x_title)}</span>'
+        yield "y", f"top:{middle}", f"{i + 1}"
+        yield "x", f"left:{middle}", f"{i + 1}"
+    yield "yt", "", y_title
+    yield "xt", "top:100%;right:0;padding-top:1.7rem", x_title

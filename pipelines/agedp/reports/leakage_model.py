@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any
 
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
-from agedp.reports.html import table
+from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.integer_discounting import losses_by_day_number
 from agedp_data.epsilon import to_float
@@ -39,13 +39,17 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
         _METHODS.get(name, name): [to_float(aged_leakage(age * leakage_bound.steps_per_day, largest)) for age in ages]
         for name, aged_leakage in by_method.items()
     }
-    yield '<div class="two">'
-    yield _age_chart(f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name)
     name, aged_leakage = next(iter(by_method.items()))
     composed = aged_leakage.of(losses)
     all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
-    yield _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days})
-    yield "</div>"
+    yield side_by_side(
+        [
+            _age_chart(
+                f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name
+            ),
+            _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days}),
+        ]
+    )
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
         (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))
