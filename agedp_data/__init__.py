@@ -2,11 +2,11 @@
 
 Twelve nouns, in the order in which a newcomer meets them: eleven classes and one document. This module imports nothing.
 
-* `RunFile` (`config.run_file`): what is read, what is promised and how it runs, parsed from TOML.
+* `RunFile` (`config.run_file`): input, promise, series and engine of a run, parsed from TOML.
 * `Roster` (`roster`): which households are counted on which day, and in which group.
 * `Readings` (`datasets.deduplication`): the energy of one household by half-hour, from the files of a dataset.
 * `DailySum` (`agedp.stage_values`): the exact sums of one day and series, confidential.
-* `Series` (`series.series`): what is published of a day, a mean or a distribution, with its clamp.
+* `Series` (`series.series`): a published statistic of a day, a mean or a distribution, with its clamp.
 * `Promise` (`notions.notion`): a notion of privacy with its parameters and caps.
 * `Model` (`model`): a leakage bound and where it comes from, declared or estimated.
 * `ContractRecord` (`ledger.records`): the registered text that a population's releases are bound to.

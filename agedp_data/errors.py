@@ -26,7 +26,10 @@ def _restore(kind: type[AgedpError], public: str, private: str) -> AgedpError:
 
 
 class InputError(AgedpError):
-    """An input file or roster that cannot be parsed; nothing was drawn."""
+    """An input file or roster that cannot be parsed; nothing was drawn. The user corrects or replaces the file.
+
+    Names of files are in the private text only; the public text has labels such as "input 12 of 40".
+    """
 
 
 class UnreadableFile(InputError):
@@ -38,11 +41,17 @@ class UnreadableFile(InputError):
 
 
 class PreflightFailed(InputError):
-    """Input files that make a first release pointless; nothing was drawn."""
+    """Input files that make a first release pointless; nothing was registered or drawn.
+
+    Raised before the first release only, because later refusals would depend on readings.
+    """
 
 
 class Unavailable(InputError):
-    """A disk, network or service did not answer; the same call may succeed later."""
+    """A disk, network or service did not answer; nothing was drawn.
+
+    The same call may succeed later, so a scheduler may retry it.
+    """
 
 
 class RunFileError(AgedpError):
@@ -54,24 +63,39 @@ class ChainError(AgedpError):
 
 
 class Busy(AgedpError):
-    """Another run holds a resource that this one needs, and does not release it; nothing was drawn."""
+    """Another run holds a resource that this one needs, and does not release it; nothing was drawn.
+
+    Wait for the other run to end and start again.
+    """
 
     exit_status = 3
 
 
 class LedgerError(AgedpError):
-    """The ledger cannot be used in its present state."""
+    """The ledger cannot be used in its present state: damaged, closed, of a newer version, or unreachable.
+
+    The message states the remedy.
+    """
 
     exit_status = 3
 
 
 class Refused(LedgerError):
-    """A release that the promise does not permit."""
+    """A release that the promise does not permit; it is neither drawn nor stored.
+
+    Days that were released before stay published.
+    """
 
 
 class ContractChanged(LedgerError):
-    """The run file differs from the contract that the ledger registered."""
+    """The run file differs from the contract that the ledger registered; nothing was drawn.
+
+    Undo the change, or record a permitted one by `agedp ledger amend`.
+    """
 
 
 class LedgerBehind(LedgerError):
-    """The ledger is shorter than what was already published from it."""
+    """The ledger lacks rows that were already published from it: an older copy, or a second copy is in use.
+
+    Nothing of this run is published. Put back the newest ledger, or recover it from the newest release folder.
+    """

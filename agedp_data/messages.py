@@ -2,7 +2,7 @@
 
 * Names and values are written in the syntax of the run file.
 * A misspelt name is answered with the nearest known name. Example: "clasical" gives "did you mean 'classical'?".
-* Foreign text is one printable line, whatever a file or its name contains.
+* Foreign text, such as a file name, becomes one printable line.
 
 Decisions:
 
@@ -42,7 +42,11 @@ _MAX_VALUE_LENGTH, _MAX_NAME_LENGTH = 80, 64
 
 
 def short_name(name: str) -> str:
-    """Return the name of a table or key, shortened to 64 characters."""
+    """Return the name of a table or key for a message: printable, at most 64 characters before escaping.
+
+    >>> len(short_name("k" * 100))
+    64
+    """
     return escape_text(name, _MAX_NAME_LENGTH)
 
 

@@ -42,7 +42,11 @@ _KERNEL_AGES = [*range(1, 63), 90, 120, 180, 270, 365]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Public part of a model: `text` is canonical JSON, `id` its SHA-256, `leakage_bound` its bound."""
+    """Public part of a model: all that noise, ages, dates and refusals may depend on.
+
+    `text` is canonical JSON of the settings and the leakage bound, `id` its SHA-256; `leakage_bound` is the parsed
+    bound.
+    """
 
     text: str
     leakage_bound: LeakageBound
@@ -60,7 +64,11 @@ class Model:
 
     @classmethod
     def from_text(cls, text: str) -> Model:
-        """Return the model of a stored public part. Raises ChainError if it contains no leakage bound."""
+        """Return the model of a public part that the ledger stores.
+
+        Raises:
+            ChainError: the text contains no valid leakage bound.
+        """
         return cls(text, LeakageBound.from_json(json.loads(text)["envelope"]))
 
     @property
@@ -73,7 +81,15 @@ class Model:
 
 
 def public_text(settings: Mapping[str, Any], leakage_bound: LeakageBound) -> str:
-    """Return the canonical text of a public part: sorted JSON of the settings and the leakage bound."""
+    """Return the canonical text of a public part, whose SHA-256 is the model's id.
+
+    Args:
+        settings: the settings without the bound, see `model_settings`.
+        leakage_bound: the bound; stored under the key `envelope`.
+
+    Returns:
+        ASCII JSON with sorted keys and no spaces.
+    """
     public = {**settings, "envelope": leakage_bound.to_json()}
     return json.dumps(public, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
@@ -104,7 +120,11 @@ def read_model(run: RunFile) -> Model | None:
 
 
 def model_settings(model: EstimatedModel) -> dict[str, Any]:
-    """Return the settings of an estimated model that belong to its public part."""
+    """Return the settings of an estimated model that belong to its public part, as JSON values.
+
+    A model whose stored settings differ from those of the run file is refused, see `read_model`. The folder and the
+    acknowledgement `publish` are not included.
+    """
     edges = model.edges if isinstance(model.edges, str) else [str(edge) for edge in model.edges]
     return {
         "source": "estimated",
@@ -151,7 +171,11 @@ def _read_estimated(model: EstimatedModel) -> Model:
 
 
 def digest_line(text: str) -> str:
-    """Return the line of `public.sha256` for a public part, in the format of sha256sum."""
+    """Return the line of `public.sha256` for a public part, in the format of sha256sum.
+
+    >>> digest_line("{}").split()[1]
+    'public.json'
+    """
     return f"{hashlib.sha256(text.encode()).hexdigest()}  {PUBLIC_FILE}\n"
 
 

@@ -1,7 +1,7 @@
-"""What a value of a run file may be (exact amounts, whole watt-hours, zones), and how to say that it is not.
+"""Validated types of run-file values (exact amounts, whole watt-hours, zones), and the errors about other values.
 
-Every kind of value has one validator with one message, so that a wrong line gives one clear sentence. Numbers
-stay what was written: `Decimal`, never a float.
+Every kind of value has one validator with one message, so that a wrong line gives one clear sentence. Numbers keep
+their decimal digits: `Decimal`, never a float.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
 Method = Literal["tight", "total_variation", "spectral", "reversibilised"]
-"""How a leakage function is bounded: exactly, or by a total variation; `ModelSection` says which a model allows."""
+"""How a leakage function is bounded: exactly, or by a total variation; `ModelSection.methods` are those of a model."""
 
-# Beyond these an amount is a slip of the pen, and exact arithmetic on 1e-999999999 would never end.
+# An amount beyond these is a typing error, and exact arithmetic on 1e-999999999 would never end.
 LARGEST: Final = Decimal(1_000_000)
 DECIMALS: Final = 15
 LONGEST_TEXT: Final = 1000
@@ -34,7 +34,8 @@ class Marker:
 FREE: Final = Marker()
 """May change at any time: no part of the contract."""
 LATER: Final = Marker()
-"""Came after series had begun: a contract leaves the key out where it has its default, which is what silence meant."""
+"""Added after series had begun: a contract omits the key while it has its default, so that earlier contracts compare
+as equal."""
 
 
 class Section(BaseModel):
@@ -43,22 +44,29 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     written_as: ClassVar[Mapping[str, str]] = {}
-    """Keys by the symbols that papers have for them, for the message about such a symbol."""
+    """Keys by their symbols in papers, for the message about such a symbol."""
 
 
 def wrong(what: str, *at: str, hide: bool = False, more: int = 0) -> PydanticCustomError:
-    """Return the error that says `what` is wrong and what would help, `at` a key below the table in hand.
+    """Return the error of a validator, which `config.error_messages` turns into one line.
 
-    `hide` keeps the value out of the message (a password), `more` counts errors that come with it.
+    Args:
+        what: the problem and its remedy, following the key and its value, such as "must be above 0".
+        at: keys below the table that is validated, for a problem of one of its keys.
+        hide: whether the message omits the value, because it may contain a password.
+        more: number of further errors that this one represents.
     """
     return PydanticCustomError("agedp", "{what}", {"what": what, "at": at, "hide": hide, "more": more})
 
 
 def exact(value: object) -> Decimal:
-    """Return a written number as it stands.
+    """Return a number of the run file without rounding.
 
     >>> exact(2), exact(Decimal("0.5"))
     (Decimal('2'), Decimal('0.5'))
+
+    Raises:
+        PydanticCustomError: not a finite number, above `LARGEST`, or with more than `DECIMALS` decimals.
     """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise wrong("must be a number, without quotes")
@@ -83,7 +91,14 @@ def exact_text(amount: Decimal) -> str:
 
 
 def positive(value: object) -> Decimal:
-    """Return a number above 0."""
+    """Return a number above 0.
+
+    >>> positive(2)
+    Decimal('2')
+
+    Raises:
+        PydanticCustomError: any other value, as `exact`.
+    """
     amount = exact(value)
     if amount <= 0:
         raise wrong("must be above 0")
@@ -91,7 +106,14 @@ def positive(value: object) -> Decimal:
 
 
 def fraction(value: object) -> Decimal:
-    """Return a number strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1.
+
+    >>> fraction(Decimal("0.95"))
+    Decimal('0.95')
+
+    Raises:
+        PydanticCustomError: any other value, as `exact`.
+    """
     amount = exact(value)
     if not 0 < amount < 1:
         raise wrong("must lie between 0 and 1, both excluded")
@@ -135,7 +157,14 @@ def kwh(value: object) -> Decimal:
 
 
 def positive_kwh(value: object) -> Decimal:
-    """Return an energy in kWh that is a whole number of watt-hours, above 0."""
+    """Return an energy in kWh that is a whole number of watt-hours, above 0.
+
+    >>> positive_kwh(Decimal("0.125"))
+    Decimal('0.125')
+
+    Raises:
+        PydanticCustomError: any other value, as `kwh`.
+    """
     amount = kwh(value)
     if amount == 0:
         raise wrong("must be above 0")
@@ -152,7 +181,18 @@ def watt_hours(energy: Decimal) -> int:
 
 
 def ascending(values: object, read: Callable[[object], Decimal]) -> tuple[Decimal, ...]:
-    """Return a list of numbers, each read by `read`, that increases strictly."""
+    """Return a list of numbers that increase strictly.
+
+    >>> ascending([1, Decimal("2.5")], positive)
+    (Decimal('1'), Decimal('2.5'))
+
+    Args:
+        values: the list in the run file, with at least one number.
+        read: validator of one number, such as `positive`.
+
+    Raises:
+        PydanticCustomError: any other value, or a number that `read` refuses.
+    """
     if not isinstance(values, list | tuple) or not values:
         raise wrong("must be a list of numbers, such as [1, 2, 5]")
     numbers = tuple(read(value) for value in values)
@@ -162,7 +202,14 @@ def ascending(values: object, read: Callable[[object], Decimal]) -> tuple[Decima
 
 
 def text(value: object) -> str:
-    """Return one line of text that says something."""
+    """Return a text that is one printable line, not blank, of at most `LONGEST_TEXT` characters.
+
+    >>> text("London, 2013")
+    'London, 2013'
+
+    Raises:
+        PydanticCustomError: any other value.
+    """
     if not isinstance(value, str):
         raise wrong("must be text in quotes")
     if not value.strip():
@@ -188,7 +235,14 @@ def _zone(value: object) -> str:
 
 
 def horizon(value: object) -> int | Unlimited:
-    """Return a number of releases after which the series closes, or "unlimited"."""
+    """Return a number of releases after which the series closes, or "unlimited".
+
+    >>> horizon(365), horizon("unlimited")
+    (365, 'unlimited')
+
+    Raises:
+        PydanticCustomError: neither a whole number from 1 to `MANY_DAYS` nor "unlimited".
+    """
     if value == "unlimited":
         return "unlimited"
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MANY_DAYS:

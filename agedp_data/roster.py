@@ -24,13 +24,13 @@ import numpy as np
 
 from agedp_data.datasets import filesystem
 from agedp_data.datasets.layout import Flags, Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
 
 READ_OFF_MARK = "# read off the input files"
 ALL = "all"
 _FIXED_COLUMNS = ["household_id", "from", "to"]
-_EPOCH = date(1970, 1, 1).toordinal()
 _NO_LAST_DAY = int(np.iinfo(np.int32).max)
 
 
@@ -49,8 +49,12 @@ class Roster:
     read_off: bool = False
 
     def on(self, day: date) -> Flags:
-        """Return which rows are valid on a day, shape (n,), bool."""
-        number = day.toordinal() - _EPOCH
+        """Return which rows are valid on a day, both dates of a row included.
+
+        Returns:
+            Flags, shape (n,); a household has at most one valid row a day.
+        """
+        number = day_number(day)
         counted: Flags = (self.first <= number) & (number <= self.last)
         return counted
 
@@ -59,14 +63,35 @@ class Roster:
         return int(self.on(day).sum())
 
     def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day with their numbers of households; without a column ("all", number)."""
+        """Return the groups of a column on a day with their numbers of households, sorted by group.
+
+        Only groups with a household on the roster are included.
+
+        Args:
+            day: day of the data.
+            by: group column; None for the cell "all" with all households.
+
+        Raises:
+            KeyError: the roster has no such column.
+        """
         if by is None:
             return ((ALL, self.households(day)),)
         groups = [self.groups[by][i] for i in np.flatnonzero(self.on(day))]
         return tuple(sorted(Counter(groups).items()))
 
     def members(self, day: date, by: str | None) -> dict[str, Ints]:
-        """Return the indices of the member households on a day, by group."""
+        """Return the households of each group on a day; use it to select their daily totals.
+
+        Args:
+            day: day of the data.
+            by: group column; None for one group "all".
+
+        Returns:
+            Indices into `ids` by group, the groups sorted.
+
+        Raises:
+            KeyError: the roster has no such column.
+        """
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
@@ -150,7 +175,7 @@ def _parse_day(path: str | Path, number: int, column: str, text: str) -> int:
 def _days_since_1970(text: str) -> int:
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         raise ValueError(text)
-    return date.fromisoformat(text).toordinal() - _EPOCH
+    return day_number(date.fromisoformat(text))
 
 
 def _build_roster(
@@ -188,7 +213,7 @@ def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
 
 
 def _quote_field(text: str) -> str:
-    # csv.writer leaves a lone carriage return unquoted, which ends a line for whoever reads it.
+    # csv.writer leaves a lone carriage return unquoted, which other readers take for a line end.
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
 
 

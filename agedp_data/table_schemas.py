@@ -1,7 +1,7 @@
 """Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `FORGETTING` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
+`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ COUNTED_STATES = _schema(
     ("readings_kwh", pa.float64(), "mean of the households' days by their readings, before noise, kWh"),
     ("states_kwh", pa.float64(), "mean of the same days by their states, before noise, kWh"),
 )
-FORGETTING = _schema(
+GOODNESS_OF_FIT = _schema(
     ("household_id", _IDS, "household"),
     ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
     ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
@@ -183,7 +183,7 @@ def readings_schema(*, width: int, channels: int) -> pa.Schema:
     return READINGS if channels == 1 else READINGS_CHANNELS
 
 
-def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (whatever Arrow takes)
+def table_from_columns(schema: pa.Schema, **values: Any) -> pa.Table:  # noqa: ANN401  (any Arrow input)
     """Return a table of this schema from one array or sequence per column.
 
     Raises:

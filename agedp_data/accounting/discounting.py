@@ -49,6 +49,13 @@ class Discount(Protocol):
     """Non-increasing weights a(0) > 0, a(1), ... of a loss by the number of releases since.
 
     Source: [F] Definitions 9 and 13, of which this is the common form.
+
+    References:
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> discount: Discount = Exponential(0.5)
+    >>> discount.weights(3).tolist()
+    [1.0, 0.5, 0.25]
     """
 
     def weights(self, releases: int) -> Floats:

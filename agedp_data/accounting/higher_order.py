@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.accounting.temporal_half_hourly import temporal_kernels
 from agedp_data.accounting.temporal_recursion import (
-    LeakageFunction,
     LeakageTotals,
     checked_loss_series,
     household_shape,
@@ -33,6 +32,7 @@ from agedp_data.accounting.temporal_recursion import (
 from agedp_data.arrays import Floats, checked_loss, checked_steps
 from agedp_data.errors import ChainError
 from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
+from agedp_data.leakage.function import LeakageFunction
 from agedp_data.markov.states import MISSING
 from agedp_data.markov.transitions import power
 

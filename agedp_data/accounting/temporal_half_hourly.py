@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike
 
 from agedp_data.accounting.composition import GapLeakage, step_list
 from agedp_data.accounting.temporal_recursion import (
-    LeakageMap,
     LeakageTotals,
     Recursion,
     accumulated_leakage,
@@ -125,14 +124,13 @@ def daily_leakage_with(
             "losses of one day are added up first"
         )
 
-    def leakages_over(gap_leakage: GapLeakage, gap_list: list[int]) -> tuple[list[LeakageMap], list[LeakageMap]]:
-        steps: list[LeakageMap] = [partial(gap_leakage, day * g) for g in gap_list]
-        days: list[LeakageMap] = [partial(gap_leakage, 1 + day * (g - 1)) for g in gap_list]
-        return steps, days
+    def leakage_of_earlier(ordered: Floats, gap_leakage: GapLeakage, gap_list: list[int]) -> Floats:
+        steps = [partial(gap_leakage, day * gap) for gap in gap_list]
+        days = [partial(gap_leakage, 1 + day * (gap - 1)) for gap in gap_list]
+        return accumulated_leakage(ordered, steps, days)
 
-    gap_list: list[int] = gaps.tolist()
-    before = accumulated_leakage(series, *leakages_over(backward, gap_list))
-    after = accumulated_leakage(series[..., ::-1], *leakages_over(forward, gap_list[::-1]))[..., ::-1]
+    before = leakage_of_earlier(series, backward, gaps.tolist())
+    after = leakage_of_earlier(series[..., ::-1], forward, gaps.tolist()[::-1])[..., ::-1]
     return total_leakage(series, before, after)
 
 

@@ -37,8 +37,6 @@ from agedp_data.accounting.temporal_half_hourly import (
 from agedp_data.accounting.temporal_pairwise import pairwise
 from agedp_data.accounting.temporal_recursion import (
     BudgetRecursion,
-    LeakageFunction,
-    LeakageMap,
     LeakageTotals,
     Recursion,
     checked_loss_series,
@@ -50,8 +48,6 @@ from agedp_data.leakage.batched import Kernels
 __all__ = [
     "METHODS",
     "BudgetRecursion",
-    "LeakageFunction",
-    "LeakageMap",
     "LeakageTotals",
     "Recursion",
     "allocate",

@@ -15,7 +15,7 @@ Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,53 +24,7 @@ from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats, checked_loss
 from agedp_data.errors import ChainError
-
-
-class LeakageMap(Protocol):
-    r"""Leakage [epsilon] from one release to a neighbouring one: non-decreasing, and never above its argument.
-
-    .. math:: 0 \le L(a) \le a, \qquad a \le b \Rightarrow L(a) \le L(b)
-
-    Source: [T] Remark 1.
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> halve: LeakageMap = lambda loss: loss / 2
-    >>> halve(np.array(1.0)).item()
-    0.5
-    """
-
-    def __call__(self, loss: Floats, /) -> Floats:
-        """Loss [epsilon] about the neighbouring release, of the same shape as the loss."""
-
-
-class LeakageFunction(LeakageMap, Protocol):
-    r"""Leakage [epsilon] from each release to the next, with the supremum of its recursion.
-
-    Use it as the type of the step of a recursion; `BatchedLeakage` implements it for kernels, the example for
-    independent releases.
-
-    .. math:: L(a), \qquad \sup_n x_n \text{ for } x_{n+1} = \varepsilon + L(x_n)
-
-    Source: [T] eqs. 13, 15 and Theorem 11.
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> class Independent:
-    ...     def __call__(self, loss):
-    ...         return 0 * loss
-    ...
-    ...     def supremum(self, loss):
-    ...         return loss
-    >>> function: LeakageFunction = Independent()
-    >>> function(0.5), function.supremum(0.5)
-    (0.0, 0.5)
-    """
-
-    def supremum(self, loss: Floats, /) -> Floats:
-        """Supremum [epsilon] of x -> loss + L(x) from 0, `inf` if unbounded."""
+from agedp_data.leakage.function import LeakageFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +108,9 @@ class Recursion:
     """
 
     step_backward: LeakageFunction
-    day_backward: LeakageMap
+    day_backward: Callable[[Floats], Floats]
     step_forward: LeakageFunction
-    day_forward: LeakageMap
+    day_forward: Callable[[Floats], Floats]
 
     def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
         """Leakage of releases with these losses.
@@ -244,8 +198,8 @@ def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotal
 
 def accumulated_leakage(
     losses: Floats,
-    steps: Sequence[LeakageMap],
-    days: Sequence[LeakageMap],
+    steps: Sequence[Callable[[Floats], Floats]],
+    days: Sequence[Callable[[Floats], Floats]],
     *,
     first: tuple[Floats, Floats] | None = None,
 ) -> Floats:

@@ -49,9 +49,11 @@ _PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
 
 
 def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
-    """Return what is promised as nested dicts and lists of text and integers.
+    """Return the contract of a run file as nested dicts and lists of text and integers.
 
-    `model` is the hash of the model's public part, None where there is none yet.
+    Args:
+        run: the run file.
+        model: SHA-256 of the model's public part; None before there is a model.
     """
     registered: dict[str, Any] = {"version": run.version}
     registered |= {name: contract_value(getattr(run, name)) for name in _TABLES if getattr(run, name) is not None}
@@ -64,20 +66,20 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
         registered["schedule"][ZONE_CHANGES] = list(zone_changes(zone, run.schedule.first_day, run.schedule.last_day))
     if model is not None:
         registered.setdefault("model", {})["hash"] = model
-    if run.output.witness is not None:  # its place is free; that there is one is remembered
+    if run.output.witness is not None:  # its address is free; the contract records only that it is required
         registered["output"] = {"witness": "required"}
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 
 def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None) -> Notion:
-    """Return the promise that a contract's text holds, as it is enforced; `earlier` are the series of all contracts.
+    """Return the promise in a contract's text, as it is enforced; `earlier` are the series of all contracts.
 
     >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
     >>> promise_of(text).loss([], "2013-01-01", None)
     500000000
 
     Raises:
-        LedgerError: a text that holds no promise which this version knows and can enforce.
+        LedgerError: the text contains no promise that this version knows and can enforce.
     """
     try:
         terms = meaning_of(text)
@@ -92,7 +94,7 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
 
 
 def _read(value: object) -> object:
-    """Return a number that the contract keeps as text; nothing else in a promise looks like one."""
+    """Return a number that the contract keeps as text; no other text of a promise has this form."""
     return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
@@ -152,7 +154,10 @@ _WHY: Final[Mapping[Rule, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ContractChange:
-    """One difference of two contracts: a dotted key, both values as JSON text, and whether it is permitted."""
+    """One difference of two contracts, with its verdict.
+
+    `key` is dotted; `old` and `new` are JSON texts, or `ABSENT`; `why` is the reason for the verdict in a few words.
+    """
 
     key: str
     old: str
@@ -192,7 +197,7 @@ def _table(contract: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -> dict[str, str]:
-    """Return (dotted key, JSON text) of everything that is no table, or is taken as a whole."""
+    """Return (dotted key, JSON text) of every value that is not a table, and of the tables that are one change."""
     entries: dict[str, str] = {}
     for name, entry in value.items():
         key = f"{above}{name}"
@@ -232,14 +237,14 @@ def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, boo
 
 
 def _comes_earlier(old: str, new: str) -> bool:
-    """Tell whether a last day lies before the old one, or is the first to be named; dates are ISO text."""
+    """Return whether a last day is before the old one, or replaces no last day; dates are ISO text."""
     return bool(_DATE.fullmatch(new)) and (old == ABSENT or (bool(_DATE.fullmatch(old)) and new < old))
 
 
 def rule_of(key: str, notions: Collection[object] = ()) -> Rule:
-    """Return the rule for a dotted key of a contract; "never" for a key that nobody has decided about.
+    """Return the rule for a dotted key of a contract; "never" for a key without a rule.
 
-    `notions` are the names of the notions that the compared contracts promise; without a known one all notions count.
+    `notions` are the names of the notions that the compared contracts promise; if none is known, all notions count.
 
     >>> rule_of("series.daily_mean.clamp_kwh"), rule_of("promise.epsilon"), rule_of("promise.notion")
     ('either', 'lower', 'never')
@@ -262,7 +267,7 @@ def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
 
 
 def _tightens(rule: Rule, old: str, new: str) -> bool:
-    """Tell whether a bound moves the right way; what is no number cannot be compared and is refused."""
+    """Return whether a bound becomes tighter; False for a text that is not a number."""
     old_size, new_size = (_UNBOUNDED[rule] if text == ABSENT else _size(text) for text in (old, new))
     if old_size is None or new_size is None:
         return False
@@ -270,7 +275,7 @@ def _tightens(rule: Rule, old: str, new: str) -> bool:
 
 
 def _size(text: str) -> Decimal | None:
-    """Return a contract's number, a whole one or decimal text (never a float); "unlimited" is above all."""
+    """Return a contract's number, an integer or decimal text (never a float); "unlimited" is above all."""
     if text == '"unlimited"':
         return Decimal("Infinity")
     match = _DECIMAL.fullmatch(text)

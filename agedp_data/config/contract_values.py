@@ -1,13 +1,13 @@
-"""What a contract means, whatever form it is written in: the keys that its form did not have are filled in.
+"""The meaning of a contract, the same in every form: the keys that its form did not have are filled in.
 
 A contract is compared, amended, planned and stated by its meaning; its text and its hash stay as they were registered.
-A key that came later than form 1 is marked `LATER` in the model of its table. It is left out of a contract's text while
-it has its default, which is therefore what silence meant in every earlier form. A contract that writes a later key
-says which form it has, and which version of agedp reads that form:
+A key that came later than form 1 is marked `LATER` in the model of its table. A contract's text omits it while it
+has its default. The default is therefore the meaning of a missing key in every earlier form. A contract that writes a
+later key names its form and the version of agedp that reads this form:
 
     {"form":2,"needs":"0.2", ...}
 
-Form 1 says neither. `RENAMED` maps keys that an earlier form had under another name, and keys that are no more.
+Form 1 names neither. `RENAMED` maps keys that an earlier form had under another name, and removed keys.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from agedp_data.parameters import FREE, LATER, Section, exact_text
 from agedp_data.series.series import Distribution, Mean
 
 RENAMED: Final[dict[str, str | None]] = {}
-"""Dotted keys of earlier forms ("series.*.name" for any series): the name that they have now, None for no more."""
+"""Dotted keys of earlier forms ("series.*.name" for any series): their present name, None for a removed key."""
 ZONE_CHANGES: Final = "zone_changes"
-"""Key of [schedule] in a contract: the clock changes of the period (`zone_changes`); silence means any."""
+"""Key of [schedule] in a contract: the clock changes of its period. A contract without this key permits any."""
 
 _TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
     "input": ("dataset", INPUTS),
@@ -44,7 +44,7 @@ _TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
 
 
 def meaning(contract: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a contract with what its form meant by silence filled in and with the keys' present names.
+    """Return a contract with the keys that its form did not have filled in, under the keys' present names.
 
     >>> meaning({"input": {"dataset": "london"}})["input"]
     {'interval_minutes': 30, 'dataset': 'london'}
@@ -75,7 +75,7 @@ def meaning_of(text: str) -> dict[str, Any]:
 
 
 def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the meanings of two contracts as they are compared: clock changes that one does not record are any.
+    """Return the meanings of two contracts as they are compared: without clock changes unless both record them.
 
     Raises:
         LedgerError: as `meaning`.
@@ -87,7 +87,11 @@ def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str
 
 
 def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a contract without the clock changes of its period, which are compared day by day."""
+    """Return a contract without the clock changes of its period; use it to compare contracts.
+
+    Recorded clock changes are compared day by day instead (`datasets.zone_changes`), because a new time zone database
+    may move a future one.
+    """
     schedule = contract.get("schedule")
     if not isinstance(schedule, Mapping):
         return dict(contract)
@@ -95,13 +99,19 @@ def without_zone_changes(contract: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any depth
-    """Return a value, or a whole table, of a run file as a contract writes it: without free keys and silent ones."""
+    """Return a value, or a whole table, of a run file as a contract writes it.
+
+    Free keys, missing values and later keys with their defaults are omitted.
+
+    >>> contract_value([Decimal("0.50"), date(2013, 1, 31)])
+    ['0.5', '2013-01-31']
+    """
     if isinstance(value, Section):
         fields = type(value).model_fields
         written = {key: getattr(value, key) for key in fields if FREE not in fields[key].metadata}
-        silent = {key for key in written if LATER in fields[key].metadata and written[key] == fields[key].default}
-        spoken = {key: element for key, element in written.items() if element is not None and key not in silent}
-        return {key: contract_value(element) for key, element in spoken.items()}
+        omitted = {key for key in written if LATER in fields[key].metadata and written[key] == fields[key].default}
+        present = {key: element for key, element in written.items() if element is not None and key not in omitted}
+        return {key: contract_value(element) for key, element in present.items()}
     if isinstance(value, Mapping):
         return {key: contract_value(element) for key, element in value.items()}
     if isinstance(value, tuple | list):
@@ -112,7 +122,13 @@ def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any
 
 
 def is_later(contract: Mapping[str, Any]) -> bool:
-    """Tell whether a contract, as it is to be written, has a key that form 1 does not have."""
+    """Return whether a contract has a key that form 1 does not have.
+
+    Such a contract must name its form and the version of agedp that reads it.
+
+    >>> is_later({"input": {"dataset": "london"}}), is_later({"output": {"witness": "required"}})
+    (False, True)
+    """
     tables = [(name, table) for name, table in contract.items() if name in _TABLES and name != "series"]
     tables += [("series", terms) for terms in contract.get("series", {}).values()]
     return (

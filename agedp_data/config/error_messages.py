@@ -92,7 +92,12 @@ class Problem:
 
 
 def list_problems(error: ValidationError, raw: Mapping[str, Any]) -> list[Problem]:
-    """Return all errors of a run file (parsed as `raw`) that did not validate; use it to draft a run file."""
+    """Return all errors of a run file that did not validate; use it to draft a run file.
+
+    Args:
+        error: the error of `RunFile.model_validate`.
+        raw: the run file as parsed from TOML.
+    """
     errors = [item for item in error.errors(include_url=False) if item["type"] != _FOLLOW_UP_TYPE]
     return [_to_problem(item, raw) for item in errors]
 
@@ -110,7 +115,15 @@ def _to_problem(error: ErrorDetails, raw: Mapping[str, Any]) -> Problem:
 
 
 def run_file_error(error: ValidationError, raw: Mapping[str, Any], *, name: str) -> RunFileError:
-    """Return the one-line error for a run file (parsed as `raw`) that did not validate."""
+    """Return the one-line error for a run file that did not validate: the first problem, and what else is missing.
+
+    Unknown keys come first, because a misspelt key also makes the right one missing.
+
+    Args:
+        error: the error of `RunFile.model_validate`.
+        raw: the run file as parsed from TOML.
+        name: name of the run file.
+    """
     errors = (item for item in error.errors(include_url=False) if item["type"] != _FOLLOW_UP_TYPE)
     sorted_errors = sorted(errors, key=lambda item: item["type"] != "extra_forbidden")
     n_further = len(sorted_errors) - 1 + sum(int(item.get("ctx", {}).get("more", 0)) for item in sorted_errors)

@@ -34,7 +34,11 @@ def is_url(location: str) -> bool:
 
 
 def absolute_location(location: str, folder: Path) -> str:
-    """Return the absolute path of a path relative to the run file's folder; a URL unchanged."""
+    """Return the absolute path of a path relative to the run file's folder; a URL unchanged.
+
+    >>> absolute_location("incoming", Path("/srv/meters")), absolute_location("s3://m/in", Path("/srv"))
+    ('/srv/meters/incoming', 's3://m/in')
+    """
     return location if is_url(location) else str(folder / location)
 
 

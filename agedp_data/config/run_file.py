@@ -30,7 +30,7 @@ from agedp_data.parameters import Section, exact_text, wrong
 from agedp_data.series.series import AnySeries
 
 Problem = tuple[str, str, str]
-"""Table, key, and what is wrong with it."""
+"""Table, key, and the problem in a few words."""
 
 
 def _version(value: object) -> int:
@@ -89,12 +89,12 @@ class RunFile(Section):
 
     @property
     def publication(self) -> Publication:
-        """Return what is published under the promise, by this file and by the contracts that it follows."""
+        """Return the series and days under the promise, of this file and of the contracts that it follows."""
         return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
 
     @property
     def comparison(self) -> Comparison:
-        """Return what the notions need of this file to be compared."""
+        """Return the settings of this file by which notions are compared."""
         compare = self.compare
         return Comparison(
             self.promise,
@@ -108,14 +108,19 @@ class RunFile(Section):
         )
 
     def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
-        """Return the same file after contracts with these series, by hash: rows charged under them count by them."""
+        """Return the same run file as a successor of earlier contracts, for bounds over their releases.
+
+        Args:
+            earlier: the series of each earlier contract, by the contract's hash. A release counts by the series of the
+                contract under which it was charged.
+        """
         copy = self.model_copy()
         copy._earlier = earlier
         return copy
 
     @property
     def public_states(self) -> RepresentativeValues | None:
-        """Return the states of the model that everybody knows, None if there are none."""
+        """Return the model's states with public edges, None if there are none."""
         return self.model.public_states if isinstance(self.model, EstimatedModel) else None
 
     @property
@@ -176,18 +181,18 @@ def _shares(run: RunFile) -> Iterator[Problem]:
 
 
 def _states(run: RunFile) -> Iterator[Problem]:
-    found = run.public_states
-    for name, each in run.series.items():
-        if each.values != "states":
+    public_states = run.public_states
+    for name, series in run.series.items():
+        if series.values != "states":
             continue
-        if found is None:
+        if public_states is None:
             yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
-        elif each.clamp_wh > found.max_day_wh:
-            most = exact_text(Decimal(found.max_day_wh) / 1000)
+        elif series.clamp_wh > public_states.max_day_wh:
+            max_kwh = exact_text(Decimal(public_states.max_day_wh) / 1000)
             yield (
                 f"series.{name}",
                 "clamp_kwh",
-                f"exceeds {most} kWh, the largest daily total of these states; lower it",
+                f"exceeds {max_kwh} kWh, the largest daily total of these states; lower it",
             )
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
@@ -195,7 +200,7 @@ def _states(run: RunFile) -> Iterator[Problem]:
 
 
 def _listed(run: RunFile) -> str:
-    """Return where public edges are to be listed."""
+    """Return the remedy for missing public edges."""
     estimated = isinstance(run.model, EstimatedModel)
     return "list them in [model] edges" if estimated else 'list them in a [model] with source = "estimated"'
 
@@ -261,7 +266,7 @@ def _has_confidential_statistic(run: RunFile) -> Iterator[Problem]:
 
 
 def _witness_apart(run: RunFile) -> Iterator[Problem]:
-    """Refuse a witness that is copied, and put back, together with what it attests."""
+    """Refuse a witness that a backup copies and restores together with the ledger or a folder."""
     witness, output = run.output.witness, run.output
     if witness is None:
         return

@@ -38,7 +38,11 @@ def _is_in_range(value: str, unit: str, low: int, high: int) -> bool:
 
 
 def day(value: object) -> date:
-    """Return a date in the range that meters can have recorded."""
+    """Return a date of the run file, in the range that meters can have recorded.
+
+    Raises:
+        PydanticCustomError: not a date without quotes, or outside 1970 to 2199.
+    """
     if type(value) is not date:
         raise wrong("must be a date without quotes, such as 2013-01-31")
     if not FIRST_DAY <= value <= LAST_DAY:

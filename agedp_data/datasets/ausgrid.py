@@ -37,7 +37,7 @@ from agedp_data.datasets.layout import (
     household_ids,
     round_to_wh,
 )
-from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 
@@ -81,7 +81,10 @@ class AusgridKeys(Section):
 
 
 class Ausgrid:
-    """The layout of the Ausgrid solar home data, all three years."""
+    """The layout of the Ausgrid solar home data, all three years: a row is one household, category and day.
+
+    The channels of a household are the `categories` of [input]; the readings of all of them add up to its use.
+    """
 
     name = "ausgrid"
     day_zone = "Australia/Sydney"
@@ -116,13 +119,17 @@ class Ausgrid:
         return (",".join(_FIXED) + ",0:30,1:00,...,23:30,0:00[,Row Quality]",)
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
-        """Return one record of 48 readings per row; readings of an hour that does not exist are missing."""
+        """Return one record of 48 readings per row.
+
+        Readings of the spring hour that does not exist are missing, although the publisher writes 0. One unusable cell
+        rejects the row.
+        """
         ids, household, no_household = household_ids(columns.values["household"])
         day, no_day = _parse_days(columns.values["date"])
         channel = _channels(columns.values["category"], _layout_keys(rules))
         energy, empty, cell_reasons = _parse_energies(columns, rules)
         for index in np.unique(day[~no_day]):
-            absent = self.absent_slots(date.fromordinal(int(index) + _EPOCH))
+            absent = self.absent_slots(date_of_day(int(index)))
             if absent:
                 energy[np.ix_(day == index, absent)] = MISSING
         reason = first_reason(
@@ -139,7 +146,10 @@ class Ausgrid:
         return Records(ids, household, channel, day, slot, energy, reason, _count_notes(columns, header))
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
-        """Return all categories, and also GC alone if missing controlled load counts as 0."""
+        """Return the sets of channels that add up to a reading: all categories, or without controlled load also GC.
+
+        GC alone is complete unless `missing_controlled_load = "missing"`; a household without a CL row then uses none.
+        """
         keys = _layout_keys(rules)
         all_channels = frozenset(range(len(keys.categories)))
         return (all_channels,) if keys.missing_controlled_load == "missing" else (frozenset({0}), all_channels)
@@ -157,9 +167,6 @@ class Ausgrid:
         return self._days.day_end(day)
 
 
-_EPOCH = date(1970, 1, 1).toordinal()
-
-
 def _header(lines: int, quality: bool, width: int) -> Header:
     names = [_ROLES.get(name, f"unused_{i}") for i, name in enumerate(_FIXED)] + list(READINGS)
     names += ["quality"] * quality
@@ -174,7 +181,7 @@ def _header(lines: int, quality: bool, width: int) -> Header:
 def _parse_days(column: pa.DictionaryArray) -> tuple[Ints, Flags]:
     texts = [(raw or b"").decode("latin-1").strip(" \t") for raw in column.dictionary.to_pylist()]
     days = [_parse_date(text) for text in texts]
-    lookup = np.array([MISSING if day is None else day.toordinal() - _EPOCH for day in days] + [MISSING], np.int64)
+    lookup = np.array([MISSING if day is None else day_number(day) for day in days] + [MISSING], np.int64)
     day = lookup[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
     return day, day == MISSING
 

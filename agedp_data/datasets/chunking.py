@@ -18,7 +18,10 @@ _MAX_LINE_BYTES = LONGEST_LINE + len(b"\r\n")
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes [start, stop) of one file, whole lines; `number` counts from 0; to the end if `stop` is None."""
+    """Bytes [start, stop) of one file: whole lines, parsed independently of the other chunks.
+
+    `number` counts the chunks of a file from 0; `stop` None means the end, for a compressed file.
+    """
 
     source: InputFile
     number: int

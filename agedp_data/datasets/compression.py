@@ -39,7 +39,11 @@ class DescribesErrors(Protocol):
 
 
 def is_compressed(location: str) -> bool:
-    """Return whether a file is compressed, by its name."""
+    """Return whether a file is compressed, by its name.
+
+    >>> is_compressed("chunk_1.csv.GZ"), is_compressed("chunk_1.csv")
+    (True, False)
+    """
     return location.lower().endswith(_EXTENSIONS)
 
 

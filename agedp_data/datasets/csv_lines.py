@@ -141,7 +141,16 @@ def drop_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
 
 
 def line_texts(data: bytes, ends: Ints, numbers: Ints) -> tuple[str, ...]:
-    """Return the texts of lines as in the file, at most the first `LONGEST_LINE` bytes of each."""
+    r"""Return the texts of lines as in the file, at most the first `LONGEST_LINE` bytes of each; for quarantine files.
+
+    >>> line_texts(data := b"a,1\r\nb,2\n", line_ends(data), np.array([1]))
+    ('b,2',)
+
+    Args:
+        data: bytes of whole lines.
+        ends: their `line_ends`.
+        numbers: numbers of the lines to return, from 0.
+    """
     pairs = zip(_line_starts(ends)[numbers].tolist(), ends[numbers].tolist(), strict=True)
     lines = (data[start : min(end, start + LONGEST_LINE + 1)].removesuffix(b"\r") for start, end in pairs)
     return tuple(line[:LONGEST_LINE].decode("utf-8", "replace") for line in lines)
@@ -178,7 +187,11 @@ def column_names(line: str) -> list[str]:
 
 
 def first_cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
-    """Yield one column of lines; lines with a different number of fields are skipped."""
+    """Yield one column of lines; lines with a different number of fields are skipped.
+
+    >>> list(first_cells(["A,30", "B", "C,60"], 1, fields=2))
+    ['30', '60']
+    """
     for line in lines:
         cells = split_fields(line)
         if len(cells) == fields:

@@ -37,7 +37,11 @@ _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 @dataclass(frozen=True, slots=True)
 class ParsedChunk:
-    """One parsed chunk: its records, their row numbers within the chunk, and the rejected rows."""
+    """One parsed chunk: the records (n) of all rows with the right number of fields, and the rejected rows (a).
+
+    `row` (n) and `rejected_row` (a) are row numbers within the chunk, from 0. A row that is rejected for a field has a
+    record as well, with its reason. Rows of another category are not in `rejected_row`, so no quarantine file has them.
+    """
 
     rows_read: int
     records: Records
@@ -48,7 +52,16 @@ class ParsedChunk:
 
 
 def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
-    """Parse a chunk of whole lines into records; every line is a row, kept or rejected with a reason."""
+    """Parse a chunk of whole lines; every line is one row, kept or rejected with a reason.
+
+    The result for one line does not depend on any other line.
+
+    Args:
+        data: bytes of whole lines, without the header.
+        layout: layout of the file.
+        header: the header that the layout recognised.
+        rules: settings of [input] that decide how a row is parsed.
+    """
     columns, reason_by_row = _parse_rows(data, header)
     records = layout.records(columns, header, rules)
     rows_read = columns.rows + len(reason_by_row)

@@ -49,7 +49,11 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Readings (m) sorted by household and time = day x 48 + slot, each key once; rejected rows (a) by file, row."""
+    """The readings (m) of a month, sorted by household and time, each key once; and the rejected rows (a).
+
+    `household` are indices into `ids`, `time` is day x 48 + slot, `energy_wh` has shape (m,). The rejected rows have
+    file, row in the file, and reason.
+    """
 
     ids: tuple[str, ...]
     household: Ints
@@ -61,7 +65,13 @@ class Readings:
 
 
 def join_rows(ids: tuple[str, ...], parts: Sequence[StoredRows], *, width: int) -> StoredRows:
-    """Return the rows of all parts in order; their household codes are indices of the same `ids`."""
+    """Return the rows of all parts in their order; use it before `deduplicate_rows`.
+
+    Args:
+        ids: household ids; the household codes of every part are indices into them.
+        parts: stored rows.
+        width: readings per row, for an empty list of parts.
+    """
     household, channel, time, file, row = (
         np.concatenate([np.zeros(0, np.int64), *(getattr(part, name) for part in parts)])
         for name in ("household", "channel", "time", "file", "row")

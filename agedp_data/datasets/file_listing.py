@@ -24,7 +24,10 @@ _HASH_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One input file; only its `label` ("input 12 of 40") is public."""
+    """One input file at the time of listing.
+
+    Only `label` ("input 12 of 40") is public. `fingerprint` changes whenever the content may have changed.
+    """
 
     location: str
     label: str
@@ -39,7 +42,12 @@ class InputFile:
         return self.location.rpartition("/")[2]
 
     def error(self, problem: str, *, private: str | None = None) -> InputError:
-        """Return the error to raise about this file; its name and `private` are in the private text only."""
+        """Return the error to raise about this file.
+
+        Args:
+            problem: public text, after the label.
+            private: text after the file's name, if it may say more than `problem`.
+        """
         return InputError(
             f"{self.label}: {problem}", private=f"{filesystem.format_location(self.location)}: {private or problem}"
         )
@@ -119,7 +127,11 @@ def _input_file(location: str, label: str) -> InputFile:
 
 
 def natural_sort_key(name: str) -> list[tuple[int, int, str]]:
-    """Return the sort key of the natural order of names: chunk_2 before chunk_10."""
+    """Return the sort key of the natural order of names, in which digits compare as numbers.
+
+    >>> sorted(["chunk_10.csv", "chunk_2.csv"], key=natural_sort_key)
+    ['chunk_2.csv', 'chunk_10.csv']
+    """
     parts = re.split(r"([0-9]+)", name)
     return [(0, int(part), part) if part.isdecimal() and part.isascii() else (1, 0, part) for part in parts]
 
@@ -143,12 +155,19 @@ class FileSegment:
 
 
 def file_segments(source: InputFile) -> list[FileSegment]:
-    """Return the segments of a file; its content hash is the hash of their hashes."""
+    """Return the segments of a file, which can be hashed in parallel; an empty file has one.
+
+    See `combine_digests` for the content hash that results.
+    """
     return [FileSegment(source, start) for start in range(0, max(source.size, 1), SEGMENT_BYTES)]
 
 
 def hash_segment(segment: FileSegment) -> bytes:
-    """Return the SHA-256 of a segment."""
+    """Return the SHA-256 of a segment, 32 bytes.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     digest = hashlib.sha256()
     remaining = SEGMENT_BYTES
     location = segment.source.location
@@ -163,5 +182,12 @@ def hash_segment(segment: FileSegment) -> bytes:
 
 
 def combine_digests(digests: Sequence[bytes]) -> str:
-    """Return the content hash of a file: the SHA-256 of the hashes of its segments."""
+    """Return the content hash of a file: the SHA-256 of the hashes of its segments, in their order.
+
+    Args:
+        digests: result of `hash_segment` for each of `file_segments`.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     return hashlib.sha256(b"".join(digests)).hexdigest()

@@ -30,7 +30,10 @@ _ANY_DEPTH = re.compile(r"(?:^|(?<=/))\*\*(?:/|$)")
 
 
 def expand_glob(pattern: str) -> Iterator[str]:
-    """Yield the paths that a glob matches. Each folder under `**` is entered once: links may be circular."""
+    """Yield the paths that a glob matches; `**` matches folders at any depth, and enters linked folders.
+
+    Each folder under `**` is entered once, because links may be circular.
+    """
     match = _ANY_DEPTH.search(pattern)
     if match is None:
         yield from glob(pattern)  # noqa: PTH207  (Path.glob accepts no absolute pattern)
@@ -65,7 +68,10 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """Size and times of a file (`touched_ns`: the latest), and a text that changes whenever its content may."""
+    """Size and times of a file as its file system reports them.
+
+    `touched_ns` is the latest of its times; `fingerprint` is a text that changes whenever the content may have changed.
+    """
 
     size: int
     modified_ns: int
@@ -74,12 +80,19 @@ class FileStatus:
 
 
 def is_url(location: str) -> bool:
-    """Return whether a location is a URL."""
+    """Return whether a location is a URL, not a path.
+
+    >>> is_url("s3://meters/2013.csv"), is_url("/srv/meters/2013.csv")
+    (True, False)
+    """
     return "://" in location
 
 
 def canonical_location(location: str) -> str:
-    """Return the canonical spelling of a location: links and `..` resolved, a URL as its file system writes it."""
+    """Return the canonical spelling of a location: links and `..` resolved, a URL as its file system writes it.
+
+    Use it to recognise one file under two names.
+    """
     if not is_url(location):
         return os.path.realpath(location)  # Path.resolve raises for circular links
     system, path = system_at(location)
@@ -87,7 +100,10 @@ def canonical_location(location: str) -> str:
 
 
 def system_at(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it; fsspec's configuration overrides the time limits here."""
+    """Return the fsspec file system of a URL, and the path in it.
+
+    The time limits of this module apply unless fsspec's configuration has settings for the protocol.
+    """
     protocol = url.partition("://")[0]
     options = {} if protocol in fsspec.config.conf else _timeout_options(protocol)
     system, path = fsspec.core.url_to_fs(url, **options)
@@ -148,7 +164,11 @@ def _list_urls(pattern: str) -> list[str] | None:
 
 
 def file_status(location: str) -> FileStatus:
-    """Return the status of a file without opening it."""
+    """Return the status of a file without opening it.
+
+    Raises:
+        OSError: the file does not exist or its folder cannot be read; a service at a URL may raise other errors.
+    """
     if not is_url(location):
         stat_result = Path(location).stat()
         fingerprint = f"{stat_result.st_size} {stat_result.st_mtime_ns} {stat_result.st_ctime_ns} {stat_result.st_ino}"
@@ -180,7 +200,7 @@ def is_regular(location: str) -> bool:
 
 
 def exists(location: str) -> bool:
-    """Return whether a file exists at a path or URL."""
+    """Return whether a file exists at a path or URL; a service is asked anew, without cached listings."""
     if not is_url(location):
         return Path(location).exists()
     system, path = system_at(location)
@@ -189,7 +209,7 @@ def exists(location: str) -> bool:
 
 
 def open_at(location: str) -> IO[bytes]:
-    """Open a file for reading."""
+    """Open a file at a path or URL for reading, as a seekable stream; the caller closes it."""
     if not is_url(location):
         return Path(location).open("rb")
     system, path = system_at(location)
@@ -229,7 +249,16 @@ def _without_credentials(url: str) -> str:
 
 @contextmanager
 def input_errors(label: str, location: str) -> Iterator[None]:
-    """Turn errors of a disk or a service into one-line InputErrors; names are in the private text only."""
+    """Turn errors of a disk or a service inside the `with` block into one-line errors.
+
+    Args:
+        label: public name of the file or folder, such as "input 12 of 40:".
+        location: path or URL, for the private text only.
+
+    Raises:
+        Unavailable: the disk or service may answer later.
+        InputError: any other error of the disk or service, or a package for the protocol is missing.
+    """
     try:
         yield
     except InputError:

@@ -41,7 +41,15 @@ def common_interval(timestamps: Iterable[Iterable[int]], *, max_minutes: int = _
 
 
 def interval_remedy(minutes: int, *, is_long: bool) -> str:
-    """Return the remedy for files whose readings are this many minutes apart; only a long table may declare it."""
+    """Return the remedy for files whose readings are this many minutes apart.
+
+    >>> interval_remedy(60, is_long=True)
+    'write [input] interval_minutes = 60'
+
+    Args:
+        minutes: measured interval.
+        is_long: whether dataset = "long", which alone may declare an interval.
+    """
     if minutes not in INTERVALS:
         return f"deliver readings of {DECLARABLE}"
     if is_long:

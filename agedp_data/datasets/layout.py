@@ -17,6 +17,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.parameters import Section
 
@@ -34,7 +35,6 @@ UNKNOWN_PASS = 3
 If readings are shorter than a half-hour, the n-th part of a half-hour has these channels plus n x `PASSES`.
 """
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
-_EPOCH = date(1970, 1, 1)
 
 
 class RejectionReason(IntEnum):
@@ -100,7 +100,11 @@ class NamedColumns:
 
     @classmethod
     def from_keys(cls, keys: Mapping[str, Any]) -> Self:
-        """Return the columns that the keys of a run file or a contract declare."""
+        """Return the columns that the keys of [input.columns] declare, from a run file or from a contract.
+
+        Raises:
+            TypeError: a key is missing or unknown.
+        """
         return cls(**{**keys, "missing": tuple(keys["missing"])})
 
 
@@ -152,14 +156,18 @@ class Columns:
     instants: Mapping[str, Flags]
 
     def unreadable_cells(self, name: str) -> Flags:
-        """Return which cells of a column are not of the declared type."""
+        """Return which cells of a column are not of the declared type, shape (rows,)."""
         flags = self.unreadable.get(name)
         return np.zeros(self.rows, bool) if flags is None else flags
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """One line per input row (n): household code into `ids`, channel, day and slot, (n, width) energy, reason."""
+    """The records of a chunk, one per input row (n).
+
+    `household` are indices into `ids`; `channel`, `day` (since 1970), `slot` of the first reading and `reason`
+    (`RejectionReason`) have shape (n,), `energy_wh` shape (n, width). `notes` counts remarks about kept rows, by text.
+    """
 
     ids: tuple[str, ...]
     household: Ints
@@ -207,10 +215,10 @@ class Layout(Protocol):
         """Return the known header lines; a message names the nearest one."""
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
-        """Return the records of a chunk, one per row."""
+        """Return the records of a chunk, one per row; a record depends on its row, the header and the rules only."""
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
-        """Return the sets of channels that add up to a reading."""
+        """Return the sets of channels that add up to a reading; with any other channels a reading is missing."""
 
     def absent_slots(self, day: date) -> tuple[int, ...]:
         """Return the slots that do not exist on this day (the clock goes forward)."""
@@ -223,12 +231,23 @@ class Layout(Protocol):
 
 
 def slot_step(interval_minutes: int) -> int:
-    """Return the number of slots from one reading to the next: 2 for hourly readings, else 1."""
+    """Return the number of slots from one reading to the next: 2 for hourly readings, else 1.
+
+    >>> slot_step(15), slot_step(30), slot_step(60)
+    (1, 1, 2)
+    """
     return max(1, interval_minutes // INTERVAL_MINUTES)
 
 
 def expected_readings(layout: Layout, day: date) -> int:
-    """Return the number of readings of a complete day: 48 half-hours (46 in spring) or 24 hours (23 in spring)."""
+    """Return the number of readings of a complete day, in half-hours, or in hours if the layout has hourly readings.
+
+    A household-day is usable if it lacks at most `max_missing` of them.
+
+    >>> from agedp_data.datasets.ausgrid import Ausgrid
+    >>> expected_readings(Ausgrid(), date(2012, 10, 6)), expected_readings(Ausgrid(), date(2012, 10, 7))
+    (48, 46)
+    """
     step = slot_step(layout.interval_minutes)
     return SLOTS // step - sum(slot % step == 0 for slot in layout.absent_slots(day))
 
@@ -255,7 +274,20 @@ def round_to_wh(
 
 
 def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Flags]:
-    """Return the distinct ids, the code of each row (-1: unusable) and which rows have no usable id."""
+    """Return the households of a column of ids.
+
+    Ids are UTF-8 without surrounding blanks; an empty or undecodable id is unusable.
+
+    Args:
+        column: the ids as bytes, dictionary-encoded, shape (n,).
+
+    Returns:
+        The distinct ids, sorted; the index of each row's id, shape (n,), -1 if unusable; which rows have no usable id.
+
+    >>> ids, codes, _ = household_ids(pa.array([b"B", b" A", None, b"B"]).dictionary_encode())
+    >>> ids, codes.tolist()
+    (('A', 'B'), [1, 0, -1, 1])
+    """
     texts: list[str | None] = []
     for raw in column.dictionary.to_pylist():
         try:
@@ -300,11 +332,16 @@ def is_impossible_day(day: Ints) -> Flags:
     >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
     [True, False, False, True]
     """
-    return (day < 0) | (day > (LAST_DAY - _EPOCH).days)
+    return (day < 0) | (day > day_number(LAST_DAY))
 
 
 def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
-    """Return each row's first reason in order of precedence, `KEPT` if no flag is set."""
+    """Return each row's first rejection reason in order of precedence, `KEPT` if no flag is set.
+
+    >>> date_flags, text_flags = np.array([True, False, False]), np.array([True, True, False])
+    >>> first_reason(3, [(RejectionReason.TEXT, text_flags), (RejectionReason.DATE, date_flags)]).tolist()
+    [3, 6, 0]
+    """
     reason = np.zeros(rows, np.int64)
     for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
         if flags.any():

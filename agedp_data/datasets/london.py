@@ -52,7 +52,11 @@ _UNUSABLE = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReas
 
 
 class London:
-    """The layout of Low Carbon London."""
+    """The layout of Low Carbon London: a row is one household and half-hour, in GMT all year.
+
+    >>> London().recognise(["LCLid,tstp,energy(kWh/hh)"]).variant
+    'kaggle'
+    """
 
     name = "london"
     day_zone = "GMT"
@@ -84,7 +88,10 @@ class London:
         return tuple(_HEADERS.values())
 
     def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
-        """Return one record per row; a row without a reading is `MISSING`, regardless of its timestamp."""
+        """Return one record per row; the half-hour that ends at 00:00 is the last of the day before.
+
+        A row without a reading is `MISSING` even if its timestamp is off the grid; an impossible date has precedence.
+        """
         ids, household, no_household = household_ids(columns.values["household"])
         timestamp, cell = columns.values["time"], columns.values["energy"]
         no_time, no_number = is_null(timestamp) | columns.unreadable_cells("time"), columns.unreadable_cells("energy")

@@ -70,7 +70,11 @@ _NOTE = "rows of a half-hour that the day has twice (kept)"
 
 
 class Long:
-    """The layout that [input.columns] describes."""
+    """The layout that [input.columns] describes: a row is one household and interval of 15, 30 or 60 minutes.
+
+    Timestamps are converted from `zone` to days and slots of `day_zone`. Channels are the passes of a repeated
+    half-hour and, for readings of 15 minutes, its two quarters.
+    """
 
     name = "long"
     width = 1
@@ -117,7 +121,10 @@ class Long:
         return InputError(problem, private=f"{problem}; columns found: {escape_text(present, 200)}")
 
     def date_format_error(self, rows: Sequence[str], header: Header) -> InputError:
-        """Return the error about a file whose first rows have no timestamp of the declared format."""
+        """Return the error about a file whose first rows have no timestamp of the declared format.
+
+        The private text quotes the first timestamp and proposes a common format that fits all of them.
+        """
         cells = first_cells(rows, header.names.index("time"), fields=len(header.names))
         first = [cell for cell in cells if cell not in self._missing]
         problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'

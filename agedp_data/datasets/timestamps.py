@@ -122,6 +122,23 @@ def _parse_pattern(cell: bytes, pattern: str) -> Timestamp | None:
     return Timestamp(since // _MICROSECOND * 1000, parsed.tzinfo is not None) if abs(since) < _MAX_OFFSET else None
 
 
+_FIRST_DATE = date(1970, 1, 1)
+
+
+def day_number(day: date) -> int:
+    """Return the number of days from 1970-01-01 to a day: the form in which arrays contain days.
+
+    >>> day_number(date(2013, 1, 1)), date_of_day(15706)
+    (15706, datetime.date(2013, 1, 1))
+    """
+    return (day - _FIRST_DATE).days
+
+
+def date_of_day(number: int) -> date:
+    """Return the date of a day number: the inverse of `day_number`."""
+    return _FIRST_DATE + timedelta(days=int(number))
+
+
 _HALF_HOUR = timedelta(minutes=30)
 _EPOCH_DAY = datetime(1970, 1, 1)
 _QUARTER = timedelta(minutes=15)
@@ -224,7 +241,7 @@ class WallClock:
         clock_pass = ClockPass.ONLY
         if slot in self._days.repeated_slots(wall.date()):
             clock_pass = ClockPass.SECOND if wall.fold else ClockPass.FIRST
-        return SlotPosition((wall.date() - _EPOCH_DAY.date()).days, slot, clock_pass, minutes)
+        return SlotPosition(day_number(wall.date()), slot, clock_pass, minutes)
 
 
 def _seconds(start: datetime) -> float:

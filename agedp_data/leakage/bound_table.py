@@ -132,15 +132,15 @@ class LeakageBound:
     def __post_init__(self) -> None:
         ages, losses = checked_steps(self.ages, quantity="ages"), round_down_nano(checked_loss(self.losses))
         if ages.ndim != 1 or losses.ndim != 1 or not ages.size or not losses.size:
-            raise ChainError("an envelope has at least one age and one loss")
+            raise ChainError("a leakage bound has at least one age and one loss")
         if (np.diff(ages) <= 0).any() or not (losses[1:] > losses[:-1]).all():
-            raise ChainError("the ages and the losses of an envelope must ascend")
+            raise ChainError("the ages and the losses of a leakage bound must ascend")
         if self.assume not in {"curve", "markov"}:
             raise ChainError(f'a model assumes "curve" or "markov", got "{self.assume}"')
         if self.steps_per_day < 1:
             raise ChainError(f"a day has at least one step, got {self.steps_per_day}")
         if any(getattr(self, name, None) is None or len(pieces) != ages.size for name, pieces in self.hulls.items()):
-            raise ChainError("an envelope has pieces of L for all ages of a direction that it has a table of")
+            raise ChainError("a leakage bound has pieces of L for all ages of a direction that it has a table of")
         shape = (ages.size, losses.size)
         tables = {name: _checked_table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
         bounds = {name: _checked_distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
@@ -274,7 +274,7 @@ class LeakageBound:
         """Return the leakage bound that `to_json` wrote. Raises ChainError for any other document."""
         unknown = set(document) - set(cls.__dataclass_fields__)
         if unknown:
-            raise ChainError(f"an envelope has no {', '.join(sorted(unknown))}")
+            raise ChainError(f"a leakage bound has no {', '.join(sorted(unknown))}")
         try:
             return cls(
                 ages=np.array([int(age) for age in document["ages"]], dtype=np.int64),
@@ -290,7 +290,7 @@ class LeakageBound:
                 },
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ChainError("an envelope holds whole numbers of 1e-9 and names; this text is no envelope") from error
+            raise ChainError("a leakage bound holds whole numbers of 1e-9 and names; this text is none") from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LeakageBound) and self.to_json() == other.to_json()
@@ -332,7 +332,9 @@ def _checked_table(values: ArrayLike | None, losses: Floats, shape: tuple[int, i
         return None
     table = round_up_nano(checked_loss(values))
     if table.shape != shape:
-        raise ChainError(f"a table of an envelope has a row per age and a column per loss, {shape}, got {table.shape}")
+        raise ChainError(
+            f"a table of a leakage bound has a row per age and a column per loss, {shape}, got {table.shape}"
+        )
     table = np.maximum.accumulate(np.maximum.accumulate(table, axis=1)[::-1], axis=0)[::-1]
     return np.minimum(table, losses)
 
@@ -340,7 +342,7 @@ def _checked_table(values: ArrayLike | None, losses: Floats, shape: tuple[int, i
 def _checked_distances(values: ArrayLike, count: int) -> Floats:
     distance = round_up_nano(values)
     if distance.shape != (count,) or not ((distance >= 0) & (distance <= 1)).all():
-        raise ChainError("a bound of an envelope is one total variation from 0 to 1 per age")
+        raise ChainError("a bound of a leakage bound is one total variation from 0 to 1 per age")
     return np.ascontiguousarray(np.maximum.accumulate(distance[::-1])[::-1])
 
 

@@ -5,15 +5,6 @@
 Example: for [[0.9, 0.1], [0.1, 0.9]], L(ln 11) = ln(10 / 2) = 1.61 of 2.40. A mechanism attains the value, so no
 smaller bound exists. All accounting of this project is this function, applied to different kernels.
 
-One loss is computed without sorting columns, by Dinkelbach's iteration over pairs of rows. With w = e^-a and u = 1 - w
-the quantity under the logarithm of L is a ratio of two linear forms,
-
-    (u q(S) + w) / (u d(S) + w).
-
-For a ratio r already attained, the best set is S = {j : q_j > r d_j}; a pair of rows whose best set does not exceed r
-never will. So all pairs share one r, and most are discarded at once: the excess over 1 is at most (u/w) TV(q, d). Three
-or four rounds over the few remaining pairs replace a sort of every pair.
-
 Decisions:
 
 * One loss costs a few passes over the pairs of rows (`largest_gain`), many losses cost one sort per pair
@@ -24,128 +15,15 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
+from agedp_data.leakage.dinkelbach import largest_gain
 from agedp_data.leakage.pieces import fixed_point, frontier_of, gain, prefixes
-
-Index = NDArray[np.intp]
-
-_ELEMENTS = 2**18  # numbers in one temporary array: fits into a processor's cache
-_SMALL_STACK = 2**14  # below this, calls cost more than arithmetic
-_LARGE = 700.0  # above this, e^-a is near the end of the range of floats
-
-
-def largest_gain(rows: Floats, loss: Floats) -> Floats:
-    r"""Leakage L_K(a) of each kernel of a stack at each of its losses.
-
-    Use it for few losses per kernel; for many losses precompute the pieces (`KernelLeakage`, `BatchedLeakage`).
-
-    .. math:: L_K(a) = \max_{q, d, S} \ln \frac{(1 - e^{-a}) q(S) + e^{-a}}{(1 - e^{-a}) d(S) + e^{-a}}
-
-    Source: [T] eq. 24, solved by Dinkelbach's iteration in place of [T] Algorithm 1.
-
-    Args:
-        rows: kernels without NaN, shape (h, k, n), probabilities [-].
-        loss: a, shape (h, m), >= 0, infinity allowed [epsilon].
-
-    Returns:
-        Shape (h, m) [epsilon].
-
-    References:
-        Dinkelbach: On Nonlinear Fractional Programming. Management Science 13(7), 1967.
-        https://doi.org/10.1287/mnsc.13.7.492
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> largest_gain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.log([[11.0]])).round(12).tolist()  # ln(10 / 2)
-    [[1.609437912434]]
-    """
-    h, k, n = rows.shape
-    result = np.zeros(loss.shape)
-    step = max(1, _ELEMENTS // (k * k * n))
-    for start in range(0, h, step):
-        part = slice(start, start + step)
-        distances = _distances(rows[part])
-        for column in range(loss.shape[1]):
-            result[part, column] = _part_gain(rows[part], distances, loss[part, column])
-    return result
-
-
-def _part_gain(rows: Floats, distances: Floats, loss: Floats) -> Floats:
-    ordinary = (loss > 0) & (loss <= _LARGE)
-    if ordinary.all():
-        return _ratio_gain(rows, distances, loss)
-    result = np.zeros(loss.shape)
-    if ordinary.any():
-        result[ordinary] = _ratio_gain(rows[ordinary], distances[ordinary], loss[ordinary])
-    infinite = np.isinf(loss)
-    result[infinite] = _infinite_loss_gain(rows[infinite])
-    large = (loss > _LARGE) & ~infinite
-    for i in np.flatnonzero(large):
-        gains = [gain(over[0], under[0], loss[i]) for _, over, under in prefixes(rows[i : i + 1])]
-        result[i] = np.max(gains)
-    return result
-
-
-def _infinite_loss_gain(rows: Floats) -> Floats:
-    """L_K(inf): the largest ratio within a column, since a ratio of sums is at most the largest ratio."""
-    high, low = rows.max(axis=1), rows.min(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.asarray(np.log1p(np.where(high > low, (high - low) / low, 0.0).max(axis=-1)))
-
-
-def _distances(rows: Floats) -> Floats:
-    """Total variation of each pair of rows: (h, k, n) -> (h, k, k)."""
-    if rows.shape[0] * rows.shape[1] ** 2 * rows.shape[2] <= _SMALL_STACK:
-        return np.asarray(np.abs(rows[:, :, None, :] - rows[:, None, :, :]).sum(axis=-1) / 2)
-    distances = np.zeros((*rows.shape[:2], rows.shape[1]))
-    for x in range(1, rows.shape[1]):
-        distances[:, x, :x] = np.abs(rows[:, x, None, :] - rows[:, :x]).sum(axis=-1) / 2
-    return distances + np.swapaxes(distances, 1, 2)
-
-
-def _ratio_gain(rows: Floats, distances: Floats, loss: Floats) -> Floats:
-    """L at losses (h,) that are neither zero nor extreme, kernel by kernel."""
-    weight, complement = np.exp(-loss), -np.expm1(-loss)
-    h, k, n = rows.shape
-    flat_distances = distances.reshape(h, -1)
-    widest = flat_distances.argmax(axis=1)
-    excess = np.zeros(h)
-    kernels = np.arange(h)
-    # The widest pair first: its ratio discards most of the pairs.
-    _raise_excess(excess, rows, (kernels, widest // k, widest % k), weight, complement)
-    pairs = np.nonzero(flat_distances * complement[:, None] > (excess * weight)[:, None])
-    step = max(1, _ELEMENTS // n)
-    if pairs[0].size > step:
-        order = np.argsort(-flat_distances[pairs], kind="stable")
-        pairs = pairs[0][order], pairs[1][order]
-    for start in range(0, pairs[0].size, step):
-        kernel, pair = (side[start : start + step] for side in pairs)
-        remaining = flat_distances[kernel, pair] * complement[kernel] > excess[kernel] * weight[kernel]
-        kernel, pair = kernel[remaining], pair[remaining]
-        _raise_excess(excess, rows, (kernel, pair // k, pair % k), weight, complement)
-    return np.minimum(np.log1p(excess), loss)
-
-
-def _raise_excess(
-    excess: Floats, rows: Floats, pairs: tuple[Index, Index, Index], weight: Floats, complement: Floats
-) -> None:
-    """Raise the excess (h,) of each kernel's ratio over 1 to the largest of these pairs of rows."""
-    kernel, upper, lower = pairs
-    q, d = rows[kernel, upper], rows[kernel, lower]
-    while kernel.size:
-        selected = q > (1 + excess[kernel])[:, None] * d
-        # The difference is summed, not subtracted from sums: rows may agree to many digits.
-        difference, under = np.einsum("ij,ij->i", q - d, selected), np.einsum("ij,ij->i", d, selected)
-        new_excess = difference * complement[kernel] / (under * complement[kernel] + weight[kernel])
-        better = new_excess > excess[kernel]
-        kernel, q, d = kernel[better], q[better], d[better]
-        np.maximum.at(excess, kernel, new_excess[better])
-
 
 _BUDGET = 2**21
 
@@ -244,6 +122,38 @@ def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats
     if not ((distances >= 0) & (distances <= 1)).all():
         raise ChainError("a total variation is a number from 0 to 1")
     return gain(distances[..., None], np.zeros_like(distances)[..., None], losses)
+
+
+class LeakageFunction(Protocol):
+    r"""Leakage function L of one kernel or bound, as every recursion over releases needs it.
+
+    `KernelLeakage` and `BatchedLeakage` implement it for kernels, `TabulatedLeakage` and `PiecewiseLeakage` in whole
+    nano-epsilon; the example is the one of independent releases. Losses a and results are of one shape [epsilon].
+
+    .. math:: 0 \le L(a) \le a, \quad a \le b \Rightarrow L(a) \le L(b) \le L(a) + b - a; \qquad
+        \sup_n x_n \text{ for } x_{n+1} = \varepsilon + L(x_n)
+
+    Source: [T] Remark 1, eqs. 13, 15 and Theorem 11.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> class Independent:
+    ...     def __call__(self, loss):
+    ...         return 0 * loss
+    ...
+    ...     def supremum(self, loss):
+    ...         return loss
+    >>> function: LeakageFunction = Independent()
+    >>> function(0.5), function.supremum(0.5)
+    (0.0, 0.5)
+    """
+
+    def __call__(self, loss: Floats, /) -> Floats:
+        """Loss [epsilon] about the row value, of the same shape as the loss about the column value."""
+
+    def supremum(self, loss: Floats, /) -> Floats:
+        """Supremum [epsilon] of x -> loss + L(x) from 0, `inf` if unbounded."""
 
 
 class KernelLeakage:

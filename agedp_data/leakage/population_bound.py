@@ -17,7 +17,16 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
+from agedp_data.leakage.population_bound_cyclic import cyclic_leakage_bound
 from agedp_data.leakage.upper_hulls import UpperHulls, max_reversibilised_bound, max_spectral_bound, upper_hulls
+
+__all__ = [
+    "BOUND_METHODS",
+    "composition_age_steps",
+    "cyclic_leakage_bound",
+    "leakage_bound",
+    "leakage_bound_from_distances",
+]
 
 BOUND_METHODS = ("total_variation", "reversibilised", "spectral")
 
@@ -100,7 +109,9 @@ def leakage_bound(
         np.asarray(reliable, dtype=np.bool_),
     )
     if kernels.ndim != 3 or not kernels.shape[0] or is_reliable.shape != kernels.shape[:1]:
-        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
+        raise ChainError(
+            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
+        )
     if forward is not None and np.shape(forward) != kernels.shape:
         raise ChainError("forward and backward chains must be those of the same households")
     if not is_reliable.all():
@@ -171,7 +182,7 @@ def leakage_bound_from_distances(
         or not backward_distance.shape[0]
         or not backward_distance.shape == forward_distance.shape == (is_reliable.size, steps.size)
     ):
-        raise ChainError("an envelope needs at least one household, and for each a distance at every age")
+        raise ChainError("a leakage bound needs at least one household, and for each a distance at every age")
     if not is_reliable.all():
         return _identity_bound(steps, grid, forward is not None, steps_per_day)
     backward_table, forward_table = (

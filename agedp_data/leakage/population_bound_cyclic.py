@@ -61,7 +61,9 @@ def cyclic_leakage_bound(
     chains, is_reliable = np.asarray(backward, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
     steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
     if chains.ndim != 4 or not len(chains) or is_reliable.shape != chains.shape[:1]:
-        raise ChainError("an envelope needs at least one household, and a mark for each whether its rows are reliable")
+        raise ChainError(
+            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
+        )
     if forward is not None and np.shape(forward) != chains.shape:
         raise ChainError("forward and backward chains must be those of the same households")
     day = chains.shape[1]

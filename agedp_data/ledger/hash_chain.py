@@ -65,11 +65,25 @@ class HashChain:
         self.published_on = ""
 
     def next_hash(self, row: records.Row) -> str:
-        """Return the SHA-256 of `head` and the row's canonical text: the hash of the row if it is added next."""
+        """Return the hash of a row if it is added next: SHA-256 of `head`, followed by the row's canonical text.
+
+        The row must have its number, because the text contains it.
+        """
         return records.sha256(self.head + records.text_of(row))
 
     def add(self, table: str, columns: Mapping[str, Any]) -> tuple[records.Fault, ...]:
-        """Add the next row, given as the columns of the database; return every fault of it."""
+        """Add the next row and return its faults.
+
+        A row with faults is added as well, so that the rows after it are checked against its stored hash. Only a row
+        without a valid number is not added.
+
+        Args:
+            table: name of the row's table.
+            columns: the row as the database stores it, with `seq`, `text` and `hash`.
+
+        Returns:
+            Every fault of the row; () for a valid row.
+        """
         seq = columns["seq"]
         if not ledger_tables.is_row_number(seq):
             return (
@@ -90,7 +104,10 @@ class HashChain:
         return tuple(records.Fault(seq, table, text) for text in texts)
 
     def broken_rules(self, row: records.Row) -> tuple[str, ...]:
-        """Return one text for each rule that a row breaks as the next row of this chain; () if it may be added."""
+        """Return the rules that a row breaks as the next row of this chain, one text each; () if it may be added.
+
+        Number and hash are checked by `add` only: a row is also checked before it has them, and before it is drawn.
+        """
         match row:
             case records.ContractRecord():
                 texts = self._check_contract(row)
@@ -104,12 +121,15 @@ class HashChain:
         return (*closing, *(() if record_schemas.is_date(row.at) else ("at is not an ISO date",)), *texts)
 
     def row_number(self, head: str) -> int | None:
-        """Return the number of the row with this hash, in this ledger or in the one that it was recovered from."""
+        """Return the number of the row with this hash, None if there is none.
+
+        Hashes in the ledgers that this one was recovered from count as well.
+        """
         number = self.heads.get(head, self.earlier_heads.get(head))
         return number if number is not None and number <= self.length else None
 
     def promise_to(self, population: str) -> str | None:
-        """Return the text of the contract in force with a population, None before the first contract."""
+        """Return the canonical text of the contract in force with a population, None before the first contract."""
         contracts = self.contracts.get(population)
         return contracts[-1].promise if contracts else None
 
@@ -171,7 +191,7 @@ class HashChain:
             if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
                 yield f"file {escape_text(name, _MAX_SHOWN)!r} has no SHA-256"
         if row.population != LEDGER_POPULATION:
-            yield from self._check_claim(row)
+            yield from self._check_privacy_statement(row)
             return
         record = read_lifecycle_record(row)
         if record is None:
@@ -185,15 +205,15 @@ class HashChain:
         if isinstance(record, RecoveryRecord) and self.length:
             yield "a recovery record that is not the first row"
 
-    def _check_claim(self, row: records.StatementRecord) -> Iterator[str]:
+    def _check_privacy_statement(self, row: records.StatementRecord) -> Iterator[str]:
         try:
-            claim = record_schemas.parse_claim(row.claim)
+            statement = record_schemas.parse_statement(row.claim)
         except ValueError as error:
             yield str(error)
             return
-        if claim.population != row.population:
+        if statement.population != row.population:
             yield "the statement and its row name different populations"
-        if self.row_number(claim.ledger.head) is None:
+        if self.row_number(statement.ledger.head) is None:
             yield "the head that the statement names is not on the hash chain before it"
 
     def _check_contract(self, row: records.ContractRecord) -> Iterator[str]:
@@ -243,7 +263,10 @@ class HashChain:
 
 
 def release_key(row: records.ReleaseRecord) -> tuple[str, str, str, int]:
-    """Return the unique key of a release within a ledger: population, series, day and revision."""
+    """Return the unique key of a release within a ledger: population, series, day and revision.
+
+    Two rows with the same key would be two draws for one day, which the ledger refuses.
+    """
     return row.population, row.series, row.day, row.revision
 
 

@@ -6,7 +6,7 @@ same values. Of two concurrent runs one draws and the other reads. A transaction
 from its beginning: it looks the release up first, so it finds what was stored after all.
 
 The column `at` of a release is its `published_on` unless the admitted row has another date. Rows are checked by the
-same rules (`chain`) when they are written and when they are read: reading an edited row raises LedgerError.
+same rules (`hash_chain`) when they are written and when they are read: reading an edited row raises LedgerError.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agedp_data.ledger.backends import ledger_tables
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, release_key
 from agedp_data.ledger.ledger_reader import AnyRow, History, LedgerReader, require_same_contract
-from agedp_data.ledger.lifecycle import LEDGER_POPULATION, ClosedLedger, LedgerUpgrade, lifecycle_claim
+from agedp_data.ledger.lifecycle import LEDGER_POPULATION, ClosedLedger, LedgerUpgrade, format_lifecycle_record
 from agedp_data.ledger.records import (
     ContractRecord,
     ModelRecord,
@@ -67,7 +67,10 @@ def _in_write_transaction(
 
 
 class Ledger(LedgerReader):
-    """The append-only record of one or more populations, in one database."""
+    """A ledger that can be written: contracts, models, releases and statements are added, no row is changed.
+
+    Every method that adds rows is one write transaction; within `in_one_transaction` several methods share one.
+    """
 
     def __init__(self, database: LedgerDatabase) -> None:
         super().__init__(database)
@@ -120,21 +123,32 @@ class Ledger(LedgerReader):
 
     @_in_write_transaction
     def register_model(self, public_text: str, *, at: str | date) -> ModelRecord:
-        """Return the model whose public part is `envelope`, stored unless it is in the ledger already."""
+        """Return the record of a model with this public part, stored unless the ledger has it already."""
         name = sha256(public_text)
         stored = self._chain.models.get(name)
         return stored or self._store(ModelRecord(name, public_text, at=_iso_day(at)))
 
     @_in_write_transaction
     def record(
-        self, claim: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
+        self, statement_text: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
     ) -> StatementRecord:
-        """Return the statement with this claim and these files (name, SHA-256), stored unless it is the newest one."""
+        """Return the privacy statement of a population, stored unless the newest one has the same text and files.
+
+        Args:
+            statement_text: canonical JSON of the statement; its population and head are checked against the ledger.
+            population: name of the population.
+            files: SHA-256 of each published file, by name.
+            software: version of agedp that wrote the statement.
+            at: date of the row.
+
+        Raises:
+            LedgerError: the statement breaks a rule of the ledger; nothing is stored.
+        """
         files_by_name = tuple(sorted(files.items()))
         statements = self._chain.statements.get(population)
-        if statements and (statements[-1].claim, statements[-1].files) == (claim, files_by_name):
+        if statements and (statements[-1].claim, statements[-1].files) == (statement_text, files_by_name):
             return statements[-1]
-        row = StatementRecord(population, claim, files_by_name, software, at=_iso_day(at))
+        row = StatementRecord(population, statement_text, files_by_name, software, at=_iso_day(at))
         return self._store(row)
 
     @_in_write_transaction
@@ -147,7 +161,7 @@ class Ledger(LedgerReader):
             return None
         return self._store(
             StatementRecord(
-                LEDGER_POPULATION, lifecycle_claim(LedgerUpgrade(FORM, NEEDS[FORM])), (), "", at=_iso_day(at)
+                LEDGER_POPULATION, format_lifecycle_record(LedgerUpgrade(FORM, NEEDS[FORM])), (), "", at=_iso_day(at)
             )
         )
 
@@ -260,7 +274,7 @@ class Ledger(LedgerReader):
             return
         write(rows)
         closing = ClosedLedger(self._chain.head, self._chain.length)
-        self._store(StatementRecord(LEDGER_POPULATION, lifecycle_claim(closing), (), "", at=_iso_day(at)))
+        self._store(StatementRecord(LEDGER_POPULATION, format_lifecycle_record(closing), (), "", at=_iso_day(at)))
 
     def import_rows(self, rows: Sequence[Row]) -> None:
         """Store exported rows in an empty ledger, after recomputing every hash.

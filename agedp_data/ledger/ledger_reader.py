@@ -39,7 +39,11 @@ _Result = TypeVar("_Result")
 
 
 class LedgerReader:
-    """The rows of one database, of one or more populations."""
+    """The rows of one ledger, of one or more populations; use it wherever nothing is written.
+
+    Every method reads the rows that were added since the last call, and raises LedgerError if the database cannot be
+    read or a row was changed.
+    """
 
     def __init__(self, database: LedgerDatabase) -> None:
         self._database = database
@@ -69,7 +73,7 @@ class LedgerReader:
         return connect.ledger_exists(connect.database_at(url))
 
     def close(self) -> None:
-        """Close the database connection and discard the rows that were read."""
+        """Close the database connection and discard the rows that were read; the next call reads all rows again."""
         self._database.engine.dispose()
         self._chain, self._last_head = HashChain(), NO_HASH
 
@@ -86,26 +90,42 @@ class LedgerReader:
         return next(iter(heads), "")
 
     def rows(self, population: str | None = None, series: str | None = None) -> History:
-        """Return the releases, oldest first, of one population or series or of all."""
+        """Return the releases, oldest first, skipped days included.
+
+        Args:
+            population: name of a population; None for all.
+            series: name of a series; None for all.
+        """
         releases = _population_rows(self._read().releases, population)
         return tuple(row for row in releases if series is None or row.series == series)
 
     def require_unchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
-        """Raise ContractChanged if the registered contract of the population differs; writes nothing."""
+        """Check a run file's contract against the registered one; nothing is written.
+
+        Raises:
+            ContractChanged: they differ in meaning; the message lists the differences key by key. Without a registered
+                contract nothing is raised.
+        """
         contracts = self.contracts(population)
         if contracts:
             require_same_contract(contracts[-1], contract)
 
     def contracts(self, population: str | None = None) -> tuple[ContractRecord, ...]:
-        """Return the contracts, oldest first; the last of a population is in force."""
+        """Return the contracts, oldest first, of one population or of all.
+
+        The last contract of a population is in force; the earlier ones apply to the releases that name their hashes.
+        """
         return tuple(_population_rows(self._read().contracts, population))
 
     def models(self) -> tuple[ModelRecord, ...]:
-        """Return the models, oldest first."""
+        """Return the models, oldest first, including those that no contract names any more."""
         return tuple(self._read().models.values())
 
     def statements(self, population: str | None = None) -> tuple[StatementRecord, ...]:
-        """Return the statements, oldest first."""
+        """Return the statement rows, oldest first, of one population or of all.
+
+        Lifecycle records are statement rows of the population "".
+        """
         return tuple(_population_rows(self._read().statements, population))
 
     def head(self) -> str:
@@ -117,15 +137,22 @@ class LedgerReader:
         return self._read().length
 
     def contains(self, head: str) -> bool:
-        """Return whether `head` was the head of this ledger at some time; True for the head of an empty ledger."""
+        """Return whether `head` was the head of this ledger at some time; True for the head of an empty ledger.
+
+        Use it to detect a ledger that is shorter than a published folder. Hashes of the ledgers that this one was
+        recovered from count as well.
+        """
         return head == NO_HASH or self.row_number(head) is not None
 
     def row_number(self, head: str) -> int | None:
-        """Return the number of the row with this hash, in this ledger or in the one that it was recovered from."""
+        """Return the number of the row with this hash, None if there is none.
+
+        Hashes in the ledgers that this one was recovered from count as well.
+        """
         return self._read().row_number(head)
 
     def is_closed(self) -> bool:
-        """Return whether the ledger was closed and continues elsewhere."""
+        """Return whether the ledger was closed: no row can be added, and another ledger continues it."""
         return bool(self._read().closing_text)
 
     def recovery(self) -> RecoveryRecord | None:
@@ -134,7 +161,10 @@ class LedgerReader:
         return next((record for record in records if isinstance(record, RecoveryRecord)), None)
 
     def is_taken_over(self) -> bool:
-        """Return whether rows of this ledger were exported from one that was never closed and is lost."""
+        """Return whether rows of this ledger were exported from a ledger that was never closed and is lost.
+
+        If that ledger turns up again, both must not be used: the same days would be drawn twice.
+        """
         return any(isinstance(read_lifecycle_record(row), Takeover) for row in self.statements(LEDGER_POPULATION))
 
     def earlier_folder_files(self) -> tuple[tuple[tuple[str, str], ...], ...]:

@@ -76,10 +76,10 @@ class LedgerUpgrade:
 LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
 
 
-def lifecycle_claim(record: LifecycleRecord) -> str:
-    """Return a lifecycle record as the claim of its statement row.
+def format_lifecycle_record(record: LifecycleRecord) -> str:
+    """Return a lifecycle record as canonical JSON, the text of its statement row.
 
-    >>> lifecycle_claim(ClosedLedger("ab", 3))
+    >>> format_lifecycle_record(ClosedLedger("ab", 3))
     '{"closed":{"head":"ab","rows":3}}'
     """
     if isinstance(record, ClosedLedger):
@@ -100,7 +100,11 @@ def _earlier_ledger_json(earlier_ledgers: EarlierLedger) -> dict[str, object]:
 
 
 def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:
-    """Return the lifecycle record of a statement row; None for a privacy statement or an unknown record."""
+    """Return the lifecycle record of a statement row.
+
+    Returns:
+        The record; None for a privacy statement, or for a record that this version does not know.
+    """
     if row.population != LEDGER_POPULATION:
         return None
     try:
@@ -109,8 +113,8 @@ def read_lifecycle_record(row: StatementRecord) -> LifecycleRecord | None:
         return None
 
 
-def _parse_record(claim: dict[str, dict[str, object]]) -> LifecycleRecord | None:
-    [(kind, content)] = claim.items() if isinstance(claim, dict) and len(claim) == 1 else [("", {})]
+def _parse_record(record: dict[str, dict[str, object]]) -> LifecycleRecord | None:
+    [(kind, content)] = record.items() if isinstance(record, dict) and len(record) == 1 else [("", {})]
     match kind, content:
         case "closed", {"head": str(head), "rows": int(rows)}:
             return ClosedLedger(head, rows)

@@ -1,4 +1,4 @@
-"""Schemas of the JSON inside a row: a contract's promise, a statement's claim and the public part of a model.
+"""Schemas of the JSON inside a row: a contract's promise, a privacy statement and the public part of a model.
 
 The hash chain detects a single edited row; somebody who recomputes the complete chain can write anything into these
 three texts. They are validated once, when a row is read or written, so that later code can rely on every key it
@@ -102,7 +102,7 @@ class _Named(_Schema):
 
 
 class PromiseSchema(_Schema):
-    """The keys of a contract's promise that agedp reads."""
+    """The keys of a contract that agedp reads, validated; unknown keys are ignored."""
 
     input: _Input
     population: _Population
@@ -163,7 +163,7 @@ class _LocationSchema(_Schema):
 
 
 class StatementSchema(_Schema):
-    """The keys of a statement's claim that agedp reads."""
+    """The keys of a privacy statement that agedp reads, validated; unknown keys are ignored."""
 
     rehearsal: int
     population: str
@@ -231,13 +231,13 @@ def parse_distributions(text: str) -> dict[str, Distribution]:
     return {name: terms for name, terms in parsed.items() if isinstance(terms, Distribution)}
 
 
-def parse_claim(text: str) -> StatementSchema:
-    """Return a statement's claim, validated.
+def parse_statement(text: str) -> StatementSchema:
+    """Return a privacy statement, validated.
 
     Raises:
         ValueError: the text differs in form from what agedp writes; the message names the key.
     """
-    return _validate(StatementSchema, _parse_json(text, "the claim"), "the claim")
+    return _validate(StatementSchema, _parse_json(text, "the statement"), "the statement")
 
 
 def require_leakage_bound(text: str) -> None:
@@ -250,9 +250,9 @@ def require_leakage_bound(text: str) -> None:
     try:
         bound = LeakageBound.from_json(public.envelope)
     except (ChainError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        raise ValueError("the model holds no envelope") from None
+        raise ValueError("the model contains no leakage bound") from None
     if bound.steps_per_day > _STEPS_PER_DAY or "total_variation" not in bound.methods:
-        raise ValueError("the model holds an envelope of more than a step a second, or without total variations")
+        raise ValueError("the model contains a bound of more than one step per second, or without total variations")
 
 
 def _parse_json(text: str, subject: str) -> object:

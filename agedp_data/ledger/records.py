@@ -4,8 +4,8 @@ A row's text contains all its fields but the hash: sorted keys, no spaces, integ
 objects of them) only. The hash is SHA-256 of the previous row's hash followed by that text, over all tables
 in the order of `seq`. A scale is written as the shortest text that reads back as the same float.
 
-Throughout the package `text` is the text that is hashed; the text of a contract is its `promise`, that of a statement
-its `claim`.
+Throughout the package `text` is the text that is hashed; the text of a contract is in its column
+`promise`, that of a statement in its column `claim`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ Plain = str | int | list["Plain"] | dict[str, "Plain"]
 
 @dataclass(frozen=True, slots=True)
 class ContractRecord:
-    """The contract with a population: `promise` is canonical JSON."""
+    """A registered contract of a population: `promise` is the canonical JSON of its run file's contract part.
+
+    A later contract of the same population is an amendment.
+    """
 
     population: str
     promise: str
@@ -38,7 +41,7 @@ class ContractRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """The public part of a model, named by its SHA-256."""
+    """The public part of a model: `envelope` is its canonical JSON, `model` the SHA-256 of that text."""
 
     model: str
     envelope: str
@@ -79,7 +82,10 @@ class ReleaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class StatementRecord:
-    """The privacy statement about the releases so far, with the files (name, SHA-256) that were published with it."""
+    """The privacy statement after a run, or a lifecycle record of the ledger (`lifecycle`).
+
+    `claim` is its text in canonical JSON, `files` are (name, SHA-256) of the files that were published with it.
+    """
 
     population: str
     claim: str
@@ -140,22 +146,40 @@ def _require_plain(value: object) -> None:
 
 
 def sha256(text: str) -> str:
-    """Return the hexadecimal SHA-256 of a text in UTF-8."""
+    """Return the hexadecimal SHA-256 of a text in UTF-8.
+
+    >>> sha256("")[:8]
+    'e3b0c442'
+    """
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def table_of(row: Row) -> str:
-    """Return the name of the table of a row."""
+    """Return the name of the table of a row.
+
+    >>> table_of(ModelRecord("id", "{}"))
+    'model'
+    """
     return _TABLE_NAMES[type(row)]
 
 
 def text_of(row: Row) -> str:
-    """Return the canonical text of a row: all its fields but the hash."""
+    """Return the canonical text of a row: all its fields but the hash.
+
+    >>> text_of(ModelRecord("id", "{}", seq=1, at="2013-01-02"))
+    '{"at":"2013-01-02","envelope":"{}","model":"id","seq":1}'
+    """
     return canonical({name: _to_plain(kind, getattr(row, name)) for name, kind in _field_types(type(row))})
 
 
 def columns_of(row: Row) -> dict[str, str | int]:
-    """Return a row as its table's columns: lists and objects as canonical text, plus `text` and `hash`."""
+    """Return a row as the columns of its table: lists and objects as canonical text, plus `text` and `hash`.
+
+    `row_from_columns` is the inverse.
+
+    Raises:
+        TypeError: a field contains a value that has no canonical text.
+    """
     columns: dict[str, str | int] = {"text": text_of(row), "hash": row.hash}
     for name, kind in _field_types(type(row)):
         plain = _to_plain(kind, getattr(row, name))
@@ -269,6 +293,14 @@ def _parse_json(text: str) -> object:
 
 
 def require_unicode(text: str, value: object) -> None:
-    """Raise ValueError if the JSON `text` of `value` escapes half a character (a lone surrogate)."""
+    """Check that a JSON text contains whole characters only.
+
+    Args:
+        text: the JSON text.
+        value: its parsed value.
+
+    Raises:
+        ValueError: the text escapes half a character (a lone surrogate), which has no UTF-8 and so no hash.
+    """
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()

@@ -3,8 +3,8 @@
 A file of rows begins with a header: `schema`, the ledger's schema `version`, its `ledger` id and `head`, the number of
 `rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
 further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
-from which a lost ledger can be recovered. That file has no statements, because they would repeat every claim, except
-for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
+from which a lost ledger can be recovered. That file omits statement rows, each of which repeats a complete statement,
+except for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agedp_data.ledger.lifecycle import (
     EarlierLedger,
     RecoveryRecord,
     Takeover,
-    lifecycle_claim,
+    format_lifecycle_record,
     read_lifecycle_record,
 )
 from agedp_data.ledger.records import (
@@ -61,7 +61,10 @@ class LedgerExport:
 
 
 def format_export(export: LedgerExport) -> str:
-    """Return exported rows as the text of a file: a header and one line of JSON for each row."""
+    """Return exported rows as the text of a file: a header and one line of JSON for each row.
+
+    `parse_export` is the inverse. The same rows give the same bytes.
+    """
     header = {
         "schema": SCHEMA,
         "version": VERSION,
@@ -116,7 +119,12 @@ def _parse_row(number: int, record: Mapping[str, Any]) -> Row:
 
 
 def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerExport:
-    """Return the export of all rows of a ledger; `is_closed` if no row can be added to that ledger any more."""
+    """Return the export of all rows of a ledger, for `agedp ledger export`.
+
+    Args:
+        rows: all rows, oldest first, without a closing record.
+        is_closed: whether that ledger was closed, so that no row can be added to it any more.
+    """
     first, last = (rows[0].hash, rows[-1].hash) if rows else ("", NO_HASH)
     return LedgerExport(first, last, is_complete=True, rows=tuple(rows), is_closed=is_closed)
 
@@ -168,7 +176,9 @@ def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str)
     restored = [row for row in export.rows if not isinstance(row, StatementRecord)]
     earlier = [ledger for row in _recovery_rows(export.rows) for ledger in _earlier_ledgers(row, restored)]
     record = RecoveryRecord(export.ledger, export.head, tuple(row.hash for row in restored), tuple(earlier))
-    recovery = StatementRecord(LEDGER_POPULATION, lifecycle_claim(record), statement.files, statement.software, at=at)
+    recovery = StatementRecord(
+        LEDGER_POPULATION, format_lifecycle_record(record), statement.files, statement.software, at=at
+    )
     return _rebuild_chain([recovery, *restored, statement])
 
 
@@ -191,10 +201,18 @@ def _hashes_in_order(recovery_number: int, hashes: Sequence[str], restored: Sequ
 
 
 def takeover_rows(export: LedgerExport, *, at: str) -> tuple[Row, ...]:
-    """Return exported rows and a takeover record: the ledger that they come from was never closed and is lost."""
+    """Return exported rows with a takeover record, for a ledger that was never closed and is lost.
+
+    Args:
+        export: all rows of the lost ledger.
+        at: date of the takeover record.
+
+    Returns:
+        The rows with their old hashes, and the takeover record as the next row of the same chain.
+    """
     length = len(export.rows)
     takeover = StatementRecord(
-        LEDGER_POPULATION, lifecycle_claim(Takeover(export.head, length)), (), "", seq=length + 1, at=at
+        LEDGER_POPULATION, format_lifecycle_record(Takeover(export.head, length)), (), "", seq=length + 1, at=at
     )
     return *export.rows, replace(takeover, hash=sha256(export.head + text_of(takeover)))
 

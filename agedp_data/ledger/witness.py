@@ -6,17 +6,17 @@ the ledger's newest row that is no statement. One record such as
 
     {"new": "9f3c...", "old": "1b7a...", "schema": "agedp-witness-1", "state": "confirmed"}
 
-is written around every commit that changes this head: first `pending`, then the commit, then `confirmed`; only what is
-confirmed is published. The settled head of a record is `new` if it is confirmed, else `old`.
+is written around every commit that changes this head: first `pending`, then the commit, then `confirmed`; only
+confirmed rows are published. The committed head of a record is `new` if it is confirmed, else `old`.
 
 Decisions.
 
 * Statement rows do not count. They draw nothing, a recovered ledger does not have them, and the closing row of a
   transferred ledger is one. The head that a release folder names is never a statement either, so a ledger that was
-  recovered from the newest folder contains the settled head.
-* A ledger continues if it contains the settled head, or a pending one. It may have later rows (a run of another
+  recovered from the newest folder contains the committed head.
+* A ledger continues if it contains the committed head, or a pending one. It may have later rows (a run of another
   population without a witness, an older copy of the witness): these are confirmed before anything is published.
-* Every write is a compare-and-set. Each settled head therefore extends the previous one, however many copies of a
+* Every write is a compare-and-set. Each committed head therefore extends the previous one, however many copies of a
   ledger exist and wherever one of them is killed, and every published row is on this one chain.
 * The record is identified by its address, not by the ledger: a machine that is restored to the time before its first
   release has an empty ledger, which has no id yet.
@@ -53,7 +53,10 @@ _Error = TypeVar("_Error", bound=LedgerError)
 
 @dataclass(frozen=True, slots=True)
 class WitnessState:
-    """One record: a head, the head before it, and whether the commit between the two is confirmed."""
+    """One record of a witness: a head, the head before it, and whether the commit between the two is confirmed.
+
+    Heads are hashes of rows that are no statements (`HashChain.content_head`).
+    """
 
     old: str
     new: str
@@ -66,7 +69,10 @@ class WitnessState:
 
 
 class Witness(Protocol):
-    """Storage of one record; every call may raise LedgerError if the storage does not answer."""
+    """Storage of one record: a file, an object or a row of a database.
+
+    Every call raises LedgerError if the storage does not answer or its record cannot be parsed.
+    """
 
     @property
     def address(self) -> str:
@@ -76,11 +82,19 @@ class Witness(Protocol):
         """Return the record, None if it does not exist."""
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Replace the record `expected` (None: no record) by `state` atomically; return whether that succeeded."""
+        """Replace the record atomically if it is the expected one.
+
+        Args:
+            expected: the record that was read; None if there was none.
+            state: the new record.
+
+        Returns:
+            Whether the record was replaced; False if another process changed it meanwhile.
+        """
 
 
 class WitnessedRows(Protocol):
-    """The part of `HashChain` that a witness needs."""
+    """The rows of a ledger as a witness sees them, implemented by `HashChain`."""
 
     @property
     def content_head(self) -> str:
@@ -120,7 +134,13 @@ def parse_state(content: bytes) -> WitnessState:
 
 
 def witness_error(kind: type[_Error], witness: Witness, problem: str) -> _Error:
-    """Return an error about a witness; only its private text names the address."""
+    """Return an error about a witness; only its private text names the address.
+
+    Args:
+        kind: class of the error.
+        witness: the witness, whose address is quoted.
+        problem: the rest of the sentence "the witness ...".
+    """
     return kind(f"the witness {problem}", private=f"the witness {witness.address} {problem}")
 
 
@@ -141,7 +161,10 @@ def names_witness(promise: str | None) -> bool:
 
 
 class CommitWitness:
-    """The protocol around the commits of one ledger, for the runs of one population."""
+    """The protocol around the commits of one ledger, for the runs of one population; `Ledger.attach` uses it.
+
+    Each write transaction calls `confirm_head`, then `announce` before its commit, and `confirm` after it.
+    """
 
     def __init__(self, witness: Witness, *, population: str) -> None:
         self._witness = witness
@@ -177,7 +200,7 @@ class CommitWitness:
         raise self._overtaken_error()
 
     def announce(self, expected: WitnessState | None, *, old: str, new: str) -> WitnessState:
-        """Write that the head is about to change from `old` to `new`, if the record is still as `settle` returned it.
+        """Write that the head is about to change from `old` to `new`, if the record is as `confirm_head` returned it.
 
         Raises:
             LedgerBehind: another copy of the ledger was faster; nothing may be committed.

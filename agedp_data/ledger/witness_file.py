@@ -45,7 +45,11 @@ class FileWitness:
             raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Replace the file under a lock; return False if its record is not `expected`."""
+        """Replace the file under an exclusive lock; return False if its record is not `expected`.
+
+        Raises:
+            LedgerError: the folder does not exist or cannot be written, or the lock is held for a minute.
+        """
         self._require_folder()
         try:
             with self._exclusive_lock():

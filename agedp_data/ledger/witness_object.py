@@ -32,7 +32,11 @@ class ObjectWitness:
         return self._fetch()[0]
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Write the object on the condition that it did not change since it was read; return whether it was written."""
+        """Write the object on the condition that it has not changed; return whether it was written.
+
+        Raises:
+            LedgerError: the service does not answer, or it ignores conditions (tried when the record is created).
+        """
         current, tag = self._fetch()
         if current != expected:
             return False

@@ -68,7 +68,13 @@ class RowWitness:
             raise damaged_record_error(self) from None
 
     def compare_and_set(self, expected: WitnessState | None, state: WitnessState) -> bool:
-        """Insert the row, or update it if it still contains `expected`; return whether a row was written."""
+        """Insert the row, or update it if it still contains `expected`; return whether a row was written.
+
+        The first record creates the table, unless an administrator did.
+
+        Raises:
+            LedgerError: the server refused or does not answer, or the table has other columns.
+        """
         text = format_state(state).decode()
         with self._open_connection() as connection:
             row = self._select_row(connection)

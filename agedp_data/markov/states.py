@@ -268,7 +268,7 @@ def representative_values(edges: ArrayLike) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class RepresentativeValues:
-    r"""Public edges [Wh], and what has a state: each half-hour, or the total of a day.
+    r"""Public edges [Wh] of the states of half-hours or of daily totals; a value is published as its representative.
 
     .. math:: v \mapsto r_{x(v)}
 

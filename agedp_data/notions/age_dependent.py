@@ -78,7 +78,7 @@ class AgeDependent(EnforcedPromise):
     """
     method: Method
     """How the bound is computed. "tight": the exact leakage function of the chains, the sharpest. "total_variation":
-    from the total variation alone. "spectral": from the paper's spectral bound (reversible chains).
+    from the total variation alone. "spectral": from the spectral-gap bound (reversible chains).
     "reversibilised": from the spectral-gap bound of the reversibilised chain (every chain). A declared curve allows
     "total_variation" only.
     """
@@ -98,7 +98,7 @@ class AgeDependent(EnforcedPromise):
         return self
 
     def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return `epsilon_per_day`, or the solved loss, or what `losses` leave of it under the bound."""
+        """Return `epsilon_per_day`, or the solved loss, less where `losses` would bring the risk above its bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
         constant, aged = self._constant(leakage_bound)
@@ -126,7 +126,7 @@ class AgeDependent(EnforcedPromise):
             refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
-        """Raise Refused if the released days exceed `risk` at any instant under this envelope."""
+        """Raise Refused if the released days exceed `risk` at any instant under this leakage bound."""
         if self.risk is None:
             return
         bound = self._account.bounds(history, leakage_bound, None)[0]

@@ -56,7 +56,7 @@ class Alternative:
     """One rule of a notion; `method` is its name in few words.
 
     `keys` returns the keys of [promise], beside the notion, for a bound of so much epsilon; caps and age come from the
-    run file unless they are among the keys. `figure` is the name of the bound that is kept, "" for the first one that
+    run file unless they are among the keys. `bound_name` is the bound that is kept, "" for the first one that
     the promise limits besides the day and the total. `reason` tells why no such promise exists for this run file.
     """
 

@@ -33,7 +33,7 @@ class BoundedChangeLosses:
         self._parts: dict[tuple[str, str], Fraction] = {}
 
     def __eq__(self, other: object) -> bool:
-        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
         return isinstance(other, BoundedChangeLosses) and self._key == other._key
 
     __hash__ = None  # type: ignore[assignment]
@@ -43,7 +43,7 @@ class BoundedChangeLosses:
         return self._publication, self._size_wh
 
     def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return the losses of each day, whole 1e-9 epsilon, for the caller to change."""
+        """Return a copy of the loss of each day [nano-epsilon], which the caller may change."""
         if tuple(history[: len(self._rows)]) != self._rows:
             self._rows, self._exact, self._losses = (), {}, {}
         for row in history[len(self._rows) :]:
@@ -80,18 +80,18 @@ class BoundedChangeLoss:
 
     @property
     def day_bound_name(self) -> str:
-        """Return the name of the day's figure."""
+        """Return the name of the bound of one day."""
         return f"change of {exact_text(self.size_kwh)} kWh"
 
     @property
     def window_bound_name(self) -> str:
-        """Return the name of the window's figure."""
+        """Return the name of the bound of a window."""
         return f"{self.day_bound_name}, window of {self.window_days} days"
 
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the largest loss of a day and, if asked for, of a window."""
+        """Return the largest loss of a day and, with `window_days`, of a window."""
         del leakage_bound, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
         change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"

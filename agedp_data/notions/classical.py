@@ -65,7 +65,7 @@ class Classical(EnforcedPromise):
         return {**super().limits, DAY_BOUND: min(self.day_cap, floor_nano(self.epsilon_per_day))}
 
     def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return `epsilon_per_day`, whatever was published before."""
+        """Return `epsilon_per_day`; releases of other days do not change it."""
         del losses, day, leakage_bound
         return floor_nano(self.epsilon_per_day)
 

@@ -1,7 +1,7 @@
 """Discounted differential privacy: losses whose weight falls with their age (Farokhi, ICCPS 2020: [F]).
 
-Decisions. The schedule goes release by release: the k-th released day gets its k-th loss, whatever days were skipped
-between, and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
+Decisions. The schedule counts releases, not days: the k-th released day gets its k-th loss, skipped days have none,
+and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
 a backlog leave less than the schedule has; then a day gets the remaining loss, and "renewal" is the remaining loss and
 nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no other day, and
 `agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; that
@@ -262,7 +262,7 @@ class Discounted(EnforcedPromise):
         return tuple(accountant for accountant in accountants if accountant != promised)
 
     def alternatives(self, days: int) -> dict[str, float]:
-        """Return the mean noise scale over so many releases by schedule, its own first, as a multiple of the clamp.
+        """Return the mean noise scale over `days` releases by schedule [multiple of the clamp], the promised one first.
 
         Without schedules that a cap would cut, that take long, or that this discount does not have. Empty where a cap
         cuts the promised one, or an archive's days, published on one date, are not discounted against each other.
@@ -281,11 +281,11 @@ class Discounted(EnforcedPromise):
         return mean_noise if self.schedule in mean_noise else {}
 
     def _cut(self, losses: _Planned) -> bool:
-        """Tell whether a cap cuts a schedule."""
+        """Return whether a cap cuts a schedule."""
         return max(losses) > self.day_cap or (self.total_cap is not None and sum(losses) > self.total_cap)
 
     def _wanted(self, released: int) -> int:
-        """Return what the schedule has for the next release, whole 1e-9 epsilon."""
+        """Return the loss of the next release by the schedule [nano-epsilon]."""
         if self.schedule == "renewal":
             return floor_nano(self.epsilon)
         if self.horizon_days is None:
@@ -327,7 +327,7 @@ def _candidate(
 
 
 def _hard_to_solve(days: int | None) -> str:
-    """Return why an optimum over so many days is not compared with."""
+    """Return why an optimum over `days` days is not among the alternatives; "" if it is."""
     if days is None:
         return "an optimum needs [schedule] last_day"
     return f"an optimum over {days} days takes long; renewal is near it" if days > _SOON_SOLVED else ""

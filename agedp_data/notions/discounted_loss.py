@@ -1,4 +1,4 @@
-"""Bounds on the discounted loss of released rows, whatever the promise is ([F]).
+"""Bounds on the discounted loss of released rows, under any promise ([F]).
 
 [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS 2020.
 https://doi.org/10.48550/arXiv.1908.03995
@@ -66,13 +66,13 @@ class DiscountedLoss:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Return the names of its figures: on the worst day, on the newest one."""
+        """Return the names of its bounds: on the worst day, on the newest one."""
         worst = f"discounted sum ({self.discount} {self.rate:f}{BY_CLOCK[self.clock]})"
         return worst, f"{worst} on the newest day"
 
 
 def format_weight(discount: DiscountName, rate: Decimal) -> str:
-    """Return the weight of a loss j days old as people write it.
+    """Return the formula of the weight of a loss j days old.
 
     Source: [F] Definitions 9 and 13.
 

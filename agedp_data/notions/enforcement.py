@@ -16,10 +16,10 @@ _Answer = TypeVar("_Answer")
 
 
 class ModelCache(dict[int, _Answer]):
-    """What was worked out under a model, by its `id`; the model is kept beside it, so the number stays its own."""
+    """Solutions under models, by `id` of the model; each entry holds its model, so that its id is not used again."""
 
     def __eq__(self, other: object) -> bool:
-        """Tell that two are alike, whatever they hold: equal promises stay equal."""
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
         return isinstance(other, ModelCache)
 
     __hash__ = None
@@ -61,10 +61,10 @@ class EnforcedPromise(Promise, ABC):
         leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
-        """Return what `day` may still spend in all, whole 1e-9 epsilon; 0 once the series has ended.
+        """Return the budget that `day` has left [nano-epsilon]; 0 once the series has ended.
 
-        A day whose whole planned amount no longer fits in `epsilon_total` ends the series: a rest of the
-        budget would buy a release that is nothing but noise.
+        A day whose whole planned loss no longer fits in `epsilon_total` ends the series: the rest of the
+        budget would pay for a release that is nothing but noise.
         """
         del published_on
         losses = self._day_losses.of(history)
@@ -72,7 +72,7 @@ class EnforcedPromise(Promise, ABC):
         return self._left_of(history, day, self.planned(losses, day, leakage_bound))
 
     def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
-        """Return what the caps and the day's own rows leave of what is planned for the whole day."""
+        """Return the planned loss of the whole day, cut by the caps, less the loss of the day's own rows."""
         losses = self._day_losses.of(history)
         spent, planned = losses.pop(day, 0), min(self.day_cap, planned)
         if self.total_cap is not None and planned > self.total_cap - sum(losses.values()):
@@ -95,7 +95,7 @@ class EnforcedPromise(Promise, ABC):
         """Do nothing: without a model in the promise, what was admitted stays within it."""
 
     def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
-        """Return nothing: most bounds leave later days something again, or say themselves that all is spent."""
+        """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""
         del history, leakage_bound
         return {}
 

@@ -6,8 +6,8 @@ mean clamp/delta times as much, so that max_day_epsilon often binds; then small 
 
 Decisions. Several series share the loss about small changes; each then has its own ratio to the full range. A histogram
 has the same loss for a small change as for any (it may cross an edge), so nothing is gained on it. "per-request" is a
-window_days-th, since a window has at most so many days; "offline" plans every day of a known period, skipped ones too,
-and never spends more than the days near have left. A day beyond such a plan would get its least.
+window_days-th of the window's epsilon; "offline" plans every day of a known period, skipped ones too, and never spends
+more than the windows around a day have left. A day beyond such a plan gets the smallest planned loss.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Neighbourhood(EnforcedPromise):
 
     @property
     def needs_period(self) -> bool:
-        """Tell whether days can only be planned where the last one is known."""
+        """Return whether days can be planned only for a period with a known last day."""
         return self.spend == "offline"
 
     @model_validator(mode="after")
@@ -135,9 +135,9 @@ class Neighbourhood(EnforcedPromise):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps, and what a window says about small changes.
+        """Return the caps, and the bounds of a window and a day about small changes.
 
-        What it says about a change of any size goes with the clamp, which an amendment may raise: the cap bounds it.
+        The loss about a change of any size grows with the clamp, which an amendment may raise: the cap bounds it.
         """
         window = floor_nano(self.epsilon_per_window)
         of_day = self._own
@@ -145,7 +145,7 @@ class Neighbourhood(EnforcedPromise):
 
     @property
     def opening(self) -> str:
-        """Return the first line of a statement: what is protected well, and what is not."""
+        """Return the first sentences of a statement: which changes are protected better, and which are not."""
         delta = exact_text(self.delta_kwh)
         return (
             f"The promise is about small changes: of a household's use of a day by at most {delta} kWh. Of larger ones "
@@ -188,12 +188,12 @@ class Neighbourhood(EnforcedPromise):
         leakage_bound: LeakageBoundLike | None,
         published_on: str | None = None,
     ) -> int:
-        """Return what `day` may still spend about changes of any size, in the shares of the series in force."""
+        """Return the budget that `day` has left for changes of any size, in the shares of the series in force."""
         del published_on
         return self._left_of(history, day, self.planned(self._small.of(history), day, leakage_bound))
 
     def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return what `day` may spend about changes of any size, given what all days say about small ones."""
+        """Return the budget of `day` for changes of any size, given the losses of all days about small changes."""
         del leakage_bound
         other_days = dict(losses)
         other_days.pop(day, None)
@@ -202,7 +202,7 @@ class Neighbourhood(EnforcedPromise):
         return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
 
     def _wanted(self, day: str, available: int) -> int:
-        """Return what a day may say about small changes of what is left to it, rounded down."""
+        """Return the planned loss of a day about small changes, given the window's remaining budget, rounded down."""
         window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
             return int(Fraction(self.fraction) * available)
@@ -227,7 +227,7 @@ class Neighbourhood(EnforcedPromise):
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the largest loss of a day, the total, and what small changes cost, of a day and of a window."""
+        """Return the largest loss of a day, the total, and the losses about small changes of a day and of a window."""
         return [*spent_bounds(day_losses(history)), *self._own.bounds(history, leakage_bound, at)]
 
     @property
@@ -236,7 +236,7 @@ class Neighbourhood(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return a window_days-th of the window's amount for each size of change, and what the run file promises."""
+        """Return a window_days-th of the window's epsilon for each size of change, and the rule of the run file."""
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         days = promised.window_days if promised else comparison.window_days or _WEEK
         sizes = dict.fromkeys([promised.delta_kwh] if promised else []) | dict.fromkeys(comparison.delta_kwh)
@@ -264,7 +264,7 @@ class Neighbourhood(EnforcedPromise):
         return tuple(BoundedChangeLoss(size, comparison.publication) for size in sorted(sizes))
 
     def alternatives(self, days: int) -> dict[str, float]:
-        """Return the mean noise scale over so many days by spend, its own first, as a multiple of the clamp."""
+        """Return the mean noise scale over `days` days by spend, as a multiple of the clamp, the promised one first."""
         times, window = float(self._publication.times(self.delta_wh)), floor_nano(self.epsilon_per_window)
         names = [self.spend, *(name for name in _SPENDS if name != self.spend)]
         share = float(self.fraction or _FRACTION)
@@ -285,7 +285,7 @@ class Neighbourhood(EnforcedPromise):
 
 @lru_cache(maxsize=16)
 def _plan(days: int, window: int, epsilon: Decimal) -> tuple[int, ...]:
-    """Return the offline plan of so many days, whole 1e-9 epsilon, rounded down."""
+    """Return the offline plan of `days` days, rounded down [nano-epsilon]."""
     losses = window_budgets(np.arange(days), window=window, epsilon=float(epsilon), method="offline")
     window_loss = floor_nano(epsilon)
     return tuple(min(window_loss, floor_nano(day_loss)) for day_loss in losses.tolist())

@@ -27,19 +27,19 @@ TOTAL_BOUND: Final = "total"
 
 
 class HistoryRow(Protocol):
-    """What a notion reads of a release: of the ledger, or of one that is only planned."""
+    """Fields of a release that a notion reads: a record of the ledger, or a planned release."""
 
     @property
     def population(self) -> str:
-        """The people."""
+        """Name of the population."""
 
     @property
     def series(self) -> str:
-        """The statistic."""
+        """Name of the series."""
 
     @property
     def contract(self) -> str:
-        """The contract that it was charged under, its hash; "" for one that is only planned."""
+        """Hash of the contract under which the loss was charged; "" for a planned release."""
 
     @property
     def day(self) -> str:
@@ -51,7 +51,7 @@ class HistoryRow(Protocol):
 
     @property
     def loss(self) -> int:
-        """Whole 1e-9 epsilon."""
+        """Privacy loss about the day [nano-epsilon]; 0 for a skipped day."""
 
     @property
     def input_ended_at(self) -> str:
@@ -67,13 +67,13 @@ class LossAtAge(Protocol):
 
     @property
     def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
-        """Return the tabulated losses and what is left of each."""
+        """Return losses and the leakage of each, for interpolation [nano-epsilon]."""
 
     def __call__(self, loss: int) -> int:
-        """Return what is left of a loss."""
+        """Return the leakage of a loss, rounded up and never above the loss [nano-epsilon]."""
 
     def supremum(self, loss: int) -> int | None:
-        """Return the supremum of x -> loss + L(x), None if there is none."""
+        """Return the supremum of x -> loss + L(x) [nano-epsilon], None if unbounded."""
 
 
 class LeakageBoundLike(Protocol):
@@ -89,27 +89,27 @@ class LeakageBoundLike(Protocol):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """By which methods there are backward figures; every model has "total_variation"."""
+        """Methods with backward bounds; every model has "total_variation"."""
 
     @property
     def has_both_directions(self) -> bool:
-        """Whether there are tight losses in both directions that compose."""
+        """Whether the tight losses of both directions may be composed, as temporal leakage requires."""
 
     @property
     def ages(self) -> Iterable[int]:
-        """Ages in steps that are tabulated, ascending."""
+        """Tabulated ages, ascending [steps]."""
 
     def __hash__(self) -> int:
-        """Tell equal models apart from others: what was solved for one is kept."""
+        """Equal models have equal hashes, so that a solved plan is computed once per model."""
 
     def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
-        """Return the tight L at an age in steps in whole 1e-9."""
+        """Return the tight L at an age [steps], from and to nano-epsilon."""
 
     def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
-        """Return L(loss) at an age in steps, rounded up."""
+        """Return L(loss) at an age [steps], rounded up [epsilon]."""
 
     def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
-        """Return the supremum of x -> loss + L(x) at a gap in steps."""
+        """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,10 @@ class LossBound:
 
 
 class Accountant(Protocol):
-    """What says how much rows come to under one notion, whether or not that notion was promised."""
+    """Bounds of released rows under one notion, whether or not that notion was promised.
+
+    A statement shows the bounds of the promise's own accountant and of those that [compare] asks for.
+    """
 
     @property
     def name(self) -> str:
@@ -138,29 +141,33 @@ class Accountant(Protocol):
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
-        """Return the figures of all released rows, rounded up; `at` (ISO date) is the first instant."""
+        """Return the bounds of all released rows, rounded up; `at` (ISO date) is the first instant that they cover."""
 
 
 class Notion(Accountant, Protocol):
-    """A promise that can be kept: what each day may spend, and a veto on every single release."""
+    """A promise: the budget of each day, a veto on every release, and its bounds.
+
+    The ledger calls `loss` before a draw and `admit` within its transaction; a release that breaks the promise is
+    refused before noise is drawn.
+    """
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
-        """Return why no loss at all keeps the promise under a model, and what would help."""
+        """Return why no positive loss keeps the promise under a model and how to change it; "" if one does."""
 
     @property
     def slides(self) -> bool:
-        """Whether its bound is on days near each other, so that a day may be left nothing and later ones something."""
+        """Whether the bound is on days near each other: a day without a budget may be followed by days with one."""
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """What each figure that it bounds may become by further releases, by the figure's name; None if unlimited."""
+        """Upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
 
     @property
     def remark(self) -> str:
-        """What a plan must say of it and its caps."""
+        """Sentence for the plan about the promise and its caps; "" for none."""
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
-        """Return which part of a day's loss a series is granted that has this share."""
+        """Return the part of a day's budget that a series with this share gets."""
 
     def loss(
         self,
@@ -178,14 +185,14 @@ class Notion(Accountant, Protocol):
         """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
-        """Raise Refused if what is released already breaks the promise under this envelope (a newer model's)."""
+        """Raise Refused if the released days already break the promise under this leakage bound (a newer model's)."""
 
     def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
-        """Return the parameters that what is released breaks for ever, with what is the case; a series ends by them."""
+        """Return the parameters that the released days break for ever, each with the reason: the series has ended."""
 
 
 class Promise(Section):
-    """The parameters common to all notions: which one, and the caps, which hold whatever a model says."""
+    """Parameters common to all notions: the notion and the caps, which no model relaxes."""
 
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
@@ -194,7 +201,7 @@ class Promise(Section):
     TIGHTENING: ClassVar[Mapping[str, TighteningRule]] = {}
     """Keys of the notion that an amendment may change, each in one direction; any other key of it never changes."""
     TEXT: ClassVar[NotionText]
-    """Its words and example values."""
+    """Wording and example values of the notion."""
 
     notion: str
     """Which promise is made; one of six."""
@@ -217,54 +224,54 @@ class Promise(Section):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return what each figure that is bounded may become by further releases; None if unlimited."""
+        """Return the upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
         return {DAY_BOUND: self.day_cap, TOTAL_BOUND: self.total_cap}
 
     @property
     def remark(self) -> str:
-        """Return what a plan must say of this promise and its caps; nothing for most."""
+        """Return a sentence for the plan about the promise and its caps; "" for most notions."""
         return ""
 
     @property
     def needs_period(self) -> bool:
-        """Tell whether days can only be planned where the last one is known."""
+        """Return whether days can be planned only for a period with a known last day."""
         return False
 
     def over(self, publication: Publication) -> Self:
-        """Return this promise over what is published, of which most notions need to know nothing."""
+        """Return this promise with its series and period, which few notions use."""
         del publication
         return self
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
-        """Return which part of a day's loss a series is granted that has this share: for most notions just that."""
+        """Return the part of a day's budget that a series with this share gets: for most notions the share."""
         del series
         return share
 
     @classmethod
     def shared(cls, terms: Mapping[str, Any]) -> str:
-        """Return what several series have shares of, in words, by a promise as a contract tells of it."""
+        """Return the quantity that several series share, in words, for a promise as a contract records it."""
         del terms
         return "each day's epsilon"
 
     @property
     def opening(self) -> str:
-        """Return what a statement must say of this promise in its first line; nothing for most."""
+        """Return the first sentence of a statement about this promise; "" for most notions."""
         return ""
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
-        """Return why no loss at all keeps this promise under a model, and what would help; nothing where one does."""
+        """Return why no positive loss keeps this promise under a model and how to change it; "" if one does."""
         del leakage_bound
         return ""
 
     @classmethod
     def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
-        """Return the accounts of this notion that the run file asks to see beside its promise."""
+        """Return the accountants of this notion whose bounds the run file asks for beside its promise."""
         del comparison
         return ()
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return the ways in which this notion could keep an amount for this run file, its own first if it is this one.
+        """Return the rules by which this notion guarantees a given bound for this run file, the promised one first.
 
         Parameters that the run file's promise does not imply are those of [compare].
         """
@@ -272,7 +279,7 @@ class Promise(Section):
         return ()
 
     def alternatives(self, days: int) -> dict[str, float]:
-        """Return by schedule the mean noise scale over so many days, as a multiple of the clamp, its own first."""
+        """Return the mean noise scale over `days` days by schedule [multiple of the clamp], the promised one first."""
         del days
         return {}
 
@@ -301,9 +308,9 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
 
 
 class ReleaseHistory:
-    """The losses of each day of a history that grows: rows that were seen before are not looked at again.
+    """Loss of each day of a growing history, by day of the data or of publication; rows are added up once.
 
-    Days of the data, or of publication.
+    Use it where the same history is asked about again after every release.
     """
 
     def __init__(self, by: Literal["day", "published_on"] = "day") -> None:
@@ -311,13 +318,13 @@ class ReleaseHistory:
         self._last: tuple[tuple[HistoryRow, ...], dict[str, int]] = ((), {})
 
     def __eq__(self, other: object) -> bool:
-        """Tell that two are alike, whatever they have seen: equal promises stay equal."""
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
         return isinstance(other, ReleaseHistory)
 
     __hash__ = None  # type: ignore[assignment]
 
     def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return `day_losses(history)`, for the caller to change."""
+        """Return a copy of `day_losses(history)` [nano-epsilon], which the caller may change."""
         rows, losses = self._last
         if tuple(history[: len(rows)]) != rows:
             rows, losses = (), {}
@@ -340,7 +347,7 @@ def spent_bounds(losses: dict[str, int]) -> list[LossBound]:
     Args:
         losses: loss of each day [nano-epsilon].
 
-    >>> [bound.value for bound in spent_figures({"2013-01-01": 5, "2013-01-02": 7})]
+    >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
     """
     day = LossBound(DAY_BOUND, max(losses.values(), default=0), "assumption-free", "any one day of one household")

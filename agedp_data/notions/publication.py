@@ -30,14 +30,14 @@ class ChargedRow(Protocol):
 
 
 class Statistic(Protocol):
-    """What a promise must know of a series."""
+    """A series, as far as a promise depends on it."""
 
     @property
     def share(self) -> Decimal | None:
-        """Its part of what is granted to each day; None: all of it."""
+        """Its part of each day's budget; None: all of it."""
 
     def sensitivity(self, change: Change) -> int:
-        """Return how far one household moves it, L1."""
+        """Return the L1 sensitivity to a change of one household's day."""
 
 
 Series = Mapping[str, Statistic]
@@ -47,7 +47,7 @@ Series = Mapping[str, Statistic]
 class Publication:
     """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
 
-    Of a series that is not known, or a contract, every change counts in full.
+    For an unknown series or contract every change counts as the largest one.
     """
 
     series: Series = field(default_factory=dict)
@@ -56,9 +56,9 @@ class Publication:
     last_day: date | None = None
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:
-        """Return which part of its recorded loss a row says of a change of at most this size, Wh.
+        """Return the part of a row's recorded loss that is the loss about a change of at most this size [Wh].
 
-        A row of no series stands for a whole day, all series together.
+        A row without a series is a whole day, all series together.
         """
         if row.series == "":
             return 1 / self.times(size_wh)
@@ -68,7 +68,10 @@ class Publication:
         return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
 
     def times(self, size_wh: int) -> Fraction:
-        """Return how many times as much as of a change of this size a day says of any, shares being of the former."""
+        """Return the ratio of a day's loss about any change to its loss about a change of this size.
+
+        The shares of the series are parts of the latter.
+        """
         parts = [_share(statistic) * _times(statistic, size_wh) for statistic in self.series.values()]
         return sum(parts, Fraction(0)) or Fraction(1)
 

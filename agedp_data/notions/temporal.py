@@ -3,7 +3,7 @@
 Decisions. The k-th released day gets the k-th loss of a plan made for days in a row. Where days came in another order,
 under an amended alpha or a newer model, the rest of the plan is lowered as far as necessary, all of its losses alike,
 so that later days keep theirs. Every release is checked against alpha on every day, past ones and days without a
-release among them; so alpha holds whatever is released later on. A day may thus have no budget near days that were
+release among them; so alpha holds for all later releases. A day may thus have no budget near days that were
 released before (or next to none, which would buy noise alone), and is then skipped. Leakage about a past day stays. An
 alpha below it would end the series, so an amendment to one is refused; a newer model under which the released days
 exceed alpha does end it.
@@ -118,9 +118,9 @@ class Temporal(EnforcedPromise):
 
     @property
     def opening(self) -> str:
-        """Return the first line of a statement: alpha, which is not about today alone.
+        """Return the first sentence of a statement: alpha, the bound about any one day by all releases.
 
-        A day of which an earlier model permitted more has more said about it: that is not undone, and ends the series.
+        Under an earlier model a day may have leaked more; that cannot be undone and ends the series.
         """
         return (
             "No further release takes what all releases together, those still to come as well, say about any one day "
@@ -134,7 +134,7 @@ class Temporal(EnforcedPromise):
         return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
 
     def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return the next loss of the plan, or as much of it as days in another order or a larger past leave."""
+        """Return the next loss of the plan, less where days are out of order or earlier losses exceed the plan."""
         temporal_losses, plan = self._under(leakage_bound)
         alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
         planned, later = self._plan_rest(plan, len(spent))
@@ -142,7 +142,7 @@ class Temporal(EnforcedPromise):
             return planned
         bound = temporal_losses.largest(spent)
         if bound is None or bound > alpha:
-            return 0  # whatever comes
+            return 0  # no later loss lowers it
         newest = max([number, *spent])
 
         def fits(loss: int) -> bool:
@@ -205,7 +205,7 @@ class Temporal(EnforcedPromise):
         return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
-        """Return that the model lets too much through for any plan, and which plan it would leave."""
+        """Return that the temporal correlation of the model is too strong for the plan, and a plan that is possible."""
         if self._under(leakage_bound)[1]:
             return ""
         if self.horizon_days == "unlimited":
@@ -231,19 +231,19 @@ class Temporal(EnforcedPromise):
         return self.horizon_days == "unlimited"
 
     def _plan_rest(self, plan: Plan, released: int) -> tuple[int, Plan]:
-        """Return the loss of the release behind so many, and those of all further ones (none where that is endless)."""
+        """Return the loss of the next release after `released` ones, and the later losses (() without a horizon)."""
         if self._endless:
             return (plan[0], ()) if plan else (0, ())
         return (plan[released], plan[released + 1 :]) if released < len(plan) else (0, ())
 
     def _as_planned(self, spent: Mapping[int, int], now: int, plan: Plan) -> bool:
-        """Tell whether the days so far lie before this one and none spent more than the plan has for it."""
+        """Return whether all earlier releases are of earlier days and none exceeds its loss in the plan."""
         in_order = [spent[day] for day in sorted(spent)]
         planned = repeat(plan[0]) if self._endless else plan
         return max(spent, default=now - 1) < now and all(map(le, in_order, planned))
 
     def _under(self, leakage_bound: LeakageBoundLike | None) -> tuple[TemporalLosses, Plan]:
-        """Return the temporal losses under a leakage bound, and the plan (() for none; an endless one is its one loss).
+        """Return the temporal losses under a leakage bound, and the plan: () for none, one loss without a horizon.
 
         Raises:
             Refused: a model without losses ahead.
@@ -267,7 +267,7 @@ class Temporal(EnforcedPromise):
 
 @dataclass(frozen=True, slots=True)
 class TemporalLeakage:
-    """Accountant of the temporal leakage about any one day by all days released so far, whatever the promise is.
+    """Accountant of the temporal leakage about any one day by all days released so far, under any promise.
 
     Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
 

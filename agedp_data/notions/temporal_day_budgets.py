@@ -34,7 +34,7 @@ _HARDLY = 1e-9
 
 _MAX_ORDER = 3
 """Days that the smooth reading leaps over, at most: each makes the search slower, and what it finds is fitted to the
-envelope with all its leaps, so that fewer of them cost accuracy alone."""
+leakage bound with all its leaps, so that fewer of them cost accuracy alone."""
 
 
 @lru_cache(maxsize=16)
@@ -180,7 +180,7 @@ def _fitted(temporal_losses: TemporalLosses, plan: Floats, alpha: int) -> Plan:
     def at(share: float) -> Plan:
         return tuple(np.floor(plan * share).astype(np.int64).tolist())
 
-    low, high = 0.0, alpha / float(plan.max())  # no figure is below a loss of its own
+    low, high = 0.0, alpha / float(plan.max())  # a bound is never below the loss of its own day
     for share in (1.0, 1.0 + _HARDLY):
         low, high = (max(low, share), high) if _keeps(temporal_losses, at(share), alpha) else (low, min(high, share))
     for _ in range(_HALVINGS):
@@ -213,7 +213,7 @@ def _smooth(temporal_losses: TemporalLosses, loss: int) -> BudgetRecursion:
 
 
 class _UpperLines:
-    """L at one age by straight lines between the grid points of an envelope, with slope one beyond the last."""
+    """L at one age by straight lines between the grid points of a leakage bound, with slope one beyond the last."""
 
     def __init__(self, leakage: LossAtAge) -> None:
         grid, values = leakage.sample_points

@@ -80,13 +80,13 @@ class WEvent(EnforcedPromise):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps and the window's amount, which no day exceeds either."""
+        """Return the caps and the window's epsilon, which no day exceeds either."""
         window = floor_nano(self.epsilon_per_window)
         of_window = WindowLoss(self.window_days).bound_name
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
     def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return a window_days-th of the window's amount, or half of what the fullest window has left."""
+        """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left."""
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
         available = max(0, window - fullest_window(losses, day, days=self.window_days))
@@ -110,7 +110,7 @@ class WEvent(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return both ways to spend a window's amount, for the promised window or that of [compare], or a week."""
+        """Return both rules for spending a window's epsilon, for the promised window, that of [compare], or a week."""
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         days = promised.window_days if promised else comparison.window_days or _WEEK
         spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
@@ -121,7 +121,7 @@ class WEvent(EnforcedPromise):
 
     @classmethod
     def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
-        """Return the window of [compare], a week if it asks for none, unless it is the one promised."""
+        """Return the accountant of the window of [compare], by default a week, unless that window is promised."""
         days = comparison.window_days or _WEEK
         promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None
         return () if days == promised else (WindowLoss(days),)
@@ -154,7 +154,7 @@ class WindowLoss:
 
     @property
     def bound_name(self) -> str:
-        """Return the name of its figure."""
+        """Return the name of the bound."""
         return f"window of {self.window_days} days"
 
 

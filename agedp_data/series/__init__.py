@@ -1,1 +1,1 @@
-"""What is published of a day: the statistic, its sensitivity, its histogram."""
+"""Published statistics of a day: series, sensitivities, histograms."""

@@ -1,9 +1,13 @@
-"""[series.NAME]: what is published. One block per statistic; every bound in it is public.
+"""[series.NAME]: the published statistics. One table per statistic; every bound in it is public.
 
-A statistic is an exact vector of whole numbers over the days of one group's households, its cells, and the sensitivity
-of the vector of all groups: a household is in one group, so it is that of one. Decisions. A cell of counts is named by
-the range of use that it counts, "0-2" or "Std 0-2" for a group. Cumulative counts are of the ranges from 0 on; the last
-one, everybody, is known and not drawn. One bin alone would say nothing else and is refused.
+A statistic is an exact vector of integers over the days of one group's households, its cells, and the sensitivity of
+the vector of all groups, which is that of one group because a household is in one group.
+
+Decisions:
+
+* A cell of counts is named by its range of use, "0-2", or "Std 0-2" for a group.
+* Cumulative counts are of the ranges from 0 on. The last one contains all households; it is known and not drawn.
+* A distribution with one bin is refused: it would contain all households.
 """
 
 from __future__ import annotations
@@ -52,10 +56,13 @@ def _bins(values: object) -> tuple[Decimal, ...]:
 
 
 class Series(Section):
-    """What the statistics have in common; a missing household-day counts as `missing_kwh`."""
+    """Keys and rules that all statistics share; the exact vector of a release is computed from the counted days.
+
+    A household's day counts as its energy, at most `clamp_kwh`; a missing household-day counts as `missing_kwh`.
+    """
 
     statistic: str
-    """What is published of a day."""
+    """Published statistic of a day."""
     share: Share | None = None
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
     series; the shares add up to 1.
@@ -75,23 +82,32 @@ class Series(Section):
 
     @property
     def clamp_wh(self) -> int:
-        """Return the public bound on a household's day, in whole watt-hours."""
+        """Return the public upper bound on a household's day, in whole watt-hours."""
         return watt_hours(self.clamp_kwh)
 
     @property
     def missing_wh(self) -> int:
-        """Return what a missing household-day counts as, in whole watt-hours."""
+        """Return the energy of a missing household-day, in whole watt-hours."""
         return watt_hours(self.missing_kwh)
 
     def counted_change(self, change: Change) -> Change:
-        """Return what a change of use is for what is counted: of states, any at all, however small it is.
+        """Return the change that a series sees when the use of a household changes.
 
-        Half-hours that add up to the same day, or nearly, may lie in any states.
+        A series of readings sees the same change. A series of states sees a replacement: half-hours with nearly the
+        same sum may lie in any states.
         """
         return "replacement" if self.values == "states" and isinstance(change, Move) else change
 
     def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
-        """Return what each household's day counts as: its energy, at most the clamp; `missing_wh` if not usable."""
+        """Return the energies of one day as they count in a release.
+
+        Args:
+            energy_wh: energy of each household-day, shape (n,) [Wh].
+            usable: which household-days have enough readings, shape (n,).
+
+        Returns:
+            Energies, shape (n,) [Wh]: at most `clamp_wh`, and `missing_wh` for an unusable day.
+        """
         return np.where(usable, np.minimum(energy_wh, self.clamp_wh), self.missing_wh)
 
     @model_validator(mode="after")
@@ -104,38 +120,57 @@ class Series(Section):
 
 
 class Mean(Series):
-    """The mean of the households' days."""
+    """Mean of the households' days: one exact sum per group, to which noise is added.
+
+    The published mean is the noisy sum, divided by the number of households on the roster, which is public.
+    """
 
     statistic: Literal["mean"]
 
     def sensitivity(self, change: Change) -> int:
-        """Return how far one household moves the sum, Wh: by the clamp at most."""
+        """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the clamp.
+
+        A household is in one group, so this is also the sensitivity of the vector of all groups.
+        """
         return sum_sensitivity(self.counted_change(change), clamp=self.clamp_wh)
 
     def cells(self, group: str) -> tuple[str, ...]:
-        """Return the names of a group's cells: its own."""
+        """Return the cells of a group: one, which has the group's name."""
         return (group,)
 
     def holds(self, cells: Sequence[str]) -> bool:
-        """Tell whether a release with these cells was counted as this series counts: any group has one."""
+        """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
         del cells
         return True
 
     def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the households of a release by group."""
+        """Return the number of households of a release by group.
+
+        Args:
+            cells: names of the release's cells.
+            households: number of households of each cell, in the same order.
+        """
         return dict(zip(cells, households, strict=True))
 
     def exact(self, days_wh: Wh) -> tuple[int, ...]:
-        """Return the sum of the households' days, Wh."""
+        """Return the exact vector of one group, to which noise is added: the sum of its counted days [Wh].
+
+        Args:
+            days_wh: counted energies of the group's households, shape (n,) [Wh], see `counted`.
+        """
         return (int(days_wh.sum()),)
 
     def possible(self, exact: Wh, households: int) -> bool:
-        """Tell whether so many households can have this vector."""
+        """Return whether this number of households can have this exact vector: a sum from 0 to all clamps together."""
         return bool((exact >= 0).all() and (exact <= households * self.clamp_wh).all())
 
 
 class Distribution(Series):
-    """Counts of households by daily use, bins half-open and the last one closed by the clamp."""
+    """Counts of households by daily use: one cell per range, half-open; the clamp closes the last range.
+
+    The cells of a histogram are the bins. The cells of cumulative counts are the ranges from 0 to each inner edge; the
+    count of the last range is the number of households on the roster, which is public.
+    """
 
     statistic: Literal["distribution"]
     form: Literal["histogram", "cumulative"] = "histogram"
@@ -150,36 +185,52 @@ class Distribution(Series):
 
     @property
     def ranges_kwh(self) -> tuple[tuple[Decimal, Decimal], ...]:
-        """Return which range of use each cell of a group counts."""
+        """Return the range of use of each cell of a group [kWh]."""
         if self.form == "cumulative":
             return tuple((self.bins_kwh[0], edge) for edge in self.bins_kwh[1:-1])
         return tuple(pairwise(self.bins_kwh))
 
     def sensitivity(self, change: Change) -> int:
-        """Return how far one household moves the counts of all cells together."""
+        """Return the L1 sensitivity of all counts together to a change of one household's day [households].
+
+        A household is in one group, so this is also the sensitivity of the vector of all groups.
+        """
         if self.form == "cumulative":
             return cumulative_sensitivity(self.counted_change(change), edges=self.bins_wh)
         return histogram_sensitivity(self.counted_change(change), edges=self.bins_wh)
 
     def cells(self, group: str) -> tuple[str, ...]:
-        """Return the names of a group's cells, by their ranges."""
+        """Return the names of a group's cells: the ranges in kWh, such as "0-2", or "Std 0-2" if the series has groups.
+
+        >>> terms = {"statistic": "distribution", "clamp_kwh": "9", "bins_kwh": ["0", "2", "9"], "by": "tariff"}
+        >>> series_in(terms).cells("Std")
+        ('Std 0-2', 'Std 2-9')
+        """
         of = "" if self.by is None else f"{group} "
         return tuple(f"{of}{name}" for name in _named(self.ranges_kwh))
 
     def holds(self, cells: Sequence[str]) -> bool:
-        """Tell whether a release with these cells was counted as this series counts, every range of each group."""
+        """Return whether the cells of a stored release are of this series: every range of each group, in order."""
         groups = dict.fromkeys(cell.rpartition(" ")[0] for cell in cells)
         return list(cells) == [cell for group in groups for cell in self.cells(group)]
 
     def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the households of a release by group, each of whose cells has them."""
+        """Return the number of households of a release by group; all cells of a group have the same number.
+
+        Args:
+            cells: names of the release's cells.
+            households: number of households of the group of each cell, in the same order.
+
+        Raises:
+            ValueError: a name is not a cell of this series.
+        """
         return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
 
     def place(self, cell: str) -> tuple[str, Decimal, Decimal]:
-        """Return group and range, kWh, of a cell by its name.
+        """Return the group and the range [kWh] of a cell, by its name.
 
         Raises:
-            ValueError: no cell of this series has it.
+            ValueError: the name is not a cell of this series.
         """
         group, separator, of = cell.rpartition(" ")
         ranges = _named(self.ranges_kwh)
@@ -188,13 +239,21 @@ class Distribution(Series):
         return group if separator else ALL, *ranges[of]
 
     def exact(self, days_wh: Wh) -> tuple[int, ...]:
-        """Return how many of the households' days lie in each range."""
+        """Return the exact vector of one group, to which noise is added: the number of households in each range.
+
+        Args:
+            days_wh: counted energies of the group's households, shape (n,) [Wh], see `counted`.
+        """
         if self.form == "cumulative":
             return tuple(cumulative(days_wh, edges=self.bins_wh)[:-1].tolist())
         return tuple(histogram(days_wh, edges=self.bins_wh).tolist())
 
     def possible(self, exact: Wh, households: int) -> bool:
-        """Tell whether so many households can have these counts."""
+        """Return whether this number of households can have these exact counts.
+
+        The counts of a histogram add up to the number of households; cumulative counts do not decrease and do not
+        exceed it.
+        """
         steps = np.diff(exact, prepend=0, append=households) if self.form == "cumulative" else exact
         return bool((steps >= 0).all() and steps.sum() == households)
 
@@ -207,7 +266,7 @@ class Distribution(Series):
 
 @lru_cache(maxsize=64)
 def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decimal, Decimal]]:
-    """Return ranges of use by the names that they have in cells."""
+    """Return ranges of use by their names in cells."""
     return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in ranges}
 
 
@@ -215,10 +274,10 @@ AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
 
 
 def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
-    """Return the series that a contract promises, by name; keys that this version does not know are left alone.
+    """Return the series of a contract by name; keys that this version does not know are ignored.
 
     Raises:
-        LedgerError: a contract that does not say what agedp writes of a series.
+        LedgerError: a series differs in form from those that agedp writes.
     """
     try:
         return {name: series_in(table) for name, table in terms["series"].items()}
@@ -229,13 +288,13 @@ def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
 
 
 def series_in(terms: Mapping[str, Any]) -> AnySeries:
-    """Return one series as a contract tells of it.
+    """Return one series from its table in a contract, where amounts are text.
 
     >>> series_in({"statistic": "mean", "clamp_kwh": "50", "share": "1"}).clamp_wh
     50000
 
     Raises:
-        ValueError: it is none.
+        ValueError: the table is not a series.
     """
     kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
     fields = {key: value for key, value in terms.items() if key in kind.model_fields}

@@ -53,7 +53,7 @@ _INTRODUCTIONS = {
     "model": "The model of temporal correlation, declared or estimated. Only some promises need one.",
     "compare": "Additional bounds in the statement; they change no noise.",
     "alerts": "Warnings to the operator: confidential, and without effect on what is released.",
-    "engine": "How the run is computed. Results are equal to the bit whatever is written here.",
+    "engine": "How the run is computed. Results are equal to the bit for all settings.",
 }
 _FREE_SECTIONS = (OutputSection, CompareSection, AlertsSection, EngineSection)
 _VALIDATOR_TEXTS = {

@@ -1,6 +1,6 @@
 """The figures, tables and claims of one paper or of all: `python -m docs.papers all --out papers`.
 
-Data are named files of open data, or made-up homes where none are given; every output says which it rests on.
+Data are named files of open data, or synthetic households where none are given; every output names its data.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _checked(options: argparse.Namespace) -> PaperReadings:
-    """Return the data asked for; whatever would stop a run after minutes of computing stops it now."""
+    """Return the data asked for; an error that would end a run after minutes of computing ends it now."""
     if options.docs and (options.name != "all" or options.small):
         raise RunFileError("the page shows all papers in full: --docs goes with `all`, and not with --small")
     require_matplotlib()
@@ -72,7 +72,7 @@ def _require_writable(folder: Path) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, as every other refusal is said."""
+    """Reports an error in one line, as the command `agedp` does."""
 
     def error(self, message: str) -> NoReturn:
         raise RunFileError(f"{message}; `{self.prog} --help` lists what there is")
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=Path("papers"), help="folder of tables, figures and claims")
     parser.add_argument("--london", nargs="+", default=[], metavar="FILES", help="Low Carbon London (default: made up)")
     parser.add_argument("--ausgrid", nargs="+", default=[], metavar="FILES", help="an Ausgrid year (default: made up)")
-    parser.add_argument("--small", action="store_true", help="a few made-up homes and repetitions, to try it")
+    parser.add_argument("--small", action="store_true", help="a few synthetic households and repetitions, to try it")
     parser.add_argument("--docs", type=Path, help="with `all`: write papers.md and papers/*.svg into this folder, too")
     return parser
 

@@ -1,7 +1,7 @@
-"""The readings that some figures rest on: named open files if the user has them, otherwise made-up homes.
+"""The readings that some figures rest on: named open files if the user has them, otherwise synthetic households.
 
-Either way they come through the readers that releases come through. Made-up homes are drawn with a fixed seed, so that
-a second run gives the same figures.
+Both kinds are read by the readers that releases use. Synthetic households are drawn with a fixed seed, so that a second
+run gives the same figures.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LONDON_FROM, _AUSGRID_FROM = date(2013, 1, 1), date(2012, 7, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaperHouseholds:
-    """Readings of homes; `name` says whose.
+    """Half-hourly readings of households with their origin.
 
     Attributes:
-        name: which data, how many homes, which days.
-        energy_wh: (homes, days, 48) whole watt-hours, -1 where missing.
+        name: data set, number of households, first and last day.
+        energy_wh: (households, days, 48) whole watt-hours, -1 where missing.
         open_data: whether they are measured readings and not made up.
     """
 
@@ -49,7 +49,7 @@ class PaperHouseholds:
 
     @property
     def steps(self) -> NDArray[np.int64]:
-        """Return the readings one after the other, (homes, days * 48)."""
+        """Return the readings one after the other, (households, days * 48)."""
         return self.energy_wh.reshape(len(self.energy_wh), -1)
 
     @property
@@ -65,8 +65,8 @@ class PaperReadings:
 
     Attributes:
         london: files of Low Carbon London, () for made-up ones.
-        ausgrid: files of Ausgrid's solar homes, () for made-up ones.
-        small: a few made-up homes and days, and few repetitions: for trying the command, not for judging a paper.
+        ausgrid: files of Ausgrid's solar households, () for made-up ones.
+        small: few synthetic households, days and repetitions: for trying the command, not for judging a paper.
     """
 
     london: Sequence[str] = ()
@@ -75,23 +75,23 @@ class PaperReadings:
 
     @cached_property
     def london_households(self) -> PaperHouseholds:
-        """Return homes of London, half-hour by half-hour."""
+        """Return households of London, half-hour by half-hour."""
         if self.london:
             return _read(self.london, "london", "Low Carbon London (open data of UK Power Networks)", open_data=True)
         households, days = (6, 56) if self.small else (40, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
             write_london(Path(folder), households=households, first_day=_LONDON_FROM, days=days, seed=_SEED)
-            return _read([f"{folder}/*.csv"], "london", "made-up homes in London's format", open_data=False)
+            return _read([f"{folder}/*.csv"], "london", "synthetic households in London's format", open_data=False)
 
     @cached_property
     def ausgrid_households(self) -> PaperHouseholds:
-        """Return the homes of an Ausgrid year: general consumption and controlled load."""
+        """Return the households of an Ausgrid year: general consumption and controlled load."""
         if self.ausgrid:
-            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar homes (open data)", open_data=True)
+            return _read(self.ausgrid, "ausgrid", "Ausgrid's solar households (open data)", open_data=True)
         households, days = (20, 60) if self.small else (300, 365)
         with TemporaryDirectory(prefix="agedp-") as folder:
             write_ausgrid(Path(folder), households=households, first_day=_AUSGRID_FROM, days=days, seed=_SEED)
-            return _read([f"{folder}/*.csv"], "ausgrid", "made-up homes in Ausgrid's format", open_data=False)
+            return _read([f"{folder}/*.csv"], "ausgrid", "synthetic households in Ausgrid's format", open_data=False)
 
 
 def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> PaperHouseholds:
@@ -109,5 +109,7 @@ def _read(files: Sequence[str], dataset: str, name: str, *, open_data: bool) -> 
     complete_days = np.flatnonzero(((energy >= 0).sum(axis=2) > SLOTS // 2).any(axis=0))
     energy = energy[:, complete_days[0] : complete_days[-1] + 1]
     return PaperHouseholds(
-        f"{name}: {household.size} homes, {first + complete_days[0]} to {first + complete_days[-1]}", energy, open_data
+        f"{name}: {household.size} households, {first + complete_days[0]} to {first + complete_days[-1]}",
+        energy,
+        open_data,
     )

@@ -17,7 +17,7 @@ _INTRODUCTION = """# The papers, reproduced
 
 The project implements four papers. Their experiments, run on the code that makes the releases: each figure has the
 paper's curve (vermilion, broken, hollow marks), the project's (blue, solid), what is counted on readings (green) and
-references (grey, dotted), and says what it rests on. Where a figure cannot be reproduced the reason stands below it.
+references (grey, dotted), and names its data. Where a figure cannot be reproduced the reason stands below it.
 "MATHS" is the project's own restatement of the theory, with every difference from the papers.
 
 This page is written by the command, never by hand:
@@ -25,8 +25,8 @@ This page is written by the command, never by hand:
     pip install '.[papers]'
     python -m docs.papers all --out papers --docs docs
 
-`--london FILES` and `--ausgrid FILES` name open data; without them made-up homes take their place, and the page says
-so. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
+`--london FILES` and `--ausgrid FILES` name open data; without them synthetic households take their place, and the page
+reports it. The folder `papers` then holds every figure as SVG, PNG and Parquet, and the claims as JSON and Parquet."""
 
 
 def write_page(papers: Sequence[Paper], docs: Path, *, out: Path) -> Path:

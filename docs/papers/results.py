@@ -25,7 +25,7 @@ class Curve:
     """One line of a panel.
 
     Attributes:
-        label: what the legend says.
+        label: text of the legend.
         x, y: (n,) points; infinite and NaN ones are kept in the table and not drawn.
         look: the paper's curve, the project's, one counted on readings, or a reference to compare with.
         shade: which of several curves of one look: another mark and lightness.
@@ -77,7 +77,7 @@ class PaperFigure:
         erratum: what cannot be reproduced and why, with its place in MATHS; empty if everything can.
         repeatable: whether a second run gives the same numbers (run times do not).
         parts: what verdicts quote of it, by name.
-        verdicts: what its data say of a claim, by name.
+        verdicts: verdicts on claims that depend on its data, by name.
     """
 
     name: str
@@ -107,7 +107,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True)
 class PaperClaim:
-    """What a paper says, what was found, and where both are looked up.
+    """A statement of a paper, our result, and the source of both.
 
     Attributes:
         place: where in the paper.

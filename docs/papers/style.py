@@ -26,7 +26,7 @@ _SHADES = {
     "measured": ("#1b7f4d", "#4fb07f", "#0d4a2c", "#8ccbac", "#2d9963"),
     "reference": ("#555555", "#888888", "#222222", "#aaaaaa", "#6b6b6b"),
 }
-"""Okabe-Ito's vermilion, blue and green in five steps each, and grey: told apart by most eyes and in print."""
+"""Okabe-Ito's vermilion, blue and green in five steps each, and grey: distinct for most eyes and in print."""
 
 _DASHES = {"paper": (0, (5, 2)), "ours": "-", "measured": (0, (6, 2, 1, 2)), "reference": (0, (1, 1.5))}
 _MARKS = ("o", "s", "^", "D", "v")
@@ -189,7 +189,7 @@ def _add(axes: Axes, line: Curve) -> None:
     x, y = line.x[is_finite], line.y[is_finite]
     shades = _SHADES[line.look]
     colour, mark = shades[line.shade % len(shades)], _MARKS[line.shade % len(_MARKS)]
-    # Dashes of a curve of hundreds of ups and downs cannot be seen; it is drawn thin, and told apart by its marks.
+    # Dashes of a curve of hundreds of ups and downs cannot be seen; it is drawn thin, and distinguished by its marks.
     restless = len(x) > _RESTLESS
     dashes: Any = "-" if restless else _DASHES[line.look]
     filled = "none" if line.look == "paper" else colour

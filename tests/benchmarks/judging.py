@@ -73,8 +73,8 @@ def _at(rows: int, own: dict[str, Measured]) -> Iterator[Verdict]:
 def _nights(found: Sequence[Measured]) -> Iterator[Verdict]:
     for one in found:
         if one.contender == NIGHT and not one.failed:
-            homes = one.rows // 48
-            what = f"one new day of {homes:,} homes in a store of a year under 5 s"
+            households = one.rows // 48
+            what = f"one new day of {households:,} households in a store of a year under 5 s"
             yield Verdict(one.rows, what, f"{one.work_s:.2f} s", one.work_s < 5)
 
 

@@ -91,11 +91,11 @@ def install_lines() -> Iterator[str]:
 
 
 def with_install(text: str) -> str:
-    """Return a report with this section in place of an older one, or before the one on failures or what was asked."""
+    """Return a report with this section in place of an older one, or before the one on failures or on the targets."""
     section = "\n".join(install_lines()) + "\n"
     old = re.compile(rf"{HEADING}\n.*?(?=\n## |\Z)", re.DOTALL)
     if old.search(text):
         return old.sub(lambda _: section, text, count=1)
-    before = re.search(r"^## (Failed|Against what was asked)$", text, re.MULTILINE)
+    before = re.search(r"^## (Failed|Against the targets)$", text, re.MULTILINE)
     place = before.start() if before else len(text)
     return f"{text[:place]}{section}\n{text[place:]}"

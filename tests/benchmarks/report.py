@@ -34,17 +34,17 @@ def write_report(folder: Path, found: Sequence[Measured]) -> None:
 def _lines(found: Sequence[Measured]) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
-    yield "Written by `python -m tests.benchmarks`; every figure is of one run, contenders one after the other, the"
-    yield "best of several rounds. Made-up files in the format of Low Carbon London; sums per home and day, 12 x 12"
-    yield "transition counts."
+    yield "Written by `python -m tests.benchmarks`; every number is of one run, the best of several rounds;"
+    yield "contenders run one after the other. Synthetic files in the format of Low Carbon London; sums per"
+    yield "household and day, 12 x 12 transition counts."
     yield ""
     yield _machine()
     yield ""
-    yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB blocks on two threads, no more."
+    yield "*limit*: parsing the same columns with `pyarrow.csv` over the same 16 MB chunks on two threads."
     yield "*work* and *CPU* leave out start-up (interpreter and imports). *memory*: largest sum of the proportional set"
     yield "size over the process tree, sampled every 50 ms, or the process's own high-water mark if larger."
-    yield "*agedp calibrate*'s time is of edges and counts, two passes. Left out is what depends on the homes:"
-    yield "leakage, envelope, and the check whether the chain is true. Its CPU time and memory are of everything."
+    yield "The time of *agedp calibrate* covers edges and counts, two passes. It leaves out steps that depend on the"
+    yield "households: leakage functions, leakage bound, goodness of fit. Its CPU time and memory cover all steps."
     for rows, own in by_size(found).items():
         yield from ["", f"## {rows / 1e6:.1f} million rows", ""]
         yield "| | work s | of the limit | CPU s | memory MB | start-up s |"
@@ -55,14 +55,15 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
             took = f"{seconds(one):.2f}"
             yield f"| {name} | {took} | {ratio} | {one.cpu_s:.2f} | {one.peak_mb:.0f} | {one.start_s:.2f} |"
     yield from _failures(found)
-    yield from ["", "## Against what was asked", ""]
-    yield "For information; no test asserts on time. Times are asked for at 40 and 160 million rows."
-    yield from ["", "| million rows | asked | came out | |", "|---|---|---|---|"]
+    yield from ["", "## Against the targets", ""]
+    yield "For information; no test asserts on time. The targets of time refer to 40 and 160 million rows."
+    yield from ["", "| million rows | target | measured | |", "|---|---|---|---|"]
     for one in judged(found):
         yield f"| {one.rows / 1e6:.1f} | {one.bar} | {one.came_out} | {'met' if one.met else 'missed'} |"
     others = disagreements(found)
     yield ""
-    yield f"Other days, Wh or counts than ours: {', '.join(others)}." if others else "All that count found the same."
+    differing = f"Contenders with other days, Wh or counts: {', '.join(others)}."
+    yield differing if others else "All contenders that count agree."
     yield from _scaling(found)
     yield from ["", "![wall time and memory against rows](benchmarks.svg)"]
 
@@ -107,20 +108,20 @@ def _scaling(found: Sequence[Measured]) -> Iterator[str]:
     if sums is not None:
         yield f"Sums and counts: {sums[1]:.3f} s for each million rows, {sums[0]:.1f} s at none. "
     yield f"The real run: {time[1]:.3f} s for each million rows, {time[0]:.1f} s at none; memory {memory[0]:.0f} MB and"
-    yield f"{memory[1]:.2f} MB for each million rows. If that line went on, {_METERS:,} meters would take, here:"
+    yield f"{memory[1]:.2f} MB for each million rows. Extrapolated to {_METERS:,} meters on this machine:"
     yield ""
-    for what, rows in (("a night", _METERS * 48), ("a year", _METERS * _YEAR)):
+    for what, rows in (("a day", _METERS * 48), ("a year", _METERS * _YEAR)):
         hours = (time[0] + time[1] * rows / 1e6) / 3600
         yield f"* {what} ({rows / 1e9:,.1f} thousand million rows): {hours:,.1f} hours"
     yield ""
     total = psutil.virtual_memory().total
-    homes = total / 2 / (31 * _BYTES_A_DAY)
+    households = total / 2 / (31 * _BYTES_A_DAY)
     month = _METERS * 31 * _BYTES_A_DAY / _GB
-    yield "It does not go on. Parsing and parts are spread over any number of workers, but what a month comes to is"
-    yield f"settled in one task, which holds about {_BYTES_A_DAY} bytes for each household-day (estimated, not"
-    yield f"measured), and sums hold a month of the roster in one process: {month:,.0f} GB at {_METERS:,} meters. With"
-    yield f"half of this machine's memory for it the design stops at about {homes / 1e6:,.1f} million meters; beyond"
-    yield "that a month has to be cut by households as well, or a population into several."
+    yield "The extrapolation fails above a limit. Parsing and part files are spread over any number of workers, but a"
+    yield f"month is deduplicated in one task, which holds about {_BYTES_A_DAY} bytes for each household-day"
+    yield f"(an estimate). The sums hold a month of the roster in one process: {month:,.0f} GB at {_METERS:,}"
+    yield f"meters. With half of this machine's memory the limit is about {households / 1e6:,.1f} million meters."
+    yield "A larger population needs months partitioned by household, or has to be split into several populations."
 
 
 def _draw(path: Path, found: Sequence[Measured]) -> None:

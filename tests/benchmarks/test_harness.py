@@ -44,8 +44,8 @@ def test_another_answer_is_told(found: list[Measured]) -> None:
     other = [replace(one, found=one.found | {"wh": 1}) if one.contender == "pandas" else one for one in found]
     assert disagreements(other) == ["pandas at 0.1 million rows"]
     text = "\n".join(_lines(other))
-    assert "Other days, Wh or counts than ours: pandas at 0.1 million rows." in text
-    assert "All that count found the same." in "\n".join(_lines(found))
+    assert "Contenders with other days, Wh or counts: pandas at 0.1 million rows." in text
+    assert "All contenders that count agree." in "\n".join(_lines(found))
 
 
 def test_a_contender_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_start_that_takes_longer_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_section_is_put_in_its_place_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaging, "install_lines", lambda: iter([packaging.HEADING, "", "new"]))
-    text = "# B\n\n## 1.0 million rows\n\nx\n\n## Against what was asked\n\ny\n"
+    text = "# B\n\n## 1.0 million rows\n\nx\n\n## Against the targets\n\ny\n"
     once = packaging.with_install(text)
     assert once == text.replace("## Against", f"{packaging.HEADING}\n\nnew\n\n## Against")
     assert packaging.with_install(once.replace("new", "old")) == once

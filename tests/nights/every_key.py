@@ -1,6 +1,6 @@
-"""For every key of a run file what an edit may do: written down by hand from DESIGN and RUNFILE, not from `agedp`.
+"""The permitted edits of every key of a run file: written by hand from the specification, not read off `agedp`.
 
-An edit sets keys (None: takes the line out) and says whether they are FREE, may be AMENDed in this direction, NEVER
+An edit sets keys (None: removes the line) and states whether they are FREE, may be AMENDed in this direction, NEVER
 change (exit 3), or are WRONG where they stand (exit 2).
 """
 

@@ -1,4 +1,4 @@
-"""All four papers on a few made-up homes, computed once for all tests."""
+"""All four papers on a few synthetic households, computed once for all tests."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def test_what_ages_to_a_target_ages_to_it(tight: bool) -> None:
     for age in (0, 1, 5):
         loss = unaged(0.3, age, tight=tight)
         assert risk(CHAIN, loss, [age], method=method)[0] == pytest.approx(0.3, rel=1e-9)
-    # .8^20 left: whatever the mechanism, less than .3 is told.
+    # .8^20 left: for every mechanism the loss is below .3.
     assert unaged(0.3, 20, tight=True) == np.inf
     assert risk(CHAIN, np.inf, [20], method="tight")[0] < 0.3
 
@@ -128,8 +128,8 @@ def test_averaged_over_the_start_the_fresh_output_of_equal_risk_is_never_worse()
     for target in (0.1, 0.4):
         _, fresh, aged = equal_risk(target, 6)
         assert fresh <= aged + 1e-9
-    with pytest.raises(ValueError, match="tells 1"):
-        equal_risk(1.0, 6)  # .8^6 left: nothing that old tells so much
+    with pytest.raises(ValueError, match="discloses 1"):
+        equal_risk(1.0, 6)  # .8^6 left: nothing that old discloses as much
 
 
 def test_no_plan_of_figure_6_stands_at_the_horizon_of_the_search() -> None:

@@ -52,7 +52,7 @@ def test_hyperbolic_noise_grows_visibly_within_a_year() -> None:
 def test_stronger_discounting_lowers_the_error(figures: dict[str, PaperFigure]) -> None:
     for panel in figures["discounted-figure_3"].panels:
         for line in panel.curves:
-            order = np.argsort(line.x)  # 1 - alpha, or beta: more is forgotten to the right
+            order = np.argsort(line.x)  # 1 - alpha, or beta: discounting is stronger to the right
             assert (np.diff(line.y[order]) < 0).all(), line.label
 
 

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 from agedp_data.datasets.synthetic.london import write_london
-from docs.papers.age.households import CLAMP_WH, HOURS, LOSSES, bound_by_home, error, figure_7, household_risk, title
+from docs.papers.age.households import (
+    CLAMP_WH,
+    HOURS,
+    LOSSES,
+    bound_by_household,
+    error,
+    figure_7,
+    household_risk,
+    title,
+)
 from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import PaperFigure
 
@@ -37,8 +46,8 @@ def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
 
 def test_equation_55_as_printed_is_the_largest_of_all_states_and_homes() -> None:
     chains = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]])
-    # pi = (3/4, 1/4), lambda_* = .6: sqrt(3) .6^t; the second home forgets at once.
-    found = bound_by_home(chains, np.array([1, 2, 5]))
+    # pi = (3/4, 1/4), lambda_* = .6: sqrt(3) .6^t; the second household mixes at once.
+    found = bound_by_household(chains, np.array([1, 2, 5]))
     np.testing.assert_allclose(found, [[1, 3**0.5 * 0.36, 3**0.5 * 0.6**5], [0, 0, 0]], atol=1e-12)
 
 
@@ -86,7 +95,7 @@ def test_few_homes_or_made_up_ones_judge_nothing() -> None:
 def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[str, PaperFigure], claims) -> None:
     figure = figures["age-figure_7"]
     assert set(figure.verdicts.values()) == {"not judged"}
-    assert "do not answer" in figure.title
+    assert "do not decide" in figure.title
     assert "forget as" not in figure.erratum
     assert {claim.verdict for claim in claims if claim.place.startswith("Figure 7(") and "kWh" in claim.rests_on} == {
         "not judged"
@@ -110,17 +119,17 @@ def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
 
     said = write_london(tmp_path, households=3, first_day=date(2013, 1, 1), days=5, seed=3, quirks=False)
     homes = PaperReadings(london=(f"{tmp_path}/*.csv",)).london_households
-    assert homes.name.endswith("3 homes, 2013-01-01 to 2013-01-05")
+    assert homes.name.endswith("3 households, 2013-01-01 to 2013-01-05")
     np.testing.assert_array_equal(homes.daily_wh, said.energy_wh)
 
 
 @pytest.mark.long
 def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_data: Path) -> None:
     figure = figure_7(PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
-    assert figure.parts["eq. 55 held"] == "for 40 of 40 homes at each of 336 lags"
+    assert figure.parts["eq. 55 held"] == "for 40 of 40 households at each of 336 lags"
     assert figure.title == "The chains mix within a day, the households do not"
     assert figure.verdicts == {
-        "level": "refuted", "from 18 hours": "refuted", "forgotten": "refuted", "finite": "reproduced",
+        "level": "refuted", "from 18 hours": "refuted", "mixing": "refuted", "finite": "reproduced",
         "eq. 55": "sharpened",
     }  # fmt: skip
 

@@ -1,63 +1,167 @@
-"""The names that outsiders rely on are where docs/mathematics.md says; a change of one is a change for users."""
+"""Outsiders call these names in these forms: a change of a name or of a parameter is a change for users."""
 
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 
 import pytest
 
-NAMES = {
-    "agedp_data.markov.transitions": "count_transitions transition_matrix stationary reverse power recurrent_part",
-    "agedp_data.markov.states": "edges_quantile edges_equal_width states merge_rare",
-    "agedp_data.markov.mixing": "total_variation total_variation_forward spectral_bound reversibilised_bound "
-    "spectral_gap is_reversible max_total_variation",
-    "agedp_data.markov.confidence": "sampling_bound",
-    "agedp_data.markov.lagged_counts": "lag_kernel",
-    "agedp_data.markov.empirical_mixing": "empirical_total_variation",
-    "agedp_data.markov.goodness_of_fit": "markov_goodness_of_fit",
-    "agedp_data.markov.cyclic": "count_cyclic_transitions merge_phases cyclic_kernels",
-    "agedp_data.markov.cyclic_inference": "cyclic_sampling_bound cyclic_goodness_of_fit",
-    "agedp_data.leakage.function": "leakage supremum KernelLeakage leakage_from_total_variation",
-    "agedp_data.leakage.bound_table": "max_leakage LeakageBound",
-    "agedp_data.leakage.exact": "TabulatedLeakage PiecewiseLeakage",
-    "agedp_data.leakage.batched": "BatchedLeakage",
-    "agedp_data.leakage.population_bound": "leakage_bound",
-    "agedp_data.leakage.population_bound_cyclic": "cyclic_leakage_bound",
-    "agedp_data.accounting.ageing": "risk risk_of_curve compose peak cyclic_risk age_of_information age_artificially "
-    "approximate_risk compose_approximate",
-    "agedp_data.accounting.composition": "compose_without_markov",
-    "agedp_data.accounting.age_planner": "plan_ageing frontier AgePlan",
-    "agedp_data.accounting.temporal_leakage": "backward forward temporal pairwise window w_event user_level "
-    "temporal_supremum",
-    "agedp_data.accounting.temporal_half_hourly": "daily_release_leakage",
-    "agedp_data.accounting.temporal_allocation": "allocate allocate_with round_up_losses",
-    "agedp_data.accounting.discounting": "Exponential Hyperbolic Weights",
-    "agedp_data.accounting.discount_schedules": "discounted_loss schedule infinite_horizon_schedule certified_constant "
-    "paper_constant",
-    "agedp_data.accounting.delta_neighbourhood": "distance standard_distance moves loss_of_change full_range_loss",
-    "agedp_data.accounting.windows": "window_budgets window_losses window_ends",
-    "agedp_data.series.histograms": "histogram cumulative shifted_histograms cumulative_counts",
-    "agedp_data.series.sensitivity": "Move sum_sensitivity histogram_sensitivity cumulative_sensitivity "
-    "shifted_sensitivity",
-    "agedp_data.audit.lower_bounds": "epsilon_lower_bound detection_power detectable_epsilon",
-    "agedp_data.epsilon": "floor_nano ceil_nano round_nano format_epsilon to_float",
-    "agedp_data.mechanisms": "discrete_laplace laplace_scale recorded_loss standard_deviation interval fair_bits",
-    "agedp_data.ledger": "Ledger ReleaseRecord ContractRecord ModelRecord StatementRecord",
-    "agedp_data.errors": "AgedpError InputError RunFileError ChainError Busy LedgerError Refused ContractChanged "
-    "LedgerBehind",
+from agedp_data import errors
+
+CALLS = {
+    "agedp_data.markov.transitions": "count_transitions(states, contiguous, n_states, *, every=1) "
+    "transition_matrix(counts, *, smoothing) stationary(transition) reverse(transition) power(transition, steps) "
+    "recurrent_part(transition)",
+    "agedp_data.markov.states": "edges_quantile(values, counts, n_states) edges_equal_width(maximum, n_states) "
+    "states(values, edges) merge_rare(states, *, n_states, min_visits)",
+    "agedp_data.markov.mixing": "total_variation(transition, steps) total_variation_forward(transition, steps) "
+    "spectral_bound(transition, steps) reversibilised_bound(transition, steps) spectral_gap(transition) "
+    "is_reversible(transition) max_total_variation(kernel)",
+    "agedp_data.markov.confidence": "sampling_bound(counts, steps, *, level, households)",
+    "agedp_data.markov.lagged_counts": "lag_kernel(secret, read, lag, *, n_secret, n_read, part=None)",
+    "agedp_data.markov.empirical_mixing": "empirical_total_variation(states, lags, *, n_states, by, part=None, "
+    "min_visits=1)",
+    "agedp_data.markov.goodness_of_fit": "markov_goodness_of_fit(states, lags, rng, *, n_states, ...)",
+    "agedp_data.markov.cyclic": "count_cyclic_transitions(states, phases, contiguous, n_states, ...) "
+    "merge_phases(counts, *, min_visits) cyclic_kernels(counts, groups, *, direction)",
+    "agedp_data.markov.cyclic_inference": "cyclic_sampling_bound(counts, groups, steps, *, level, households) "
+    "cyclic_goodness_of_fit(states, lags_days, rng, *, n_phases, min_visits, ...)",
+    "agedp_data.leakage.function": "leakage(kernel, loss) supremum(kernel, loss) KernelLeakage(kernel) "
+    "KernelLeakage.__call__(loss) KernelLeakage.supremum(loss) leakage_from_total_variation(distance, loss)",
+    "agedp_data.leakage.bound_table": "max_leakage(kernels, losses) "
+    "LeakageBound(ages, losses, backward=None, forward=None, bounds=<factory>, ...) "
+    "LeakageBound.__call__(age, loss, *, direction, method)",
+    "agedp_data.leakage.exact": "TabulatedLeakage(grid, values) TabulatedLeakage.__call__(loss) "
+    "TabulatedLeakage.supremum(loss) PiecewiseLeakage(over, under) PiecewiseLeakage.__call__(loss) "
+    "PiecewiseLeakage.supremum(loss)",
+    "agedp_data.leakage.batched": "BatchedLeakage(kernel, ...) BatchedLeakage.__call__(loss) "
+    "BatchedLeakage.supremum(loss)",
+    "agedp_data.leakage.population_bound": "leakage_bound(backward, ages, losses, *, reliable, forward=None, "
+    "steps_per_day=48, pieces=False) cyclic_leakage_bound(backward, ages, losses, *, reliable, forward=None)",
+    "agedp_data.accounting.ageing": "risk(transition, loss, age_steps, *, method) risk_of_curve(curve, loss, ages) "
+    "compose(transition, published, ages, losses, at, *, method) peak(transition, loss, *, age, interval, method) "
+    "cyclic_risk(kernels, loss, age_steps) age_of_information(published, ages, horizon) "
+    "age_artificially(states, transition, steps, rng) approximate_risk(transition, loss, delta, age_steps) "
+    "compose_approximate(transition, published, ages, losses, deltas, at)",
+    "agedp_data.accounting.composition": "compose_without_markov(kernels, losses)",
+    "agedp_data.accounting.age_planner": "plan_ageing(risk_of, penalty, *, max_penalty, horizon, ...) "
+    "frontier(risk_of, penalty, ...) AgePlan(loss, age, interval, risk, penalty)",
+    "agedp_data.accounting.temporal_leakage": "backward(kernel_b, losses) forward(kernel_f, losses) "
+    "temporal(kernel_b, kernel_f, losses) pairwise(kernel_b, kernel_f, losses) "
+    "window(kernel_b, kernel_f, losses, start, length) w_event(kernel_b, kernel_f, losses, length) user_level(losses) "
+    "temporal_supremum(kernel_b, kernel_f, loss)",
+    "agedp_data.accounting.temporal_half_hourly": "daily_release_leakage(transition, losses, gaps_days, *, "
+    "steps_per_day)",
+    "agedp_data.accounting.temporal_allocation": "allocate(kernel_b, kernel_f, *, alpha, horizon, method) "
+    "allocate_with(recursion, *, alpha, horizon, method) round_up_losses(recursion, losses, *, alpha, ...)",
+    "agedp_data.accounting.discounting": "Exponential(alpha) Exponential.weights(releases) Hyperbolic(beta) "
+    "Hyperbolic.weights(releases) Weights(array) Weights.weights(releases)",
+    "agedp_data.accounting.discount_schedules": "discounted_loss(losses, discount) "
+    "schedule(discount, *, epsilon, horizon, method) infinite_horizon_schedule(discount, *, epsilon, releases, method) "
+    "certified_constant(beta) paper_constant(beta)",
+    "agedp_data.accounting.delta_neighbourhood": "distance(a, b, *, delta, source=None) "
+    "standard_distance(a, b, *, neighbours) moves(size, *, delta) loss_of_change(size, *, epsilon, delta, full=None) "
+    "full_range_loss(epsilon, *, protected, full)",
+    "agedp_data.accounting.windows": "window_budgets(times, *, window, epsilon, method, weights=None, fraction=0.2, "
+    "requests=None) window_losses(times, losses, *, window) window_ends(times, *, window)",
+    "agedp_data.series.histograms": "histogram(values, *, edges) cumulative(values, *, edges) "
+    "shifted_histograms(values, *, width, delta, low, high) cumulative_counts(values, *, delta, low, high)",
+    "agedp_data.series.sensitivity": "Move(size) sum_sensitivity(change, ...) histogram_sensitivity(change, ...) "
+    "cumulative_sensitivity(change, ...) shifted_sensitivity(change, ...)",
+    "agedp_data.audit.lower_bounds": "epsilon_lower_bound(statistic, coins, *, confidence) "
+    "detection_power(losses, promised, trials, ...) detectable_epsilon(promised, trials, ...)",
+    "agedp_data.epsilon": "floor_nano(epsilon) ceil_nano(epsilon) round_nano(epsilon) format_epsilon(nano_epsilon) "
+    "to_float(nano_epsilon)",
+    "agedp_data.mechanisms": "discrete_laplace(values, *, sensitivity, loss) laplace_scale(*, sensitivity, loss) "
+    "recorded_loss(*, sensitivity, scale) standard_deviation(scale) interval(scale, coverage) fair_bits(count)",
+    "agedp_data.ledger": "Ledger.open(url, *, create=False) Ledger.register(contract, *, population=None, at=None) "
+    "Ledger.release(population, series, day, *, draw, admit, ...) Ledger.rows(population=None, series=None) "
+    "Ledger.head() Ledger.verify() "
+    "ReleaseRecord(population, series, day, revision, state, cells, values, households, sensitivity, scale, mechanism, "
+    "loss, input_ended_at, published_on, contract, model, seq=0, at='', hash='') "
+    "ContractRecord(...) ModelRecord(...) StatementRecord(...)",
+}
+"""Names and parameters of API.md, section 2; `...` stands for further parameters that it does not fix."""
+
+ATTRIBUTES = {
+    "agedp_data.leakage.function:KernelLeakage": "breakpoints",
+    "agedp_data.leakage.bound_table:LeakageBound": "ages losses backward forward bounds",
 }
 
+Call = tuple[str, str, str]
 
-@pytest.mark.parametrize("module", NAMES)
-def test_a_public_name_is_there_and_documented(module: str) -> None:
-    loaded = import_module(module)
-    missing = [name for name in NAMES[module].split() if not hasattr(loaded, name)]
-    assert missing == []
-    assert [name for name in NAMES[module].split() if not inspect.getdoc(getattr(loaded, name))] == []
+
+def public_calls() -> list[Call]:
+    return [
+        (module, *found) for module, text in CALLS.items() for found in re.findall(r"([\w.]+)\(([^)]*)\)(?= |$)", text)
+    ]
+
+
+def named(module: str, path: str) -> object:
+    value: object = import_module(module)
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def written_parameters(value: object) -> list[str]:
+    """The parameters as API.md writes them: `*` before the keyword-only ones, defaults where they are values."""
+    texts: list[str] = []
+    for parameter in inspect.signature(value).parameters.values():  # type: ignore[arg-type]
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        has_value = parameter.default is not parameter.empty
+        texts.append(f"{parameter.name}={parameter.default!r}" if has_value else parameter.name)
+    return texts[1:] if texts[:1] == ["self"] else texts
+
+
+def agrees(value: object, parameters: str) -> bool:
+    expected = parameters.split(", ") if parameters else []
+    actual = written_parameters(value)
+    if expected[-1:] != ["..."]:
+        return actual == expected
+    expected = expected[:-1]
+    rest = [text for text in actual[len(expected) :] if text != "*"]
+    return actual[: len(expected)] == expected and (not expected or all("=" in text for text in rest) or "*" in actual)
+
+
+@pytest.mark.parametrize(("module", "path", "parameters"), public_calls(), ids=lambda text: text.split(".")[-1])
+def test_a_public_name_is_called_as_documented(module: str, path: str, parameters: str) -> None:
+    value = named(module, path)
+    assert agrees(value, parameters), f"{path}({', '.join(written_parameters(value))})"
+    assert inspect.getdoc(value)
+
+
+def test_every_public_call_is_read_from_the_list() -> None:
+    assert len(public_calls()) == sum(text.count("(") for text in CALLS.values()) > 100
+
+
+@pytest.mark.parametrize(
+    "parameters", ["b, a, *, c, d=1", "a, b, c, d=1", "a, b, *, c", "a, b, *, c, d=2", "a, *, b, c, d=1", "a, c, ..."]
+)
+def test_a_drift_of_a_parameter_is_noticed(parameters: str) -> None:
+    def documented(a: int, b: int, *, c: int, d: int = 1) -> None: ...
+
+    assert agrees(documented, "a, b, *, c, d=1")
+    assert not agrees(documented, parameters)
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_a_public_class_has_its_attributes(name: str) -> None:
+    cls = named(*name.split(":"))
+    assert [attribute for attribute in ATTRIBUTES[name].split() if not hasattr(cls, attribute)] == []
+
+
+def test_errors_are_what_a_caller_can_catch() -> None:
+    for cls in (errors.InputError, errors.RunFileError, errors.ChainError, errors.Busy, errors.LedgerError):
+        assert cls.__base__ is errors.AgedpError
+    for cls in (errors.Refused, errors.ContractChanged, errors.LedgerBehind):
+        assert issubclass(cls, errors.LedgerError)
 
 
 def test_everything_in_all_exists() -> None:
-    for module in NAMES:
+    for module in CALLS:
         loaded = import_module(module)
         assert [name for name in getattr(loaded, "__all__", ()) if not hasattr(loaded, name)] == []

@@ -74,7 +74,10 @@ class ChunkFiles:
             self._stream.close()
 
     def add(self, lines: pa.StringArray) -> None:
-        """Write the lines of one household; begin a new file whenever one is full."""
+        """Write the lines of one household; begin a new file whenever one is full.
+
+        A household whose lines are in several files is counted in `cut`.
+        """
         done, cut = 0, False
         while done < len(lines):
             if self._rows_left == 0:

@@ -33,7 +33,15 @@ _STREAMS = {"factor": 0, "households": 1, "states": 2, "defects": 3, "controlled
 
 
 def random_generator(seed: int, purpose: str, number: int = 0) -> np.random.Generator:
-    """Return the random generator of one purpose and batch; the generators of one seed are independent."""
+    """Return the random generator of one purpose and batch.
+
+    The generators of one seed are independent, so a batch does not depend on the batches before it.
+
+    Args:
+        seed: seed of the delivery.
+        purpose: "factor", "households", "states", "defects", "controlled load" or "generation".
+        number: number of the batch.
+    """
     return np.random.default_rng([seed, _STREAMS[purpose], number])
 
 
@@ -112,7 +120,15 @@ class Households:
 
 
 def draw_households(households: int, *, mean_kwh: float, seed: int) -> Households:
-    """Return households of different sizes around a mean daily use [kWh]; 3 % and the fourth are mostly zero."""
+    """Return households of different sizes around a mean daily use.
+
+    About 3 % of them, and always the fourth, are mostly zero.
+
+    Args:
+        households: number n of households.
+        mean_kwh: mean daily use per household [kWh].
+        seed: the same seed gives the same households.
+    """
     generator = random_generator(seed, "households")
     draws = generator.random((households, 2))
     kind = np.searchsorted(np.cumsum(_SHARES), draws[:, 0]).clip(max=MOSTLY_ZERO)
@@ -125,7 +141,17 @@ def draw_households(households: int, *, mean_kwh: float, seed: int) -> Household
 def draw_states(
     kind: Ints, *, steps: int, generator: np.random.Generator, chains: HouseholdChains = SAMPLE_CHAINS
 ) -> Ints:
-    """Return (n, steps) states of households of these kinds (n): stationary start, then a row of P a step."""
+    """Return states of households: the first from the stationary distribution, each later one from a row of P.
+
+    Args:
+        kind: index of each household's chain, shape (n,).
+        steps: number of half-hours.
+        generator: source of the draws.
+        chains: the chains that `kind` refers to.
+
+    Returns:
+        States, shape (n, steps), 0 to 11.
+    """
     later, first = np.cumsum(chains.kernels, axis=2)[kind], np.cumsum(chains.stationary, axis=1)[kind]
     households = np.arange(len(kind))
     states = np.empty((steps, len(kind)), np.int64)
@@ -186,7 +212,11 @@ def draw_energies(
 
 
 def draw_gaps(households: int, steps: int, *, generator: np.random.Generator) -> Flags:
-    """Return (n, steps), True for missing readings: two gaps per household-year, up to two days long."""
+    """Return missing readings: about two gaps per household-year, each up to two days long.
+
+    Returns:
+        Flags, shape (n, steps), True for a missing reading.
+    """
     missing = np.zeros((households, steps), bool)
     for household in range(households):
         for _ in range(generator.poisson(2.1 * steps / (365 * SLOTS))):

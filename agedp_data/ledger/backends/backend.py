@@ -29,15 +29,21 @@ BUSY: Final = "another process has held it for a minute; wait for that run to en
 
 
 class TransactionAborted(LedgerError):
-    """The server aborted or lost a transaction. A retry begins by reading what is stored."""
+    """The server aborted or lost a transaction; `run_transaction` retries it.
+
+    It is unknown whether a lost COMMIT was carried out, so a retry begins by reading the stored rows.
+    """
 
 
 class ServerUnreachable(LedgerError):
-    """The connection to a server failed; no transaction was begun."""
+    """The connection to a server failed; no transaction was begun.
+
+    It ends a run at once, unless a transaction was lost before: then the server may be restarting.
+    """
 
 
 class LedgerDatabase(Protocol):
-    """The database of one ledger."""
+    """The database of one ledger, the part of a backend that differs between SQLite and PostgreSQL."""
 
     @property
     def engine(self) -> Engine:
@@ -51,7 +57,14 @@ class LedgerDatabase(Protocol):
         """Return whether the file exists; always True for a server."""
 
     def ensure_storage(self, *, create: bool) -> None:
-        """Create the storage of a new ledger if `create`; raise LedgerError if it is missing or cannot be created."""
+        """Make sure that the storage of the ledger exists.
+
+        Args:
+            create: whether a missing storage is created.
+
+        Raises:
+            LedgerError: it is missing and not `create`, or it cannot be created.
+        """
 
     def removed_on_error(self) -> AbstractContextManager[None]:
         """Remove a ledger created in this context if an exception leaves it; a ledger with rows stays."""
@@ -63,22 +76,33 @@ class LedgerDatabase(Protocol):
         """Create tables, triggers and schema version, inside the caller's transaction."""
 
     def changed_parts(self, connection: Connection) -> tuple[tuple[str, str], ...]:
-        """Return (part, difference) for every part of the database that differs from what `create` makes."""
+        """Return (part, difference) for every table, index or trigger that differs from what `create` makes.
+
+        A ledger with changed parts is not written to: its triggers may no longer protect it.
+        """
 
     def is_intact(self, connection: Connection) -> bool:
         """Return whether the database's own integrity check passes, if it has one."""
 
     def require_writable(self, connection: Connection) -> None:
-        """Raise, before anything is drawn, if no row can be added."""
+        """Check, before anything is drawn, that a row can be added.
+
+        Raises:
+            LedgerError: the database is read-only for this user.
+        """
 
     def error_about(self, text: str) -> LedgerError:
         """Return an error whose message is the name of this ledger and `text`."""
 
     def explain(self, error: DBAPIError) -> str:
-        """Return a database error as a sentence for the user."""
+        """Return the meaning and remedy of a database error, one sentence for the user without values of rows."""
 
     def ledger_error(self, error: DBAPIError) -> LedgerError:
-        """Return the LedgerError to raise for a database error; TransactionAborted if a retry may succeed."""
+        """Return the error to raise for a database error.
+
+        Returns:
+            TransactionAborted if a retry may succeed, LedgerError otherwise.
+        """
 
 
 PAUSES = (0.1, 0.5, 2.0, 5.0, 10.0)

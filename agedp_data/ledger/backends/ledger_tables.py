@@ -53,7 +53,10 @@ TABLES = {name: _table(name, row) for name, row in records.TABLES.items()}
 
 
 def create(connection: Connection) -> None:
-    """Create tables and version in an empty database, inside the caller's transaction."""
+    """Create tables and schema version in an empty database, inside the caller's transaction.
+
+    The triggers that keep the tables append-only are created by the backend.
+    """
     METADATA.create_all(connection, checkfirst=False)
     connection.execute(META.insert().values(name="version", content=VERSION))
     if VERSION != "1":  # agedp 0.1 wrote no more than the version
@@ -66,12 +69,19 @@ def is_empty(connection: Connection) -> bool:
 
 
 def needed_version(connection: Connection) -> str | None:
-    """Return the version of agedp that a ledger needs, None if it does not name one."""
+    """Return the version of agedp that a ledger needs, None if it does not name one.
+
+    Use it for the message about a newer schema.
+    """
     return connection.execute(select(META.c.content).where(META.c.name == "needs")).scalar()
 
 
 def schema_version(connection: Connection) -> str | None:
-    """Return the schema version of a database, None if it is no ledger."""
+    """Return the schema version of a database.
+
+    Returns:
+        The version; None if the database is no ledger: a table, or a column of `meta`, is missing.
+    """
     tables = inspector(connection)
     if not {"meta", *TABLES} <= set(tables.get_table_names()):
         return None
@@ -84,19 +94,30 @@ StoredRow = tuple[str, Mapping[str, Any]]
 
 
 def rows_since(connection: Connection, since: int) -> list[StoredRow]:
-    """Return (table, columns) of the rows of all tables from number `since` on; rows without a number come last."""
+    """Return the stored rows of all tables from number `since` on, in the order of their numbers.
+
+    Rows without a valid number, which only an edit from outside can make, come last.
+    """
     return sort_rows(row for name in TABLES for row in table_rows_since(connection, name, since))
 
 
 def table_rows_since(connection: Connection, name: str, since: int) -> list[StoredRow]:
-    """Return (table, columns) of the rows of one table from `since` on, and of those without a valid number."""
+    """Return the stored rows of one table from number `since` on, and those without a valid number.
+
+    Returns:
+        Pairs of table name and columns, in no particular order.
+    """
     seq = TABLES[name].c.seq
     query = select(TABLES[name]).where(or_(seq >= since, seq < 1, seq.is_(None)))
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 
 def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
-    """Return rows in the order of their numbers; those without a valid number come last."""
+    """Return rows in the order of their numbers; those without a valid number come last.
+
+    >>> sort_rows([("model", {"seq": 2}), ("release", {"seq": None}), ("contract", {"seq": 1})])
+    [('contract', {'seq': 1}), ('model', {'seq': 2}), ('release', {'seq': None})]
+    """
 
     def position(row: StoredRow) -> tuple[float, str]:
         seq = row[1]["seq"]
@@ -106,7 +127,11 @@ def sort_rows(rows: Iterable[StoredRow]) -> list[StoredRow]:
 
 
 def is_row_number(seq: object) -> bool:
-    """Return whether a value is a valid row number: an integer from 1 on."""
+    """Return whether a value is a valid row number: an integer from 1 on.
+
+    >>> is_row_number(1), is_row_number(0), is_row_number("1")
+    (True, False, False)
+    """
     return type(seq) is int and seq >= 1
 
 

@@ -93,7 +93,10 @@ _EXPLANATIONS_BY_TEXT: Final = (
 
 
 def explain_sqlstate(error: BaseException | None) -> str:
-    """Return the meaning of a statement's error, by its SQLSTATE."""
+    """Return the meaning and remedy of a statement's error, by its SQLSTATE.
+
+    The server's own message is not used: it may quote values of rows.
+    """
     code = str(getattr(error, "sqlstate", None) or ("08" if _is_lost(error) else "22"))
     text = next(
         (_EXPLANATIONS_BY_CODE[code[:length]] for length in (5, 2) if code[:length] in _EXPLANATIONS_BY_CODE), None
@@ -166,7 +169,11 @@ class PostgreSQLDatabase:
 
     @classmethod
     def of(cls, parts: URL) -> Self:
-        """Return the database of an address; raise LedgerError if the address names no database."""
+        """Return the database of an address.
+
+        Raises:
+            LedgerError: the address names no database, or an option twice.
+        """
         if not parts.database:
             raise LedgerError(f"{cls.subject} address names no database; write postgresql+psycopg://user@host/database")
         options = dict(parts.query)

@@ -178,7 +178,11 @@ class SQLiteDatabase:
         return exists
 
     def ensure_storage(self, *, create: bool) -> None:
-        """Create an empty file if `create`; raise LedgerError if it is missing."""
+        """Make sure that the file exists; with `create`, create an empty file of mode 0600 and its folders.
+
+        Raises:
+            LedgerError: the file is missing and not `create`, is a folder, or cannot be created.
+        """
         exists = self.exists()
         if create:
             self._touch()

@@ -53,7 +53,7 @@ def total_variation(age: ArrayLike, *, distance: float, rate: float, noise: floa
     """
     steps = np.asarray(age, dtype=np.float64)
     if not -1 < rate < 1 or not noise > 0 or not (steps >= 0).all():
-        raise ChainError("an autoregressive process forgets with |rate| < 1, positive noise and ages of at least 0")
+        raise ChainError("an autoregressive process mixes with |rate| < 1, positive noise and ages of at least 0")
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = noise * np.sqrt((1 - np.abs(rate) ** (2 * steps)) / (1 - rate**2))
         argument = np.abs(rate) ** steps * abs(distance) / (2 * np.sqrt(2) * deviation)

@@ -45,7 +45,7 @@ def equal_risk(target: float, age: int) -> tuple[float, float, float]:
     """Return a risk, and the averaged failure rates of a fresh output of it and of one that ages to it."""
     aged = unaged(target, age, tight=True)
     if not np.isfinite(aged):
-        raise ValueError(f"nothing that is {age} steps old tells {target:g}")
+        raise ValueError(f"nothing that is {age} steps old discloses {target:g}")
     fresh, old = (failure_rate(t, loss, agents=AGENTS, move=MOVE) for t, loss in ((0, target), (age, aged)))
     return target, fresh, old
 
@@ -66,15 +66,15 @@ def _single() -> tuple[PaperClaim, ...]:
               "the enumerated loss is that of the aged kernel", "MATHS 3",
               "agedp_data/accounting/test_peaks_and_deltas.py::"
               "test_an_artificially_aged_randomised_response_costs_what_its_kernel_lets_through"),
-        PaperClaim("eq. 13", "Chains are forgotten as ρ^-t.", "refuted",
+        PaperClaim("eq. 13", "Chains mix as ρ^-t.", "refuted",
               f"as ρ^t: {_list(total_variation(CHAIN, [1, 10]))} after 1 and 10 steps for ρ = .8", "MATHS 9",
               f"{_ERRS}::test_eq_13_decays_as_rho_to_the_t"),
         PaperClaim("Theorem 1", "At age t the loss is at most ln(1 + Δ(t)(e^ε - 1)).", "sharpened",
               f"loss 2 at ages 3, 6, 10: {_list(classic)}; tight {_list(tight)}", "MATHS 1, 3",
               f"{_AGEING}::test_single_queries_have_their_reference_risks"),
         PaperClaim("III-A.3, Theorem 1", "Users are independent.", "sharpened",
-              "the theorem rests on it: of two that always do the same, an output of loss 1 each, two steps old, tells"
-              f" {float(risk(CHAIN, 2.0, [2], method='tight')[0]):.4f} and not"
+              "the theorem rests on it: of two that always do the same, an output of loss 1 each, two steps old,"
+              f" discloses {float(risk(CHAIN, 2.0, [2], method='tight')[0]):.4f} and not"
               f" {float(risk(CHAIN, 1.0, [2], method='total_variation')[0]):.4f}", "MATHS 2b, 9",
               f"{_ERRS}::test_theorem_1_fails_for_two_homes_that_always_do_the_same"),
         PaperClaim("abstract, after Theorem 1", "Total variation is the sole essential information.", "sharpened",
@@ -88,8 +88,8 @@ def _single() -> tuple[PaperClaim, ...]:
               f" {float(risk(CHAIN, np.inf, [10], method='tight')[0]):.4f};"
               " step (b) of eq. 61 drops π(x')/π(x)", "MATHS 3, 9",
               f"{_ERRS}::test_eq_61_b_drops_the_ratio_of_the_stationary_law"),
-        PaperClaim("eq. 12 on real data", "Powers of a one-step kernel say what is remembered.", "refuted",
-              "night still, day random: .62 where the truth is 1", "MATHS 2b, 9 (A4)",
+        PaperClaim("eq. 12 on real data", "Powers of a one-step kernel give the memory.", "refuted",
+              "no change at night, random days: .62 where the truth is 1", "MATHS 2b, 9 (A4)",
               f"{_ERRS}::test_eq_12_of_a_homogenised_chain_understates_a_night_in_which_nothing_changes"),
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _two_states(figures: dict[str, PaperFigure]) -> tuple[PaperClaim, ...]:
               "reproduced",
               figures["figure_5"].parts["conditional"], "MATHS 9",
               "papers/test_age.py::test_failure_rates_by_start_are_those_of_a_simulated_mechanism"),
-        PaperClaim("Figure 5(c)", "Ageing fails less often than noise alone, whatever the start.", "refuted",
+        PaperClaim("Figure 5(c)", "Ageing fails less often than noise alone for every start.", "refuted",
               figures["figure_5"].parts["averaged"], "MATHS 9",
               f"{_ERRS}::test_fig_5c_gains_nothing_by_ageing_once_averaged_over_the_past"),
         PaperClaim("Corollary 3, Figure 6(a)", "For the mean square error there is no trade-off.", "refuted",
@@ -211,8 +211,8 @@ def _household_claims(figure: PaperFigure) -> tuple[PaperClaim, ...]:
         PaperClaim("Figure 7(b)", "By eq. 55 the risk falls from 18 hours on.", verdicts["from 18 hours"],
               f"loss 2 is {_list(list(risks.values()), 2)} at 18, 20, 24, 30, 48 h; {at_18}", "MATHS 10",
               "papers/test_households.py::test_forty_homes_have_the_reference_distances_and_losses", data),
-        PaperClaim("Figure 7(b)", "What the chain forgets the household has forgotten.",
-              verdicts["forgotten"],
+        PaperClaim("Figure 7(b)", "A household mixes as fast as its chain.",
+              verdicts["mixing"],
               f"{at_18}; at 24 h: {tight[24.0]:.3f}, {counted[24.0]:.2f}", "MATHS 2b",
               "real/test_forgetting_of_homes.py::test_half_hours_are_forgotten_as_the_table_says", data),
         PaperClaim("Figure 7(c)", "Ageing has a finite error at any risk, noise alone has not.", verdicts["finite"],

@@ -1,7 +1,7 @@
 """Figure 5: how often "is the mean at least 0 now?" is answered wrongly from an aged, noisy mean.
 
 The paper's failure rate is conditional on where the agents were; averaged over that ageing gains nothing. The
-answer is the likelier one given the output, which says yes from a threshold on.
+answer is the likelier one given the output, which is yes from a threshold on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TRIED = (0, 1, 2, 3, 4, 6, 8, 10, 14, 20)
 _LOSSES = np.geomspace(0.1, 6.0, 14)
 _PAIRED = (0, 2, 6)
 _START = 14
-"""Agents at 1 for which the gain is the paper's third; it does not say where its agents were."""
+"""Agents at 1 for which the gain is the paper's third; the paper does not report its start."""
 
 
 def by_start(age: int, loss: float) -> Floats:
@@ -89,7 +89,7 @@ def figure_5() -> PaperFigure:
     alone, aged = averaged()
     target_losses = np.array([[by_start(t, unaged(x, t, tight=False))[_START] for t in _TRIED] for x in _TARGETS])
     conditional = (
-        f"given that {_START} of {AGENTS} agents were at 1 (picked to match: the paper does not say), ageing fails up"
+        f"given that {_START} of {AGENTS} agents were at 1 (picked to match: the paper gives no start), ageing fails up"
         f" to {gain[_START]:.0%} less often at the same loss; given 10 up to {gain[10]:.0%}, given 17 up to"
         f" {gain[17]:.0%}"
     )

@@ -1,8 +1,8 @@
 """Figure 7: what an aged mean of half-hourly readings costs and protects, by the paper, by the chain and as counted.
 
-Every home is a chain of 12 equal intervals of [0, its largest reading], as in the paper. What is counted directly is
-the kernel between readings that lie so far apart (states with fewer than 200 visits merged into their neighbours):
-indicative, and no bound. It says whether homes forget as their chains do.
+Each household is a chain of 12 equal intervals of [0, its largest reading], as in the paper. The kernels counted
+directly are empirical transition matrices at the lag (states with fewer than 200 visits are merged into their
+neighbours): indicative, no bound. The comparison shows whether households mix as their chains do.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ HOURS = np.concatenate([np.arange(49), [72, 96, 120, 144, 168]])
 _SHOWN_TO, _WEEK = 49, 336
 _LITTLE = 0.05
 _LEVEL = 0.2
-_ASKED = ("level", "from 18 hours", "forgotten", "finite", "eq. 55")
+_ASKED = ("level", "from 18 hours", "mixing", "finite", "eq. 55")
 _RISK = "loss about the present, ε [-]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HouseholdRisk:
-    """What is left of each loss at each age: tables (losses, ages), the largest of all homes unless said otherwise.
+    """Aged loss by initial loss and age: tables (losses, ages), maximum over households unless noted.
 
     Attributes:
         printed: by [A] eq. 55 as printed, whether or not a chain is reversible.
         theorem: by Theorem 1 with the exact total variation of the reversed chains.
         tight: through the powers of the reversed chains.
         counted: through the kernels counted directly.
-        median: the median home of those.
-        floor: the median home against a shifted copy of itself, where nothing is remembered.
+        median: the median household of those.
+        floor: the median household against a shifted copy of itself, which has no memory.
         distance: (ages,) exact total variation of the chains.
         helps_from: the first age at which eq. 55 is below 1 [h], None if that is more than a week.
-        bound_met: homes whose own eq. 55 is at least their own distance at every half-hour of a week.
-        homes: how many there are.
+        bound_met: households whose own eq. 55 is at least their own distance at every half-hour of a week.
+        households: their number.
     """
 
     printed: Floats
@@ -64,19 +64,21 @@ class HouseholdRisk:
 
 
 def own_states(steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return each home's readings as states of 12 equal intervals of [0, its largest reading], -1 where missing."""
-    return np.stack([states(home, edges_equal_width(float(home.max()), STATES)) for home in steps])
+    """Return each household's states, 12 equal intervals of [0, its largest reading]; -1 where a reading is missing."""
+    return np.stack([states(household, edges_equal_width(float(household.max()), STATES)) for household in steps])
 
 
 def household_risk(households: PaperHouseholds) -> HouseholdRisk:
-    """Return what is left of every loss at every age, by each way."""
+    """Return the aged loss of every initial loss at every age, by each method."""
     series, lags = own_states(households.steps), 2 * HOURS
     follows = np.ones(series.shape[1] - 1, dtype=np.bool_)
-    chains = np.stack([transition_matrix(count_transitions(home, follows, STATES), smoothing=0) for home in series])
+    chains = np.stack(
+        [transition_matrix(count_transitions(household, follows, STATES), smoothing=0) for household in series]
+    )
     distance = total_variation(chains, lags).max(axis=0)
     week = np.arange(1, _WEEK + 1)
-    bounds = bound_by_home(chains, week)
-    spectral, below = bound_by_home(chains, lags).max(axis=0), np.flatnonzero(bounds.max(axis=0) < 1)
+    bounds = bound_by_household(chains, week)
+    spectral, below = bound_by_household(chains, lags).max(axis=0), np.flatnonzero(bounds.max(axis=0) < 1)
     is_bound_met = (total_variation(chains, week) <= bounds * (1 + 1e-9) + 1e-12).all(axis=1)
     backward = reverse(chains)
     tight = np.stack([_each(kernel).max(axis=0) for _, kernel in ascending_powers(backward, lags)], axis=-1)
@@ -99,8 +101,8 @@ def household_risk(households: PaperHouseholds) -> HouseholdRisk:
     )
 
 
-def bound_by_home(chains: Floats, steps: NDArray[np.int64]) -> Floats:
-    """Return [A] eq. 55 as printed, for each home: min(1, max over states of sqrt((1 - pi)/pi) lambda_*^t), (n, T)."""
+def bound_by_household(chains: Floats, steps: NDArray[np.int64]) -> Floats:
+    """Return [A] eq. 55 as printed by household: min(1, max over states of sqrt((1 - pi)/pi) lambda_*^t), (n, T)."""
     law = stationary(chains)
     least = np.where(law > 0, law, 1.0).min(axis=-1)
     bounds = np.sqrt((1 - least) / least)[:, None] * (1 - spectral_gap(chains))[:, None] ** steps
@@ -108,9 +110,9 @@ def bound_by_home(chains: Floats, steps: NDArray[np.int64]) -> Floats:
 
 
 def error(households: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats, int]:
-    """Return the mean square difference of the clipped mean to itself so many hours later, and how many homes it has.
+    """Return the mean square difference of the clipped mean to itself `HOURS` later, and its number of households.
 
-    Of instants at which nine homes of ten have a reading; the mean is over those that have one. Units: [kWh^2].
+    Instants count if nine households of ten have a reading; the mean is over those households. Units: [kWh^2].
     """
     is_measured = households.steps >= 0
     enough = is_measured.sum(axis=0) >= 0.9 * is_measured.sum(axis=0).max()
@@ -122,7 +124,7 @@ def error(households: PaperHouseholds, clamp_wh: int = CLAMP_WH) -> tuple[Floats
 
 
 def figure_7(data: PaperReadings) -> PaperFigure:
-    """Return error, loss and the trade between them for half-hourly means of homes."""
+    """Return error, loss and the trade between them for half-hourly means of households."""
     households = data.london_households
     risk, (drift, number) = household_risk(households), error(households)
     noise = _noise(LOSSES, number)
@@ -133,19 +135,19 @@ def figure_7(data: PaperReadings) -> PaperFigure:
     gaps = ["eq. 55 is proved for reversible chains only and is drawn as printed", "the paper gives no clamp, so its"
             " error has no scale"]  # fmt: skip
     if judged and lasting(risk):
-        gaps.append("counted directly the homes do not forget as their chains do (MATHS 2b)")
+        gaps.append("by lagged counts the households mix more slowly than their chains (MATHS 2b)")
     if judged and returns:
         gaps.append("the error does not stay level after its first rise: it falls again towards 24 hours")
     return PaperFigure(
         "figure_7",
         "Figure 7",
-        title(risk) if judged else "What is asked of chains and of homes; these homes do not answer it",
+        title(risk) if judged else "Memory of chains and of households; these households do not decide it",
         f"A loss of 2 that is 18 hours old is {risk.tight[two, hour[18]]:.2f} by the chains,"
         f" {risk.printed[two, hour[18]]:.2f} by eq. 55 (which helps {begins}), and {risk.counted[two, hour[18]]:.2f}"
         f" counted directly; after 24 hours {risk.tight[two, hour[24]]:.3f}, {risk.printed[two, hour[24]]:.2f} and"
         f" {risk.counted[two, hour[24]]:.2f}. The error is {drift[hour[12]]:.4f} kWh² from drift at 12 hours and"
         f" {drift[hour[24]]:.4f} at 24{', for the same hour of the next day is alike' if returns else ''}."
-        + ("" if judged else f" They judge no paper: it takes {MIN_HOUSEHOLDS} measured homes and {MIN_DAYS} days."),
+        + ("" if judged else f" A verdict takes {MIN_HOUSEHOLDS} measured households and {MIN_DAYS} days."),
         f"{households.name}; half-hours clipped to {CLAMP_WH / 1000:g} kWh",
         (
             _error_panel(households, drift, noise),
@@ -153,13 +155,13 @@ def figure_7(data: PaperReadings) -> PaperFigure:
             _trade_panel(risk, drift, number),
         ),
         f"{'; '.join(gaps)}.",
-        parts={"eq. 55 held": f"for {risk.bound_met} of {risk.households} homes at each of {_WEEK} lags"},
+        parts={"eq. 55 held": f"for {risk.bound_met} of {risk.households} households at each of {_WEEK} lags"},
         verdicts=_verdicts(risk, drift) if judged else dict.fromkeys(_ASKED, "not judged"),
     )
 
 
 def lasting(risk: HouseholdRisk) -> bool:
-    """Return whether the median home remembers a day, beyond its noise floor, twice what the chains do."""
+    """Return whether the median household's memory after a day exceeds twice its noise floor and its chain's."""
     two, day = int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index(24)
     return bool(risk.median[two, day] > 2 * max(risk.tight[two, day], risk.floor[two, day]))
 
@@ -175,7 +177,7 @@ def title(risk: HouseholdRisk) -> str:
 
 
 def _verdicts(risk: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:
-    """Return what homes that may judge say of what depends on homes."""
+    """Return the verdicts on claims about households, from data that may judge."""
     two, at = int(np.flatnonzero(LOSSES == 2.0)[-1]), HOURS.tolist().index
     later = drift[at(12) : at(48) + 1]
     level = bool(later.max() - later.min() <= _LEVEL * later.max())
@@ -183,7 +185,7 @@ def _verdicts(risk: HouseholdRisk, drift: Floats) -> dict[str, Verdict]:
     return {
         "level": "reproduced" if level else "refuted",
         "from 18 hours": "reproduced" if falls else "refuted",
-        "forgotten": "refuted" if lasting(risk) else "reproduced",
+        "mixing": "refuted" if lasting(risk) else "reproduced",
         "finite": "reproduced" if risk.printed.min() < LOSSES.min() else "refuted",
         "eq. 55": "sharpened" if risk.bound_met == risk.households else "refuted",
     }
@@ -249,7 +251,7 @@ def _least(error_of: Floats, risk_of: Floats, targets: Floats) -> Floats:
 
 
 def _each(kernels: Floats) -> Floats:
-    """Return what is left of each loss by home, NaN without a row: (homes, k, k) -> (homes, losses)."""
+    """Return the aged losses of each household, NaN without a row: (households, k, k) -> (households, losses)."""
     has_data = ~np.isnan(kernels).all(axis=(1, 2))
     aged_losses = np.full((len(kernels), LOSSES.size), np.nan)
     aged_losses[has_data] = leakage(kernels[has_data][:, None], LOSSES[None, :])

@@ -26,15 +26,15 @@ SQUARE_ERROR = partial(mean_square_error, agents=AGENTS, move=MOVE)
 
 @cache
 def rate(total: float, loss: float) -> float:
-    """Return the failure rate; remembered, for a planner asks for the same one often."""
+    """Return the failure rate; cached, because a planner needs the same one often."""
     return failure_rate(total, loss, agents=AGENTS, move=MOVE)  # type: ignore[arg-type]
 
 
 def plans(penalty: Penalty, allowed: Floats, *, horizon: int, method: str, max_loss: float) -> list[AgePlan | None]:
     """Return the best whole plan for each bound of the error, by one of the ways to compose."""
-    remembered = cache(partial(peak, CHAIN, method=method))
+    cached_peak = cache(partial(peak, CHAIN, method=method))
     return frontier(
-        lambda loss, age, interval: float(remembered(loss, age=age, interval=interval)),
+        lambda loss, age, interval: float(cached_peak(loss, age=age, interval=interval)),
         penalty,
         max_penalties=allowed.tolist(),
         horizon=horizon,
@@ -75,7 +75,7 @@ def figure_6a(data: PaperReadings) -> PaperFigure:
         "figure_6a",
         "Figure 6(a), Algorithms 1 and 2",
         "More error allowed does buy a smaller peak risk: there is a trade-off",
-        f"{trade}; the paper says that no such trade exists. The tight peak is lower throughout, and finite"
+        f"{trade}; the paper denies such a trade. The tight peak is lower throughout, and finite"
         f" where eq. 30 diverges. At {2 / AGENTS:g} and above any age keeps the bound, and the peak tends to 0.",
         _RESTS_ON,
         panels,

@@ -36,7 +36,8 @@ def motivating() -> PaperFigure:
         "An attack on an old output is soon no better than a guess",
         f"After 3, 6 and 10 days the attack is right in {exact[3]:.1%}, {exact[6]:.1%} and {exact[10]:.1%} of all"
         f" cases; the tight loss gives these very numbers, Theorem 1 only {classic[3]:.1%}, {classic[6]:.1%} and"
-        f" {classic[10]:.1%}. An output of loss 2 that is six days old tells as much as a fresh one of {equal:.3f}.",
+        f" {classic[10]:.1%}. An output of loss 2 that is six days old discloses as much as a"
+        f" fresh one of {equal:.3f}.",
         PUBLISHED,
         (
             Panel(
@@ -59,7 +60,7 @@ def motivating() -> PaperFigure:
                 (
                     curve("Theorem 1", ages, risk(CHAIN, 2.0, ages, method="total_variation"), "paper"),
                     curve("tight", ages, risk(CHAIN, 2.0, ages, method="tight")),
-                    curve("ε = .3, said to equal six days", [6], [0.3], "paper", kind="points", shade=1),
+                    curve("ε = .3, equal to six days in the paper", [6], [0.3], "paper", kind="points", shade=1),
                 ),
                 bottom=0,
             ),
@@ -117,7 +118,7 @@ def figure_3() -> PaperFigure:
         "Repeated outputs reach a peak, and the tight one is much lower",
         f"Age 2, interval 4, loss .5: eq. 30 gives a peak of {top['total_variation']:.4f}, the tight recursion"
         f" {top['tight']:.4f}. They are reached to 1 % by publication {near['total_variation']} and {near['tight']};"
-        f" at the fifth, said to be enough, eq. 25 has come to {fifth:.0%} of its peak.",
+        f" at the fifth, which the paper calls enough, eq. 25 has come to {fifth:.0%} of its peak.",
         "the paper's A, S and loss; Δ(t) = .8^t is ours, for the paper prints none; no data",
         (
             Panel(

@@ -38,7 +38,7 @@ def _named(name: str, discount: type[Discount]) -> str:
 
 
 def daily_means(households: PaperHouseholds) -> tuple[Floats, int]:
-    """Return the mean of each day over the homes that have one [kWh], clamped, and how many homes there are."""
+    """Return the mean of each day over the households with readings [kWh], clamped, and the number of households."""
     daily = households.daily_wh
     has_data = (daily >= 0).any(axis=0)
     daily = daily[:, has_data]
@@ -47,7 +47,7 @@ def daily_means(households: PaperHouseholds) -> tuple[Floats, int]:
 
 
 def error(losses: Floats, means: Floats, households: int) -> Floats:
-    """Return the expected relative error of each day, b_t / mean_t, b_t = clamp / (homes loss_t)."""
+    """Return the expected relative error of each day, b_t / mean_t, b_t = clamp / (households loss_t)."""
     return np.asarray(CLAMP_KWH / (households * losses) / means)
 
 
@@ -64,7 +64,7 @@ def printed(discount: Hyperbolic, releases: int) -> Floats:
 
 
 def figure_1(data: PaperReadings) -> PaperFigure:
-    """Return how much homes use in a day, and the mean to be published."""
+    """Return the distribution of daily totals, and the mean to be published."""
     households = data.ausgrid_households
     daily = households.daily_wh[households.daily_wh >= 0] / 1000
     means, number = daily_means(households)
@@ -74,7 +74,7 @@ def figure_1(data: PaperReadings) -> PaperFigure:
     return PaperFigure(
         "figure_1",
         "Figure 1",
-        "A bound read off the largest day of all is far above what most homes use",
+        "A bound read off the largest day is far above the use of most households",
         f"{daily.size} household-days: the largest is {daily.max():.1f} kWh, 99.9 % are below {quantile:.1f}; daily"
         f" means are {means.min():.1f} to {means.max():.1f} kWh. A public bound of 50 kWh would need a"
         " quarter of the noise.",
@@ -89,7 +89,7 @@ def figure_1(data: PaperReadings) -> PaperFigure:
                 bottom=0.5,
             ),
             Panel(
-                f"Mean of {number} homes",
+                f"Mean of {number} households",
                 "day [-]",
                 "mean use of a day [kWh]",
                 (curve("", np.arange(1, means.size + 1), means, "measured"),),
@@ -106,7 +106,7 @@ def figure_1(data: PaperReadings) -> PaperFigure:
 
 
 def _bound_verdict(households: PaperHouseholds, largest_kwh: float) -> Verdict:
-    """Return whether the paper's bound holds, which only measured homes can say."""
+    """Return whether the paper's bound holds, which only measured households decide."""
     if not households.judge:
         return "not judged"
     return "sharpened" if largest_kwh <= CLAMP_KWH else "refuted"
@@ -195,7 +195,7 @@ def figure_3(data: PaperReadings) -> PaperFigure:
         " beside it.",
         f"{data.ausgrid_households.name}; bound {CLAMP_KWH:g} kWh, ε = {EPSILON:g}",
         (
-            Panel("Exponential", "forgotten in a day, 1 - α [-]", f"average {ERROR}", tuple(of_alpha), log="xy"),
+            Panel("Exponential", "discounted per day, 1 - α [-]", f"average {ERROR}", tuple(of_alpha), log="xy"),
             Panel("Hyperbolic", "discounting coefficient β [-]", f"average {ERROR}", tuple(of_beta), log="xy"),
         ),
     )

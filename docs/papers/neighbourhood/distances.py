@@ -26,7 +26,7 @@ def rows() -> list[tuple[int, int, int]]:
 
 
 def edit_distances() -> PaperFigure:
-    """Return the steps of one change by its size, and what the same noise says about it."""
+    """Return the steps of one change by its size, and the bound on it at the same noise."""
     integer_sizes, size = np.arange(21), np.linspace(0, 20, 201)
     change = np.linspace(0, CLAMP_KWH, 201)
     exact = [float(loss_of_change(x, epsilon=EPSILON, delta=PROTECTED_KWH, full=CLAMP_KWH)) for x in change.tolist()]
@@ -55,7 +55,7 @@ def edit_distances() -> PaperFigure:
                 bottom=0,
             ),
             Panel(
-                "What the same noise says, δ = 2 kWh",
+                "Bounds at the same noise, δ = 2 kWh",
                 "change of a household's day [kWh]",
                 "loss [-]",
                 (

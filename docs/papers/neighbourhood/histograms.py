@@ -25,7 +25,7 @@ CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
 LENGTHS = np.arange(1, CELLS)
 _REPLACED: Change = "replacement"
 _ROWS = (1, 2, 3, 4, 5, 6, 8, 10, 12)
-_ERROR = "error of a range count [homes]"
+_ERROR = "error of a range count [households]"
 
 
 def deviation(rows: int, change: Change) -> Floats:
@@ -45,7 +45,7 @@ def deviation(rows: int, change: Change) -> Floats:
 def cumulative(change: Change) -> Floats:
     """Return the same for cumulative counts: two of them, and one at the lower end, where the count is 0.
 
-    The number of homes is estimated here as in `deviation`: unlike conditions would compare nothing.
+    The number of households is estimated here as in `deviation`: unlike conditions would compare nothing.
     """
     edges = delta_grid(delta=DELTA, low=LOW, high=HIGH)
     scale = cumulative_sensitivity(change, edges=[float(edge) for edge in edges]) / EPSILON
@@ -55,7 +55,7 @@ def cumulative(change: Change) -> Floats:
 
 
 def one_dimension(data: PaperReadings) -> PaperFigure:
-    """Return errors against range length, as derived and as simulated on homes, and against the number of shifts."""
+    """Return errors against range length, derived and simulated on households, and against the number of shifts."""
     households = data.ausgrid_households
     daily = households.daily_wh
     day = int((daily >= 0).sum(axis=0).argmax())
@@ -85,8 +85,8 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
         "histograms_1d",
         "Proposed method, one dimension",
         "Shifted histograms help long ranges, and cumulative counts help all of them",
-        f"Counting homes in a range of {wide * DELTA} kWh (ε = {EPSILON:g}, moves shorter than {DELTA} kWh, the number"
-        f" of homes estimated as well): standard"
+        f"Counting households in a range of {wide * DELTA} kWh (ε = {EPSILON:g}, moves shorter than {DELTA} kWh, the"
+        f" number of households estimated as well): standard"
         f" deviation {deviation(1, move)[wide - 1]:.2f} by one histogram of cells, {deviation(4, move)[wide - 1]:.2f}"
         f" by four shifted ones, {cumulative(move)[wide - 1]:.2f} by cumulative counts. If a whole day may be replaced"
         f" the shifted ones have {deviation(4, replaced)[wide - 1]:.2f}.",
@@ -101,7 +101,7 @@ def one_dimension(data: PaperReadings) -> PaperFigure:
 
 
 def simulate(use: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
-    """Return lengths, and the root mean square error of reconstructed range counts of so many noisy draws."""
+    """Return lengths, and the root mean square error of reconstructed range counts, over repeated noise draws."""
     grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
     true = shifted_histograms(use, **grid)
     scale = shifted_sensitivity(Move(DELTA), **grid) / EPSILON

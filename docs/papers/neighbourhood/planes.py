@@ -19,7 +19,7 @@ CELLS = cell_count(delta=DELTA, low=LOW, high=HIGH)
 SIDES = np.arange(1, CELLS)
 _ROWS = (1, 2, 4, 8)
 _ALL_ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12)
-_ERROR = "error of a count in a square [homes]"
+_ERROR = "error of a count in a square [households]"
 
 
 def sensitivity(rows: int) -> int:
@@ -42,7 +42,7 @@ def deviation(rows: int) -> Floats:
 
 
 def points(households: PaperHouseholds) -> Floats:
-    """Return use before and from 3 p.m. of each home on the day with the most readings [kWh], cut off at the grid."""
+    """Return households' use before and from 3 p.m. of the day with the most readings [kWh], clamped to the grid."""
     is_complete = np.asarray((households.energy_wh >= 0).all(axis=2))
     day = int(is_complete.sum(axis=0).argmax())
     halves = households.energy_wh[is_complete[:, day], day].reshape(-1, 48)
@@ -50,7 +50,7 @@ def points(households: PaperHouseholds) -> Floats:
 
 
 def two_dimensions(data: PaperReadings) -> PaperFigure:
-    """Return errors against the side of a square, as derived and as simulated on homes."""
+    """Return errors against the side of a square, as derived and as simulated on households."""
     households = data.ausgrid_households
     positions, tries = points(households), 20 if data.small else 400
     lines = [
@@ -68,7 +68,7 @@ def two_dimensions(data: PaperReadings) -> PaperFigure:
         "histograms_2d",
         "Experiment with points of two dimensions",
         "In the plane shifted histograms pay for large squares only",
-        f"Counting homes in a square of {side} cells a side (ε = {EPSILON:g}): standard deviation"
+        f"Counting households in a square of {side} cells a side (ε = {EPSILON:g}): standard deviation"
         f" {deviations[0][side - 1]:.1f} by one histogram of cells,"
         f" {deviations[3][side - 1]:.1f} by 4 × 4 shifted ones,"
         f" {deviations.min(axis=0)[side - 1]:.1f} with the best number; in a square of 2 cells"
@@ -106,7 +106,7 @@ def shifted(positions: Floats, rows: int) -> Floats:
 
 
 def simulate(positions: Floats, rows: int, tries: int) -> tuple[Floats, Floats]:
-    """Return sides, and the root mean square error of the counts in squares of so many noisy draws."""
+    """Return sides, and the root mean square error of the counts in squares, over repeated noise draws."""
     grid = {"width": rows * DELTA, "delta": DELTA, "low": LOW, "high": HIGH}
     exact = shifted(positions, 1)[0, :, 0, :]
     rng = np.random.default_rng(12)

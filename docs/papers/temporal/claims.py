@@ -59,7 +59,7 @@ def _courses() -> tuple[PaperClaim, ...]:
         PaperClaim("Theorem 3", "Leakage about one, two or more releases in a row.", "reproduced",
               "three cases, never exceeded by enumerated mechanisms", "MATHS 4",
               "agedp_data/accounting/test_temporal_windows.py::test_windows_have_the_paper_s_three_cases"),
-        PaperClaim("Corollary 1", "About the whole series it is the sum, whatever the correlation.", "reproduced",
+        PaperClaim("Corollary 1", "About the whole series it is the sum for every correlation.", "reproduced",
               f"ten releases of .1: {float(user_level(losses)):.4f}", "MATHS 4",
               "agedp_data/accounting/test_temporal_windows.py::"
               "test_w_event_is_the_largest_window_and_user_level_the_longest"),

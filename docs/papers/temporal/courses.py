@@ -57,10 +57,10 @@ def figure_3() -> PaperFigure:
     return PaperFigure(
         "figure_3",
         "Figure 3",
-        "What all releases tell of one grows with time in both directions",
+        "The total leakage of a release grows with time in both directions",
         "Ten releases of loss .1 under moderate correlation: backward leakage ends at"
-        f" {backward(DRIFT, losses)[-1]:.7f}, all releases together tell at most {total.max():.7f} of one in the"
-        " middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
+        f" {backward(DRIFT, losses)[-1]:.7f}, the total leakage is at most {total.max():.7f}, of a release in"
+        " the middle. Eq. 10 adds the worst of each direction; if both are about the same two values the chain of"
         f" three states leaks {sharper.max():.3f} and not {added.max():.3f}.",
         "(a) to (c), the paper's published parameters; the chain of three states is ours; no data",
         tuple(panels),
@@ -117,7 +117,7 @@ def figure_5() -> PaperFigure:
         "Whether leakage has a limit is decided by all pairs and sets, not by the worst of today",
         f"Releases without end come to "
         f"{temporal_supremum(DRIFT, None, 0.1):.10f} for q = .8, d = 0 and loss .1, and grow for ever"
-        " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, says"
+        " at loss .3. For the kernel on the right Theorem 11, read at the worst pair of one release, gives"
         f" {printed:.4f}; a hundred releases have come to {grown[-1]:.2f}, and there is no limit.",
         "left, the paper's published parameters; right, a kernel of ours; no data",
         (

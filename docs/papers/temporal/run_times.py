@@ -1,7 +1,7 @@
 """Figure 6: run times against [T]'s Algorithm 1 and a solver of linear programmes, HiGHS in place of CPLEX.
 
 The solver needs a programme for each ordered pair of rows at each step; a sample of pairs and steps is solved and its
-mean stands for the others, which every curve of it says. What was solved is compared with the primitive.
+mean stands for the others, as the label of each such curve states. What was solved is compared with the primitive.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def figure_7(data: PaperReadings) -> PaperFigure:
         "Leakage grows to a limit, which is higher for stronger correlation",
         f"The suprema for s = .05, n = 50 are {tops[0.05, 50, 0.1]:.10f} (loss .1) and {tops[0.05, 50, 1.0]:.10f}"
         f" (loss 1); for s = .005 they are {tops[0.005, 50, 0.1]:.2f} and {tops[0.005, 50, 1.0]:.2f}. At loss .1 and 1"
-        f" they are reached to 1 % after so many releases: {rises}. The smaller loss is the later one in"
+        f" releases until they are reached to 1 %: {rises}. The smaller loss is the later one in"
         f" {len(delayed)} of {len(near)} cases ({later}).",
         PUBLISHED,
         tuple(panels),

@@ -219,8 +219,8 @@ def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
     for offer in unusable:
         if offer.needs is not None:
             start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.households_needed:10,d}"
-            figure = _epsilon_text(offer.needs.bound)
-            yield f"{start} {figure:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
+            bound = _epsilon_text(offer.needs.bound)
+            yield f"{start} {bound:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
 
 
 def _loss_text(loss: int) -> str:

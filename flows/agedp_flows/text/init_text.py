@@ -73,8 +73,8 @@ def noise_lines(table: NoiseTable) -> Iterator[str]:
     heads = [f"e={epsilon:f}, {clamp:f} kWh" for epsilon, clamp in table.pairs]
     yield f"   {'notion':14s}" + "".join(f"{head:>18s}" for head in heads) + "   promise"
     for row in table.rows:
-        figures = "".join(f"{_kwh(noise):>18s}" for noise in row.noise_kwh)
-        start = f"   {row.notion:14s}{figures}   "
+        amounts = "".join(f"{_kwh(noise):>18s}" for noise in row.noise_kwh)
+        start = f"   {row.notion:14s}{amounts}   "
         yield from textwrap.wrap(row.description, _WIDTH, initial_indent=start, subsequent_indent=" " * len(start))
     yield (
         "   Noise is proportional to clamp_kwh and inversely proportional to epsilon and to the number of households."

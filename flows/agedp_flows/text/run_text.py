@@ -88,9 +88,9 @@ def result_lines(work: Work) -> list[str]:
     folder = ReleaseFolder(work.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
-        figures = folder.statement["figures"]
-        lines += [labelled_bound(bound) for bound in figures[:2]]
-        lines += promised_bound_lines(work.run.notion, {bound["name"]: bound for bound in figures})
+        bounds = folder.statement["figures"]
+        lines += [labelled_bound(bound) for bound in bounds[:2]]
+        lines += promised_bound_lines(work.run.notion, {bound["name"]: bound for bound in bounds})
         lines.append(f"release folder: {format_path(work.run.output.release)}")
     return lines
 

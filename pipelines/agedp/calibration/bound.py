@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,14 +29,13 @@ from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import Flags, Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
 from agedp_data.roster import Roster
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves
-
-_EPOCH = date(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,13 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
 
 
 def check_model_is_new(model: EstimatedModel) -> None:
-    """Raise RunFileError if the model's folder contains a model; called before anything is read or written."""
+    """Check that the model's folder contains no model. Call it before anything is read or written.
+
+    A model is estimated once: a second estimate from the same readings would be a further release about them.
+
+    Raises:
+        RunFileError: the folder contains a model.
+    """
     if (Path(model.file) / PUBLIC_FILE).exists():
         problem = "a model exists already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
@@ -111,7 +115,7 @@ def check_model_is_new(model: EstimatedModel) -> None:
 
 def _is_on_roster(roster: Roster, model: EstimatedModel) -> Flags:
     """Return which households are on the roster on some day of the model's period."""
-    first, last = ((day - _EPOCH).days for day in model.period)
+    first, last = map(day_number, model.period)
     is_on_roster = np.zeros(len(roster.ids), bool)
     is_on_roster[roster.household[(roster.first <= last) & (roster.last >= first)]] = True
     return is_on_roster

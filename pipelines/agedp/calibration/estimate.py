@@ -5,7 +5,7 @@ Half-hours that contain two passes of the same wall clock (DATASETS, autumn) tak
 do, since a day of 25 hours is one day.
 
 A cyclic chain is counted by the half-hour of the day that a transition leaves. Subsampled series (for a sampling bound)
-are counted in the same pass: the readings at times that are multiples of so many steps, with a gap wherever one of them
+are counted in the same pass: the readings at times that are multiples of `steps` steps, with a gap wherever one of them
 is missing. A reading from which the next of them is more or fewer half-hours away, because the clock changes in
 between, takes no part in these.
 """
@@ -22,10 +22,10 @@ import numpy as np
 from agedp.calibration.quantize import Floats, MonthReadings, Period
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
-from agedp.store.store import date_of_day
 from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import SLOTS, Flags, Ints, Layout
+from agedp_data.datasets.timestamps import date_of_day
 
 _TABLES_BYTES = 2**28
 
@@ -44,7 +44,7 @@ class Transitions:
     subsampled: Mapping[int, Ints] = field(default_factory=dict)
 
     def select(self, households: Ints) -> Transitions:
-        """Return the transitions of these households."""
+        """Return the transitions of these households, by their indices; without a copy if all are selected."""
         if len(households) == len(self.readings):  # all of them, in their order: nothing to copy
             return self
         subsampled = {steps: counts[households] for steps, counts in self.subsampled.items()}
@@ -145,7 +145,7 @@ def _states(layout: Layout, part: MonthReadings, edges: Floats, step: Step) -> I
 
 
 def _subsample(layout: Layout, part: MonthReadings, state: Ints, steps: int) -> tuple[Ints, Ints, Ints]:
-    """Return household (from the lowest), time in so many steps, and state of the readings at multiples of them."""
+    """Return household (from the lowest), time in units of `steps`, and state of the readings at multiples of them."""
     is_multiple = part.time % steps == 0
     time = part.time[is_multiple]
     days = range(int(part.time.min()) // SLOTS, (int(part.time.max()) + steps) // SLOTS + 1)
@@ -168,7 +168,15 @@ def _changed_slots(layout: Layout, day: int) -> tuple[int, ...]:
 
 
 def repeated_half_hours(layout: Layout, time: Ints) -> Flags:
-    """Return which half-hours contain two passes of the same wall clock."""
+    """Return which half-hours contain two passes of the same wall clock, shape of `time`.
+
+    At the end of summer time a local hour is repeated, and its two slots contain the sum of both passes. No transition
+    may use them.
+
+    Args:
+        layout: the layout of the dataset, which decides the clock changes.
+        time: day since 1970 x 48 + slot.
+    """
     is_repeated = np.zeros(len(time), bool)
     if len(time) == 0:
         return is_repeated

@@ -23,9 +23,9 @@ from agedp.calibration.estimate import repeated_half_hours
 from agedp.calibration.quantize import Floats, Period
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
-from agedp.store.store import date_of_day
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import SLOTS, Flags, Ints, expected_readings, slot_step
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.markov.calendar_effects import calendar_dependence, median_halves
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
 from agedp_data.markov.goodness_of_fit import Table, markov_goodness_of_fit
@@ -42,13 +42,20 @@ _MAX_STATES = 24  # neighbours of more are taken together: kernels of hundreds o
 _REPLICATES = {DAY_TOTALS: 39, HALF_HOURS: 19}
 _RESAMPLES = 100
 _MISSING = np.iinfo(np.uint16).max  # half-hours above 65 kWh are in the highest state whatever they are
-Figures = dict[str, dict[str, Floats]]
+SeriesByName = dict[str, dict[str, Floats]]
 """By figure and value (h, T); "rejected" is 0 or 1, NaN where nothing was compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """Request: the model's settings, how a release treats a day, and the loss of a day [epsilon]."""
+    """Settings of a measurement of the households' memory, as a release under the model meets it.
+
+    Attributes:
+        model: settings of the model.
+        clamp_wh: clamp of a daily total [Wh].
+        max_missing: a day with more missing readings is missing.
+        loss: privacy loss of a day [epsilon].
+    """
 
     model: EstimatedModel
     clamp_wh: int
@@ -58,9 +65,15 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class PeriodReadings:
-    """Readings (h, days, 48), totals (h, days) [Wh] and numbers of readings; days since 1970; expected readings.
+    """The readings of a period in memory; days are counted since 1970. Hourly readings leave every second slot missing.
 
-    If the readings are hourly, every second slot is missing.
+    Attributes:
+        readings: shape (h, days, 48) [Wh], capped below the code of a missing reading.
+        total: daily totals, shape (h, days) [Wh].
+        number: number of readings, shape (h, days).
+        day: the days, shape (days,).
+        expected: number of readings that a day can have, shape (days,).
+        of_half_hours: whether the interval is a half-hour.
     """
 
     readings: np.ndarray[Any, np.dtype[np.uint16]]
@@ -72,7 +85,11 @@ class PeriodReadings:
 
 
 def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
-    """Read the readings of a period, day by day, in one pass over the store; two bytes per half-hour."""
+    """Read the readings of a period, day by day, in one pass over the store.
+
+    It takes two bytes per half-hour: 300 households for a year take 10.5 MB. Months are read in parallel, in batches of
+    as many months as there are workers.
+    """
     period = replace(period, step="half-hour")  # whatever the step of the model
     first, last = (int(np.datetime64(day, "D").astype(np.int64)) for day in (period.first, period.last))
     readings = _empty(len(period.roster.ids), np.arange(first, last + 1), period)
@@ -126,9 +143,19 @@ def parts_of_calendar(day: Ints) -> Ints:
 
 def measure_group(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> Figures:
-    """Measure the memory of a group of households, without intervals of the calendar-conditional dependence."""
-    series_by_name = _calendar_figures(households, readings, request, rng, resamples=0)
+) -> SeriesByName:
+    """Measure the memory of a group of households, without intervals of the calendar-conditional dependence.
+
+    Args:
+        households: their indices on the roster.
+        readings: the readings of the period.
+        request: what to measure.
+        rng: random numbers of the bootstrap replicates; no noise of a release.
+
+    Returns:
+        By measure and value an array of shape (households, ages), NaN where a household has too few readings.
+    """
+    series_by_name = _calendar_series(households, readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
     chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
@@ -137,9 +164,12 @@ def measure_group(
 
 def measure_sample(
     households: Ints, *, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator
-) -> Figures:
-    """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out."""
-    series_by_name = _calendar_figures(households, readings, request, rng, resamples=_RESAMPLES)
+) -> SeriesByName:
+    """Measure what takes longer: the model's chain of half-hours, and the intervals that `measure_group` leaves out.
+
+    For a sample of the households. Arguments and result are as in `measure_group`; the results of both are merged.
+    """
+    series_by_name = _calendar_series(households, readings, request, rng, resamples=_RESAMPLES)
     intervals = {name: {end: values[end] for end in ("low", "high")} for name, values in series_by_name.items()}
     if request.model.step != "half-hour" or request.model.memory != "one":  # no chain of such states: day totals judge
         return intervals
@@ -156,15 +186,15 @@ def measure_sample(
         level=LEVEL,
         replicates=replicates,
     )
-    return intervals | {HALF_HOURS: _figures(table)}
+    return intervals | {HALF_HOURS: _series_of_table(table)}
 
 
-def _calendar_figures(
+def _calendar_series(
     households: Ints, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
-) -> Figures:
+) -> SeriesByName:
     label = parts_of_calendar(readings.day)
     read = median_halves(_daily_totals_wh(households, readings, request)[..., None], label)
-    series_by_name: Figures = {}
+    series_by_name: SeriesByName = {}
     protected_values = {DAY_GIVEN_CALENDAR: read}
     if readings.of_half_hours:
         protected_values[HALF_HOUR_GIVEN_CALENDAR] = median_halves(_half_hours_wh(households, readings), label)
@@ -223,10 +253,10 @@ def _goodness_of_fit(
         level=LEVEL,
         replicates=replicates,
     )
-    return _figures(table)
+    return _series_of_table(table)
 
 
-def _figures(table: Table) -> dict[str, Floats]:
+def _series_of_table(table: Table) -> dict[str, Floats]:
     is_compared = ~np.isnan(table.direct) & ~np.isnan(table.powers)
     series_by_name = {name: table[name] for name in ("powers", "direct", "low", "high", "floor")}
     return series_by_name | {"rejected": np.where(is_compared, table.rejected, np.nan)}

@@ -65,7 +65,7 @@ class PopulationBound:
 
 
 def steps_per_day(model: EstimatedModel) -> int:
-    """Return how many steps of the model's chain make a day."""
+    """Return the number of steps of the model's chain in a day: 1, or 48 for a chain of half-hours."""
     return 1 if model.step == "day" else SLOTS
 
 
@@ -82,7 +82,11 @@ def subsampling_steps(model: EstimatedModel) -> tuple[int, ...]:
 
 
 def bound_population(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
-    """Compute the leakage bound of the households with these transitions, and the curves of each."""
+    """Compute the leakage bound of the households with these transitions, and the curves of each.
+
+    The leakage bound is the maximum over households, rounded up, and becomes public with the model; the curves are
+    confidential. A model that assumes "markov" is bounded at more ages than [model] lists, for compositions.
+    """
     steps_in_day = steps_per_day(model)
     published_ages = np.array(model.ages_days) * steps_in_day
     ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if _composes(model) else published_ages
@@ -110,7 +114,14 @@ def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) ->
 
 
 def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains (h, k, k) are irreducible with a reliable row for each of two or more states."""
+    """Return which chains are irreducible with a reliable row for each of two or more states, shape (h,).
+
+    Any other chain counts as never mixing, so that its leakage function is L(a) = a.
+
+    Args:
+        counts: transition counts, shape (h, k, k).
+        min_visits: a row is reliable if its state is entered and left at least this often.
+    """
     entered, left_counts = counts.sum(axis=1), counts.sum(axis=2)
     is_visited = (entered > 0) | (left_counts > 0)
     mixes = ((np.minimum(entered, left_counts) >= min_visits) | ~is_visited).all(axis=1) & (is_visited.sum(axis=1) >= 2)

@@ -10,7 +10,6 @@ no transition. All days of the households are in memory at once (a year: three n
 
 from __future__ import annotations
 
-from datetime import date
 from functools import partial
 from typing import Final
 
@@ -24,9 +23,9 @@ from agedp.store.transition_counts import states_by_household
 from agedp_data.accounting.higher_order import pair_states, regime_states
 from agedp_data.config.model_section import Memory
 from agedp_data.datasets.layout import Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.markov.states import MISSING
 
-_EPOCH: Final = date(1970, 1, 1)
 _WEEK: Final = 7
 _HOUSEHOLDS = 64
 
@@ -50,7 +49,7 @@ def estimate_higher_order(
     )
     for months in map_items("counts", period.months, function=partial(_days, period=period), engine=engine):
         for part in months:
-            day = part.time - (period.first - _EPOCH).days
+            day = part.time - day_number(period.first)
             day_state[part.household, day] = states_by_household(part.household, part.energy_wh, edges)
             energy_wh[part.household, day] = part.energy_wh
     has_state = day_state >= 0

@@ -27,7 +27,11 @@ def counts_bytes(model: EstimatedModel, households: int) -> int:
 
 
 def check_counts_fit(model: EstimatedModel, households: int) -> None:
-    """Raise RunFileError if the counts of a model take more memory than the machine has."""
+    """Check that the counts of a model fit into the memory of this machine, before any reading is read.
+
+    Raises:
+        RunFileError: they do not; the message names a number of states that fits.
+    """
     needed, available = counts_bytes(model, households), _memory()
     if needed <= available:
         return

@@ -1,6 +1,6 @@
 """READINGS of the model's period -> empirical memory: do the households mix as fast as the chain predicts?
 
-    <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.FORGETTING`)
+    <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.GOODNESS_OF_FIT`)
     <confidential>/forgetting/<model>.html       the same as a report (`reports.model_check_report`)
 
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
@@ -30,9 +30,9 @@ from agedp.calibration.household_memory import (
     HALF_HOURS,
     LEVEL,
     VALUES,
-    Figures,
     MemoryRequest,
     PeriodReadings,
+    SeriesByName,
     measure_group,
     measure_sample,
     read_period,
@@ -58,7 +58,12 @@ _REJECTION_RATE = 2 * (
 
 @dataclass(frozen=True, slots=True)
 class GoodnessOfFit:
-    """How many households were tested, and for how many of them the Markov property is rejected."""
+    """The result of the goodness-of-fit test over households. Confidential.
+
+    Attributes:
+        checked: number of households that were tested.
+        rejected: number of these for which the Markov property is rejected.
+    """
 
     checked: int
     rejected: int
@@ -78,7 +83,7 @@ class MemoryCurves:
 
     ages_days: tuple[int, ...]
     loss: float
-    series_by_name: Figures
+    series_by_name: SeriesByName
     page: Path
 
     @property
@@ -90,24 +95,31 @@ class MemoryCurves:
             if name in self.series_by_name
         }
 
-    def median(self, figure: str, value: str) -> Floats:
+    def median(self, series_name: str, value: str) -> Floats:
         """Return the median over the households that have a value, NaN without one: (T,)."""
-        return self.quantile(figure, value, 0.5)
+        return self.quantile(series_name, value, 0.5)
 
-    def quantile(self, figure: str, value: str, share: float) -> Floats:
+    def quantile(self, series_name: str, value: str, share: float) -> Floats:
         """Return a quantile over the households that have a value, NaN without one: (T,)."""
-        columns = [column[~np.isnan(column)] for column in self.series_by_name[figure][value].T]
+        columns = [column[~np.isnan(column)] for column in self.series_by_name[series_name][value].T]
         return np.array([np.quantile(column, share) if len(column) else np.nan for column in columns])
 
 
 def count_rejections(values: dict[str, Floats]) -> GoodnessOfFit:
-    """Count the households that were compared at some age, and those rejected at some age."""
+    """Count the households that were compared at some age, and those rejected at some age.
+
+    >>> count_rejections({"rejected": np.array([[0.0, 1.0], [0.0, np.nan], [np.nan, np.nan]])})
+    GoodnessOfFit(checked=2, rejected=1)
+    """
     rejected = values["rejected"]
     return GoodnessOfFit(int((~np.isnan(rejected)).any(axis=1).sum()), int((rejected == 1).any(axis=1).sum()))
 
 
 def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
-    """Return the request of a run file: of several series the most revealing one, with the largest clamp."""
+    """Return the request of a run file: of several series the most revealing one, with the largest clamp.
+
+    The loss is `max_day_epsilon`, the most that a day can have.
+    """
     series = max(run.series.values(), key=lambda series_setting: (series_setting.clamp_wh, series_setting.max_missing))
     return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
 
@@ -130,64 +142,62 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         (True, households) for households in _split_into_groups(sample, _SAMPLED)
     ]
     threaded = replace(engine, scheduler="threads")
-    group_figures = map_items(
+    group_series = map_items(
         "forgetting",
         list(enumerate(groups)),
         function=partial(_measure, readings=readings, request=request),
         engine=threaded,
     )
     size = (len(period.roster.ids), len(request.model.ages_days))
-    series_by_name = _combine([households for _, households in groups], group_figures, size)
+    series_by_name = _combine([households for _, households in groups], group_series, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
     ids = period.roster.ids
     atomic_files.write_table(
         path.with_name(f"{path.name}.parquet"), _table(series_by_name, ids, measured, request.model.ages_days)
     )
-    measured_figures = {
+    measured_series = {
         name: {value: table[measured] for value, table in values.items()} for name, values in series_by_name.items()
     }
-    return MemoryCurves(request.model.ages_days, request.loss, measured_figures, path.with_name(f"{path.name}.html"))
+    return MemoryCurves(request.model.ages_days, request.loss, measured_series, path.with_name(f"{path.name}.html"))
 
 
 def _split_into_groups(households: Ints, size: int) -> list[Ints]:
     return [households[i : i + size] for i in range(0, len(households), size)]
 
 
-def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, request: MemoryRequest) -> Figures:
+def _measure(item: tuple[int, tuple[bool, Ints]], *, readings: PeriodReadings, request: MemoryRequest) -> SeriesByName:
     number, (is_sample, households) = item
     measure = measure_sample if is_sample else measure_group
     return measure(households, readings=readings, request=request, rng=np.random.default_rng([_SEED, number]))
 
 
-def _combine(groups: Sequence[Ints], group_figures: Sequence[Figures], shape: tuple[int, int]) -> Figures:
+def _combine(groups: Sequence[Ints], group_series: Sequence[SeriesByName], shape: tuple[int, int]) -> SeriesByName:
     """Return the measures of all households of the roster: every value (h, T)."""
-    names = dict.fromkeys(name for group in group_figures for name in group)
-    series_by_name: Figures = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
-    for households, group in zip(groups, group_figures, strict=True):
+    names = dict.fromkeys(name for group in group_series for name in group)
+    series_by_name: SeriesByName = {name: {value: np.full(shape, np.nan) for value in VALUES} for name in names}
+    for households, group in zip(groups, group_series, strict=True):
         for name, values in group.items():
             for value, table in values.items():
                 series_by_name[name][value][households] = table
     return series_by_name
 
 
-def _table(series_by_name: Figures, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
-    """Return FORGETTING: measure by measure, household by household, only those measured."""
+def _table(series_by_name: SeriesByName, ids: Sequence[str], households: Ints, ages_days: Sequence[int]) -> pa.Table:
+    """Return GOODNESS_OF_FIT: measure by measure, household by household, only those measured."""
     code, figure, age = [], [], []
     values: dict[str, list[Floats]] = {value: [] for value in VALUES}
-    for name, tables_of_figure in series_by_name.items():
-        measured = households[
-            ~np.isnan(np.stack([tables_of_figure[value][households] for value in VALUES])).all(axis=(0, 2))
-        ]
+    for name, tables in series_by_name.items():
+        measured = households[~np.isnan(np.stack([tables[value][households] for value in VALUES])).all(axis=(0, 2))]
         code.append(np.repeat(measured, len(ages_days)))
         age.append(np.tile(ages_days, len(measured)))
         figure += [name] * (len(measured) * len(ages_days))
         for value in VALUES:
-            values[value].append(tables_of_figure[value][measured].ravel())
+            values[value].append(tables[value][measured].ravel())
     columns = {value: np.concatenate([np.zeros(0), *parts]) for value, parts in values.items()}
     rejected = columns.pop("rejected")
     household = np.concatenate([np.zeros(0, np.int64), *code]).astype(np.int32)
     return table_schemas.table_from_columns(
-        table_schemas.FORGETTING,
+        table_schemas.GOODNESS_OF_FIT,
         household_id=pa.DictionaryArray.from_arrays(pa.array(household), pa.array(ids, pa.string())),
         figure=figure,
         days_apart=np.concatenate([np.zeros(0, np.int64), *age]),

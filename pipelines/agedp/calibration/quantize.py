@@ -25,16 +25,16 @@ from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import iterate_month_readings
-from agedp.store.store import Store, date_of_day, months_between
+from agedp.store.store import Store, months_between
 from agedp.store.transition_counts import household_starts
 from agedp_data.config.model_section import Step
 from agedp_data.datasets.layout import SLOTS, Ints, expected_readings, slot_step
+from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.markov.states import edges_equal_width, edges_quantile
 from agedp_data.roster import Roster
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
-_EPOCH = date(1970, 1, 1)
 _DENSE_BELOW_WH = 2**20
 _MAX_MISSING = 2
 _EMPTY = np.zeros(0, np.int64)
@@ -54,7 +54,16 @@ class MonthReadings:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Which readings a model is estimated from, by half-hours or by days."""
+    """The readings from which a model is estimated.
+
+    Attributes:
+        store: the confidential store.
+        delivery: the ingested files.
+        roster: the households; codes of readings are indices of `roster.ids`.
+        first: the first day.
+        last: the last day, included.
+        step: "half-hour" or "day"; with "day" a reading is a daily total.
+    """
 
     store: Store
     delivery: Delivery
@@ -69,7 +78,11 @@ class Period:
         return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
 
     def parts(self, month: str) -> Iterator[MonthReadings]:
-        """Yield the period's readings of one month, a part of them at a time."""
+        """Yield the period's readings of one month, a part of them at a time.
+
+        Each household-day is in one part only. Readings of households that are not on the roster, and days outside the
+        period, are left out.
+        """
         position = {household: code for code, household in enumerate(self.roster.ids)}
         if self.step == "day":
             yield self._days(month, position)
@@ -102,7 +115,7 @@ class Period:
 
     def _inside(self, household: Ints, time: Ints, energy_wh: Ints, steps_per_day: int) -> MonthReadings:
         """Return the readings of roster households within the period."""
-        low, high = ((self.first - _EPOCH).days * steps_per_day, ((self.last - _EPOCH).days + 1) * steps_per_day)
+        low, high = (day_number(self.first) * steps_per_day, (day_number(self.last) + 1) * steps_per_day)
         is_inside = (household >= 0) & (time >= low) & (time < high)
         if is_inside.all():
             return MonthReadings(household, time, energy_wh)

@@ -88,7 +88,13 @@ def _is_server_folder(path: Path) -> bool:
 
 
 def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
-    """Write the folder of one dataset, unless it exists already; return whether anything was written."""
+    """Write the folder of one dataset, unless it exists already; return whether anything was written.
+
+    Call it inside `locked_folder`, which checks existing folders. The folder appears by rename, complete or not at all.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
     path = folder / dataset.name
     if path.exists():
         return False
@@ -145,7 +151,12 @@ def _write_draw(path: Path, draw: DemonstrationDataset) -> None:
 
 
 def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:
-    """Return chains.json: the kinds of chain, and which one each household follows, with its energies."""
+    """Return chains.json: the kinds of chain, and which one each household follows, with its energies.
+
+    Args:
+        draw: the dataset at its size.
+        household_ids: the ids in the order of the draw's households.
+    """
     chains = draw.profiles.chains
     kinds = [
         {

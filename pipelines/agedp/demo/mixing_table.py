@@ -36,7 +36,7 @@ _EXACT = {"total_variation": total_variation, "spectral": spectral_bound, "rever
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Input rows: read, kept, and rejected by reason."""
+    """Rows of the input files: rows read = rows kept + rows rejected, which `rows_rejected` counts by reason."""
 
     rows_read: int
     rows_kept: int
@@ -95,7 +95,10 @@ class Mixing:
         return len(self.gaps)
 
     def exact_median(self, measure: str) -> Floats:
-        """Return the median over households of a measure of the exact chains, by age."""
+        """Return the median over households of a measure of the exact chains, shape (ages,) [-].
+
+        A kind of chain counts as often as households follow it. `measure` is a key of `ExactChain.curves`.
+        """
         followers = [chain.households for chain in self.exact]
         curves = np.repeat([chain.curves[measure] for chain in self.exact], followers, axis=0)
         return np.asarray(np.median(curves, axis=0))
@@ -107,7 +110,11 @@ class Mixing:
 
 
 def read_mixing(folder: Path) -> Mixing:
-    """Return the chains of a dataset's folder, once its model is estimated."""
+    """Return the chains of a dataset's folder, once its model is estimated.
+
+    Args:
+        folder: the folder of the dataset, with `chains.json`, `model/` and the first notion's confidential folder.
+    """
     chains = json.loads((folder / CHAINS).read_text(encoding="utf-8"))
     kinds = [household["kind"] for household in chains["households"]]
     exact = [_exact_chain(kind, kinds.count(kind["name"])) for kind in chains["kinds"]]

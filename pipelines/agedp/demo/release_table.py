@@ -43,7 +43,13 @@ class NoiseRatio:
 
 @dataclass(frozen=True, slots=True)
 class NotionBound:
-    """The bound that a notion promises: its name, its value after the releases, and the promised limit [epsilon]."""
+    """The bound that a notion promises.
+
+    Attributes:
+        name: the name of the bound.
+        epsilon: its value after the releases, as decimal text.
+        limit: the promised upper bound, as decimal text.
+    """
 
     name: str
     epsilon: str
@@ -52,7 +58,21 @@ class NotionBound:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseSummary:
-    """One release folder: its published series, what it cost, and what it promises."""
+    """One release folder: its published series, its losses, and its promise.
+
+    Attributes:
+        dataset: the name of the dataset.
+        notion: the name of the notion.
+        folder: the release folder.
+        age_days: age at which a day is released [days].
+        days: the rows of the daily averages.
+        true_means: the confidential mean of each of these days [kWh]; known because the data are synthetic.
+        noise: noise against day-to-day change.
+        least_day_epsilon: the smallest privacy loss of a day.
+        day_epsilon: the largest privacy loss of a day, as decimal text.
+        total_epsilon: the composed loss of all days, as decimal text.
+        bound: the bound that the notion promises.
+    """
 
     dataset: str
     notion: str
@@ -68,7 +88,12 @@ class ReleaseSummary:
 
 
 def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
-    """Return the summary of one release folder of a dataset's folder."""
+    """Return the summary of one release folder of a dataset's folder, for the terminal and for the page.
+
+    Args:
+        dataset_folder: the folder of the dataset.
+        notion: the notion, which names the run file's subfolder.
+    """
     folder = ReleaseFolder(dataset_folder / notion / "release")
     statement = folder.statement
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]

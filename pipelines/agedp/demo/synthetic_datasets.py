@@ -70,7 +70,17 @@ class DateRange:
 
 @dataclass(frozen=True, slots=True)
 class DemonstrationDataset:
-    """One dataset at one size: its households and periods. `step_wh` (n) is the step between levels [Wh]."""
+    """One dataset at one size.
+
+    Attributes:
+        dataset: the publisher's format.
+        seed: seed of the draw.
+        calibration: days from which the model is estimated.
+        released: days that are released.
+        profiles: the chain and the mean energy of each household.
+        step_wh: step between levels of each household, shape (n,) [Wh].
+        min_visits: key `min_visits` of the model.
+    """
 
     dataset: Dataset
     seed: int
@@ -87,7 +97,10 @@ class DemonstrationDataset:
 
 
 def draw_dataset(dataset: Dataset, size: Size) -> DemonstrationDataset:
-    """Return the households and periods of a dataset: the kinds of chain in turn, the steps at random."""
+    """Return the households and periods of a dataset: the kinds of chain in turn, the steps at random.
+
+    The same size gives the same households: the seed follows from the size and the dataset.
+    """
     count, seed = size.households, size.seed + DATASETS.index(dataset)
     steps = np.random.default_rng(seed).choice(dataset.steps_wh, count).astype(np.int64)
     mean_kwh = steps * STATES / 2 * _SLOTS / 1000

@@ -10,7 +10,7 @@ the discrete cosine transform (type II), with theta_j = pi j / 12:
     \cos(\theta_j (x + \tfrac12)) \cos(\theta_j (y + \tfrac12))
 
 Decisions. Moves by two levels keep estimated chains from being reversible by accident: counts of a walk that moves by
-one level only are (up to one) symmetric whatever is drawn. The three walks mix at different speeds; all states are
+one level only are (up to one) symmetric for every draw. The three walks mix at different speeds; all states are
 visited equally often, so that a few months of readings count every transition reliably.
 """
 
@@ -26,7 +26,13 @@ from agedp_data.datasets.synthetic.households import STATES, Floats, HouseholdCh
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A kind of chain: probabilities per half-hour of a move by one and by two levels, to either side [-]."""
+    """A kind of chain: a random walk on twelve levels.
+
+    Attributes:
+        name: the name of the kind.
+        by_one: probability per half-hour of a move by one level, to either side [-].
+        by_two: probability per half-hour of a move by two levels, to either side [-].
+    """
 
     name: str
     by_one: float

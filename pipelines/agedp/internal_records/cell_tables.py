@@ -69,7 +69,19 @@ class CellTable:
         return read_content(path, self.read, FileKind.RECORD, advice=advice).notice
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
-        """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced."""
+        """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
+
+        Repeated calls give the same table. Concurrent runs take turns by the lock of the folder.
+
+        Args:
+            path: the table, created with the first row.
+            sums: the daily sums by day and series, confidential.
+            rows: the rows of the ledger.
+
+        Raises:
+            DamagedFile: the table is damaged.
+            InputError: it cannot be read or written.
+        """
         with locks.exclusive_lock(path.parent):
             lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
@@ -158,6 +170,10 @@ TRUE_COUNTS = CellTable(table_schemas.TRUE_COUNTS, _HELPS.format("true_counts.pa
 
 
 def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
-    """Return (day, series) of the rows of a population in the two tables."""
+    """Return (day, series) of the rows of a population in the two tables: the released days with recorded true values.
+
+    Raises:
+        DamagedFile: a table is damaged.
+    """
     lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
     return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}

@@ -41,7 +41,11 @@ _ADVICE = (
 
 
 class RosterDigest:
-    """Members of a roster on a day, as digests; computed once for each interval between two changes of the roster."""
+    """Digests of the members of a roster on a day.
+
+    They are computed once for each interval between two changes of the roster: a year of an unchanged roster is hashed
+    once.
+    """
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
@@ -51,11 +55,14 @@ class RosterDigest:
         self._cells: dict[tuple[int, str | None], tuple[tuple[str, int], ...]] = {}
 
     def has(self, column: str) -> bool:
-        """Tell whether the roster has this group column."""
+        """Return whether the roster has this group column."""
         return column in self._roster.groups
 
     def digest(self, day: date, column: str | None) -> str:
-        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it."""
+        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it.
+
+        Members are sorted: the order of the roster's rows does not matter.
+        """
         key = self._interval_index(day), column
         if key not in self._digests:
             lines = self._row_keys(column)
@@ -83,7 +90,14 @@ class RosterDigest:
 
 @dataclass(frozen=True, slots=True)
 class RosterHistory:
-    """The roster history of one population in one ledger, which is named by its id."""
+    """The roster history of one population in one ledger.
+
+    Attributes:
+        path: the table, confidential.
+        population: name of the population.
+        ledger: id of the ledger.
+        rehearsal: whether the ledger is that of a rehearsal, which binds no further ledger.
+    """
 
     path: Path
     population: str
@@ -153,7 +167,19 @@ class RosterHistory:
     def record_rosters(
         self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
     ) -> None:
-        """Mark the days of these rows as released, and record those that are not recorded yet."""
+        """Mark the days of these rows as released, and record those that are not recorded yet.
+
+        Call it after the draws are committed. Repeated calls write nothing new.
+
+        Args:
+            roster_digest: the present roster.
+            rows: the release rows of the ledger.
+            contracts: the contracts of these rows, which decide the group columns.
+
+        Raises:
+            DamagedFile: the history is damaged.
+            InputError: it cannot be read or written.
+        """
         contract_texts = _contract_texts(contracts)
         with locks.exclusive_lock(self.path.parent):
             lines = self._read()
@@ -245,7 +271,7 @@ def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any])
 
 
 def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
-    """Tell whether the roster has the same number of households in each cell as the release."""
+    """Return whether the roster has the same number of households in each cell as the release."""
     day, by, min_households = (
         date.fromisoformat(row.day),
         _group_column(row, promise),

@@ -29,7 +29,13 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{16}\.tmp")
 
 
 def make_private(folder: Path) -> Path:
-    """Return a folder that only its owner may enter; it and missing parents are created."""
+    """Return a folder that only its owner may enter; it and missing parents are created.
+
+    Modes are set explicitly, whatever the umask. An existing folder that others may enter is closed.
+
+    Raises:
+        InputError: the folder cannot be created, closed, or read.
+    """
     with write_errors(folder):
         missing = [] if path_exists(folder) else [parent for parent in (folder, *folder.parents) if not parent.exists()]
         for parent in reversed(missing):  # mkdir with parents=True would create open parents
@@ -69,7 +75,16 @@ def _entries_below(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
-    """Write a file atomically: its name has either the old content or the new."""
+    """Write a file atomically: its name has either the old content or the new, also after a power cut.
+
+    Args:
+        path: the file, in an existing folder.
+        content: the bytes.
+        mode: the permissions; readable by the owner only unless given.
+
+    Raises:
+        InputError: no space, or no permission.
+    """
     write_with(path, lambda stream: stream.write(content), mode=mode)
 
 
@@ -84,7 +99,19 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
 
 
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:
-    """Fill a temporary file in the folder of `path`, sync it and rename it to `path`."""
+    """Fill a temporary file in the folder of `path`, sync it and rename it to `path`.
+
+    For content that is not in memory as a whole; `write` is for bytes.
+
+    Args:
+        path: the file, in an existing folder.
+        fill: writes the content to the stream; if it raises, the temporary file is removed and `path` unchanged.
+        mode: the permissions.
+        sync: whether the content must survive a power cut.
+
+    Raises:
+        InputError: no space, or no permission.
+    """
     with write_errors(path):
         if sync:  # parts are many; `remove_stale_files` removes theirs
             _remove_unlocked(
@@ -125,12 +152,19 @@ def _target_name(path: Path) -> str | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether this is the name of a temporary file, in use or left by a killed run."""
+    """Return whether this is the name of a temporary file, in use or left by a killed run.
+
+    >>> is_temporary(".ledger.json.0123456789abcdef.tmp"), is_temporary("ledger.json")
+    (True, False)
+    """
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def remove_stale_files(folder: Path) -> None:
-    """Remove the temporary files of killed runs in a folder and below, but not those of running processes."""
+    """Remove the temporary files of killed runs in a folder and below.
+
+    A running process holds a lock on its temporary files: they are not touched. Files of different users are skipped.
+    """
     temporary_files = (Path(entry.path) for entry in _entries_below(folder) if entry.name.endswith(_TEMPORARY_SUFFIX))
     _remove_unlocked(path for path in temporary_files if _target_name(path) is not None)
 
@@ -168,7 +202,13 @@ def check_writable(folder: Path, size: int) -> None:
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn errors of writing (disk full, read-only, no permission) into a one-line InputError."""
+    """Turn errors of writing (disk full, read-only, no permission) into a one-line InputError.
+
+    The public text names no path.
+
+    Raises:
+        InputError: an OSError was raised inside.
+    """
     try:
         yield
     except OSError as error:
@@ -202,14 +242,22 @@ def check_readable(folder: Path) -> None:
 
 
 def unreadable_error(path: Path, number: int | None) -> InputError:
-    """Return the error about a confidential file to which the system denies access, by its error number."""
+    """Return the error about a confidential file to which the system denies access.
+
+    Args:
+        path: the file, named in the private text only.
+        number: the error number of the system, which decides the remedy; None counts as a disk error.
+    """
     remedy = "let this user read it" if number in (errno.EACCES, errno.EPERM) else "repair the disk, or put back a copy"
     problem = f"cannot be read ({os.strerror(number or errno.EIO)}); {remedy}"
     return InputError(f"something in the confidential folder {problem}", private=f"{path}: {problem}")
 
 
 class DamagedFile(InputError):
-    """A confidential table that is missing, truncated, altered, or not of its declared form."""
+    """A confidential table that is missing, truncated, altered, or not of its declared form.
+
+    The message contains the remedy. Missing permission is an InputError, but never damage.
+    """
 
 
 class FolderRemoved(DamagedFile):
@@ -266,7 +314,10 @@ def _damaged_error(path: Path, problem: str, remedy: str) -> DamagedFile:
 
 
 def count_rows(path: Path) -> int | None:
-    """Return the number of rows of a table by its footer; None if it is missing or truncated."""
+    """Return the number of rows of a table by its footer; None if it is missing or truncated.
+
+    A quick test whether a table was completed: the content is neither read nor checked.
+    """
     try:
         return int(pq.read_metadata(path).num_rows)
     except (OSError, ValueError, pa.ArrowException):

@@ -29,7 +29,10 @@ _KEY: Final = "checksum"
 
 
 def checked_parquet(table: pa.Table, **options: object) -> bytes:
-    """Return a table as a Parquet file (zstd) with its checksum."""
+    """Return a table as a Parquet file (zstd) with its checksum, readable by every Parquet reader.
+
+    `options` are passed to `pyarrow.parquet.write_table`.
+    """
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True, **options)
     content = memoryview(sink.getvalue())

@@ -44,7 +44,12 @@ class FileKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileNotice:
-    """A warning about a confidential file: its public text, and its text for the operator, which names the file."""
+    """A warning about a confidential file.
+
+    Attributes:
+        public: text for logs that leave the machine; it names no file.
+        private: text for the operator's terminal, with the file and the remedy.
+    """
 
     public: str
     private: str
@@ -52,7 +57,12 @@ class FileNotice:
 
 @dataclass(frozen=True, slots=True)
 class FileContent(Generic[T]):
-    """The content of a file: no value if it is missing or damaged, a notice if the operator must know of the damage."""
+    """The content of a file, or the consequence of its damage.
+
+    Attributes:
+        value: what `parse` returned; None if the file is missing or damaged.
+        notice: a warning if the operator must know of the damage.
+    """
 
     value: T | None
     notice: FileNotice | None = None

@@ -36,7 +36,7 @@ class DayToDayChange(NamedTuple):
 
     @property
     def is_estimated(self) -> bool:
-        """Tell whether the change is estimated from the published series."""
+        """Return whether the change is estimated from the published series."""
         return self.error_kwh is not None
 
 

@@ -63,7 +63,7 @@ class SimulatedDays:
         """Return the mean with the most noise at the same loss: largest clamp / (share x households)."""
         means = {name: series for name, series in self.run.series.items() if series.statistic == "mean"}
         if not means:
-            raise RunFileError("what a promise costs is told in the noise of a mean; the run file publishes none")
+            raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)
 
         def weight(name: str) -> Fraction:
@@ -78,7 +78,7 @@ class SimulatedDays:
 
     @property
     def is_endless(self) -> bool:
-        """Tell whether the period continues after these days."""
+        """Return whether the period continues after these days."""
         last = self.run.schedule.last_day
         return last is None or max(self.households) < last
 
@@ -127,7 +127,7 @@ class SimulatedDays:
         return mechanisms.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
 
     def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
-        """Tell whether even days that spend the day cap have more noise than this."""
+        """Return whether even days that spend the day cap have more noise than this."""
         return self.noise_of(run.promise.day_cap, run) / max(self.households.values()) > error_kwh
 
     def loss_for(self, noise_kwh: float) -> int:

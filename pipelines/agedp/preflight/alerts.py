@@ -43,7 +43,15 @@ class Alert:
 def find_alerts(
     sums: Mapping[tuple[date, str], DailySum], facts: InputFacts, days: Collection[date], *, min_coverage: float | None
 ) -> tuple[Alert, ...]:
-    """Return the alerts of these days, by day; coverage is that of the series with the fewest usable households."""
+    """Return the alerts of these days, by day and kind.
+
+    Args:
+        sums: the daily sums by day and series; the coverage of a day is that of the series with the fewest usable
+            households.
+        facts: the facts about the input files.
+        days: the due days, at least one; alerts about files are filed under the newest.
+        min_coverage: key `min_coverage` of [alerts], a share; with None only days without a usable household count.
+    """
     alerts = [*_coverage_alerts(sums, days, min_coverage), *_conflict_alerts(facts.conflicts, days)]
     return tuple(sorted([*alerts, *_file_alerts(facts, max(days))], key=lambda alert: (alert.day, alert.kind)))
 
@@ -80,7 +88,11 @@ def _conflict_alerts(conflicts: Mapping[date, LostReadings], days: Collection[da
 
 
 def format_alerts(alerts: Sequence[Alert]) -> list[str]:
-    """Return one line per kind of alert, the days with the smallest coverage or the most conflicts first."""
+    """Return one line per kind of alert, for the operator's terminal.
+
+    At most five days or files are named, first the days with the smallest coverage or the most conflicts. The lines are
+    confidential.
+    """
     few = sorted((alert for alert in alerts if alert.kind == "coverage"), key=lambda alert: alert.share)
     lost = sorted((alert for alert in alerts if alert.kind == "conflicts"), key=lambda alert: -alert.share)
     lines = []

@@ -36,7 +36,15 @@ _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
 
 @dataclass(frozen=True, slots=True)
 class CheckLimits:
-    """The limits of the checks: public keys of the run file."""
+    """The limits of the checks: public keys of the run file.
+
+    Attributes:
+        max_rejected_share: a larger share of rejected rows is a refusal.
+        refuse_absent_days: whether days with hardly a usable household are a refusal; otherwise a warning.
+        period: first and last day of the schedule; no last day if the series continues.
+        interval_minutes: the declared interval [minutes].
+        is_long: whether the dataset is "long", for the remedy of a wrong interval.
+    """
 
     max_rejected_share: float
     refuse_absent_days: bool
@@ -47,7 +55,14 @@ class CheckLimits:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check: the result (confidential), the verdict, and the public text of a refusal."""
+    """The result of one check.
+
+    Attributes:
+        check: the name of the check.
+        result: the numbers, confidential.
+        verdict: "ok", "warning" or "refused".
+        public: the public text of a refusal, "" otherwise.
+    """
 
     check: str
     result: str
@@ -56,12 +71,19 @@ class Finding:
 
 
 def check_facts(facts: InputFacts, rules: CheckLimits) -> tuple[Finding, ...]:
-    """Return the findings, in the order of cause and effect."""
+    """Return the findings of all checks, in the order of cause and effect.
+
+    A pure function: it reads no file. `first_refusal` decides whether the run is refused.
+    """
     return tuple(check(facts, rules) for check in _CHECKS)
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
-    """Return the first refusal in the order of cause and effect; None if nothing is refused."""
+    """Return the first refusal in the order of cause and effect; None if nothing is refused.
+
+    >>> first_refusal([Finding("files", "1 file"), Finding("interval", "60 minutes", "refused")]).check
+    'interval'
+    """
     return next((finding for finding in findings if finding.verdict == "refused"), None)
 
 

@@ -19,8 +19,9 @@ from agedp.stage_values import DailySum, Delivery
 from agedp.store.conflicts import LostReadings, count_lost_to_conflicts
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_table
-from agedp.store.store import Store, date_of_day
+from agedp.store.store import Store
 from agedp_data.datasets.layout import INTERVAL_MINUTES, MISSING, PASSES, SLOTS, Flags, Ints, RejectionReason, slot_step
+from agedp_data.datasets.timestamps import date_of_day
 
 _NEARLY_COMPLETE = 11 / 12
 _DAY_MINUTES = 24 * 60
@@ -45,7 +46,12 @@ MAX_REJECTED_SHARE: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """One due day: households on the roster, and those with a usable day under the most lenient series."""
+    """The coverage of one due day.
+
+    Attributes:
+        households: number of households on the roster.
+        usable: number of these with a usable day, under the series that permits the most missing readings.
+    """
 
     households: int
     usable: int
@@ -53,7 +59,13 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class RejectingFile:
-    """A file: rows that should contain a reading, and the number of them that were rejected."""
+    """A file of which many rows are rejected.
+
+    Attributes:
+        name: name of the file, confidential.
+        rejected: number of rejected rows that should contain a reading.
+        rows: number of all rows that should contain a reading.
+    """
 
     name: str
     rejected: int
@@ -121,7 +133,17 @@ def collect_facts(
     days: Sequence[date],
     all_days: bool,
 ) -> InputFacts:
-    """Return the facts about these months and roster households; with `all_days` about all days, else about `days`."""
+    """Return the facts about these months, from the store and the daily sums.
+
+    Args:
+        store: the confidential store.
+        delivery: the ingested files.
+        households: the ids of the households on the roster.
+        months: the months to look at; months without data are ignored.
+        sums: the daily sums of the due days, by day and series.
+        days: the due days.
+        all_days: whether all days of the months count, or `days` alone.
+    """
     delivered_months = [month for month in months if month in delivery.months]
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
     tables = {
@@ -181,7 +203,11 @@ def _first_and_last_day(tables: Collection[pa.Table]) -> tuple[date, date] | Non
 
 
 def complete_readings(interval_minutes: int) -> int:
-    """Return the minimum number of readings of a nearly complete day: 44 half-hours, 22 hours."""
+    """Return the minimum number of readings of a nearly complete day.
+
+    >>> complete_readings(30), complete_readings(60)
+    (44, 22)
+    """
     return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
 
 

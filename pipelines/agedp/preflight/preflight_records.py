@@ -27,14 +27,21 @@ MAX_ALERT_BYTES: Final = 2**20
 
 
 def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date, released: int) -> None:
-    """Write the findings of a run and the number of releases whose input is reported; they replace earlier ones."""
+    """Write the findings of a run and the number of releases whose input is reported; they replace earlier ones.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
     record = {"population": population, "on": on.isoformat(), "released": released}
     record |= {"findings": findings_json(findings)}
     atomic_files.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
 
 
 def count_reported(folder: Path, *, population: str) -> int | None:
-    """Return the number of releases of a population whose input is reported; None if it is not recorded."""
+    """Return the number of releases of a population whose input is reported; None if it is not recorded.
+
+    A run that was killed after its releases and before its alerts is thereby noticed: the next run reports the rest.
+    """
 
     def parse(path: Path) -> int | None:
         record: dict[str, Any] = json.loads(path.read_bytes())
@@ -46,7 +53,11 @@ def count_reported(folder: Path, *, population: str) -> int | None:
 
 
 def check_alerts(folder: Path) -> tuple[FileNotice | None, ...]:
-    """Rename damaged records of alerts, so that they begin anew, and return the notices about them."""
+    """Rename damaged records of alerts, so that they begin anew, and return the notices about them.
+
+    Raises:
+        InputError: the system denies reading or renaming a record.
+    """
     advice = "Put back a copy to keep the earlier alerts."
     names = (ALERTS, EARLIER_ALERTS)
     return tuple(read_content(folder / name, _parse_alerts, FileKind.RECORD, advice=advice).notice for name in names)
@@ -61,7 +72,19 @@ def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
 
 
 def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, written_at: str) -> None:
-    """Append alerts, one JSON object per line; an alert that is in the record already is not repeated."""
+    """Append alerts, one JSON object per line; an alert that is in the record already is not repeated.
+
+    Concurrent runs take turns by the lock of the folder. A full record is moved to `alerts.1.jsonl` first.
+
+    Args:
+        folder: the confidential folder.
+        alerts: the alerts; without one nothing is written.
+        population: the population that they are about.
+        written_at: time of writing, UTC.
+
+    Raises:
+        InputError: a record cannot be written.
+    """
     if not alerts:
         return
     path = folder / ALERTS

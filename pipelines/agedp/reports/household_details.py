@@ -123,17 +123,17 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
-    memory_figures = np.array(memory_table["figure"].to_pylist(), dtype=object)
+    measure_names = np.array(memory_table["figure"].to_pylist(), dtype=object)
     days_apart = memory_table["days_apart"].to_numpy()
-    for memory_figure in dict.fromkeys(memory_figures.tolist()):
-        is_figure = memory_figures == memory_figure
-        values = {column: memory_table[column].to_numpy()[is_figure] for column in ("powers", "direct", "floor")}
-        yield from _memory_chart(memory_figure, days_apart[is_figure], values)
+    for measure_name in dict.fromkeys(measure_names.tolist()):
+        is_selected = measure_names == measure_name
+        values = {column: memory_table[column].to_numpy()[is_selected] for column in ("powers", "direct", "floor")}
+        yield from _memory_chart(measure_name, days_apart[is_selected], values)
     yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
 
 
 def _memory_chart(
-    memory_figure: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
+    measure_name: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
 ) -> Iterator[str]:
     ages = sorted(set(days_apart.tolist()))
     names = {"powers": "predicted by the chain", "direct": "lagged counts", "floor": "null level"}
@@ -163,7 +163,7 @@ def _memory_chart(
         if medians_by_age[0] == medians_by_age[0]
     )
     axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
-    title = f"Model and lagged counts, median household: {memory_figure}"
+    title = f"Model and lagged counts, median household: {measure_name}"
     y = linear_axis([0.0, 1.0])
     yield chart(
         title,

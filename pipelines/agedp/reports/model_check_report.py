@@ -148,7 +148,7 @@ def _chain_section(curves: MemoryCurves, name: str) -> _Section:
         ("null level", _float_list(values["floor"])),
         ("Markov property rejected, share of households", rejected),
     ]
-    chart_html = _figure(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
+    chart_html = _chart(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
     households = curves.checks[name].checked
     return _Section(
         f"{title} ({households:,} households)", description, chart_html, _medians_table(curves, title, rows)
@@ -181,7 +181,7 @@ def _calendar_section(curves: MemoryCurves, name: str) -> _Section:
         "the half-hour, weekday or weekend and the half of the year of both. The largest over these; both sides are "
         "split in two at the household's own median, which can only lower it."
     )
-    chart_html = _figure(
+    chart_html = _chart(
         curves, f"Aged loss about {secret}, of epsilon {curves.loss:g}", lines, "aged loss", curves.loss
     )
     return _Section(title, description, chart_html, _medians_table(curves, title, rows))
@@ -192,7 +192,7 @@ def _maximum_from_age(values: Floats) -> Floats:
     return np.fmax.accumulate(values[::-1])[::-1]
 
 
-def _figure(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
+def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
     positions = [float(position) for position in range(len(curves.ages_days))]
     layers = [
         Line(

@@ -36,7 +36,7 @@ class ModelFiles:
     """Contents of the files, None for a missing or damaged one, and the warnings.
 
     `households` are the columns of households.parquet, `chains` the households whose chain mixes, with their transition
-    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.FORGETTING`.
+    matrices (h, k, k), `goodness_of_fit` the table `table_schemas.GOODNESS_OF_FIT`.
     """
 
     households: Mapping[str, Any] | None = None
@@ -91,9 +91,9 @@ def _chains(path: Path, households: Mapping[str, Any]) -> tuple[list[str], Float
     if not np.issubdtype(counts.dtype, np.integer) or (counts < 0).any():
         raise ValueError("a count of transitions is none")
     mixes = np.array(households["forgets"], bool)
-    ids = [id_ for id_, is_selected in zip(households["household_id"], mixes, strict=True) if is_selected]
+    ids = [id_ for id_, is_mixing in zip(households["household_id"], mixes, strict=True) if is_mixing]
     return ids, transition_matrix(counts[mixes], smoothing=0) if ids else np.zeros((0, size, size))
 
 
 def _goodness_of_fit(path: Path) -> pa.Table:
-    return atomic_files.read_table(path, table_schemas.FORGETTING)
+    return atomic_files.read_table(path, table_schemas.GOODNESS_OF_FIT)

@@ -48,7 +48,12 @@ _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), 
 
 @dataclass(frozen=True, slots=True)
 class RecognisedLayout:
-    """What the headers of the files show: the dataset's name, and of a long table its columns."""
+    """The layout that the headers of the files show.
+
+    Attributes:
+        dataset: the name of the dataset, as in [input].
+        long: the columns of a long table; None for any other dataset.
+    """
 
     dataset: str
     long: LongTable | None = None
@@ -56,7 +61,16 @@ class RecognisedLayout:
 
 @dataclass(frozen=True, slots=True)
 class InitialFiles:
-    """The files written by `init`, and the facts and options that they are based on."""
+    """The files written by `init`, and the facts and options that they are based on.
+
+    Attributes:
+        run_file: path of the run file.
+        roster: path of the roster.
+        facts: the facts of the input files.
+        draft: the content of the run file, with the keys that await a decision.
+        long: the recognised columns of a long table.
+        options: the options of the call.
+    """
 
     run_file: Path
     roster: Path
@@ -82,13 +96,13 @@ class InitialFiles:
 
     @property
     def credits_age(self) -> bool:
-        """Tell whether the notion credits age, so that `age_days` is required."""
+        """Return whether the notion credits age, so that `age_days` is required."""
         notion = notion_of(self.options)
         return notion is not None and notion.model_fields["age_days"].is_required()
 
     @property
     def is_old_archive(self) -> bool:
-        """Tell whether an archive publishes days that are years old."""
+        """Return whether an archive publishes days that are years old."""
         mode = self.options.get(("schedule", "mode"), quoted("archive"))
         return mode == quoted("archive") and self.age_days > _OLD_DAYS
 
@@ -297,7 +311,11 @@ def _with_age_note(run_file_draft: RunFileDraft, facts: FileFacts, options: Opti
 
 
 def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
-    """Return all missing options for the chosen notion, as text."""
+    """Return all missing options for the chosen notion, as text for one message.
+
+    >>> missing_options([("promise", "epsilon_per_day"), ("population", "min_households")], {})
+    '--epsilon-per-day, --min-households'
+    """
     notion = notion_of(options)
     has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]

@@ -16,7 +16,10 @@ BY: Final[Key] = (SERIES, "by")
 
 
 def is_read_off(roster: Path) -> bool:
-    """Tell whether a roster exists that still begins with the line that `init` writes."""
+    """Return whether a roster exists that still begins with the line that `init` writes.
+
+    The statement then reports that the roster was read off the data; a corrected roster has no such line.
+    """
     try:
         with roster.open("rb") as stream:
             return stream.read(len(READ_OFF_MARK)) == READ_OFF_MARK.encode()

@@ -147,7 +147,7 @@ class _ColumnReader:
             self._unreadable["household"] = tuple(possible or names or self._cells)
 
     def _may_name_households(self, name: str) -> bool:
-        """Tell whether a column without such a header holds texts or whole numbers, as identifiers are."""
+        """Return whether a column without such a header holds texts or whole numbers, as identifiers are."""
         cells = [cell for cell in self._cells[name] if cell.lower() not in MISSING]
         if not cells or (_ENERGY.search(name) and _is_energy(cells)):
             return False
@@ -275,12 +275,12 @@ class _ColumnReader:
 
 
 def _names_household(name: str) -> bool:
-    """Tell whether a header names a household, rather than a measured quantity such as `meter_kwh`."""
+    """Return whether a header names a household, rather than a measured quantity such as `meter_kwh`."""
     return bool(_IDENTIFIER.search(name) or (_HOUSEHOLD.search(name) and not _ENERGY.search(name)))
 
 
 def _repeats(cells: Sequence[str], timestamps: Sequence[str]) -> bool:
-    """Tell whether values repeat as those of households do.
+    """Return whether values repeat as those of households do.
 
     Nearly all rows have a value with several timestamps, nearly no timestamp comes twice for a value (a tariff), and of
     several values some share a timestamp (those of a number of the day do not).
@@ -304,7 +304,7 @@ def _check_energy_unit(name: str) -> None:
 
 
 def _is_energy(cells: Sequence[str]) -> bool:
-    """Tell whether nearly all cells of a column are numbers, not counting missing ones."""
+    """Return whether nearly all cells of a column are numbers, not counting missing ones."""
     values = [cell for cell in cells if cell.lower() not in MISSING]
     return bool(values) and sum(map(_is_number, values)) >= NEARLY_ALL * len(values)
 

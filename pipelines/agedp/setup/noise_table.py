@@ -38,7 +38,13 @@ _NOWHERE: Final = Path("/nowhere")
 
 @dataclass(frozen=True, slots=True)
 class NoiseRow:
-    """The noise of one setting, kWh per household (standard deviation), one for each pair; None: no day is released."""
+    """The noise of one setting of a notion.
+
+    Attributes:
+        notion: the name of the notion.
+        description: the setting, with "e" for the epsilon.
+        noise_kwh: standard deviation for each pair of the table [kWh per household]; None where no day is released.
+    """
 
     notion: str
     description: str
@@ -47,9 +53,14 @@ class NoiseRow:
 
 @dataclass(frozen=True, slots=True)
 class NoiseTable:
-    """Noise by notion for pairs of (epsilon, clamp_kwh); `is_given_pair` tells whether the options name the pair.
+    """Noise by notion for pairs of epsilon and clamp; root mean square over the days.
 
-    `households` are the fewest and the most on the roster on a day; the noise is the root mean square over the days.
+    Attributes:
+        households: the fewest and the most on the roster on a day.
+        days: number of days of the files.
+        pairs: (epsilon, clamp_kwh) of each column.
+        is_given_pair: whether the options name the pair.
+        rows: one for each setting.
     """
 
     households: tuple[int, int]
@@ -60,7 +71,11 @@ class NoiseTable:
 
 
 def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> NoiseTable:
-    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples."""
+    """Return the noise of a daily mean under each notion, for the epsilon and clamp of the options or for examples.
+
+    It reads the roster and no reading, and draws nothing. Notions that need a model are computed with complete mixing
+    from day to day, the most favourable case.
+    """
     given_epsilon, given_clamp = _amount(options), _number(options, (SERIES, "clamp_kwh"))
     pairs = tuple(dict.fromkeys((given_epsilon or epsilon, given_clamp or clamp) for epsilon, clamp in _EXAMPLES))
     model = _complete_mixing()

@@ -25,7 +25,10 @@ _LONGEST: Final = 200
 
 
 def arguments_of(patterns: Sequence[str], options: OptionValues) -> dict[str, Any]:
-    """Return the arguments of a call in a canonical form, so that equal values compare equal."""
+    """Return the arguments of a call in a canonical form, so that equal values compare equal.
+
+    Paths are absolute and sorted, numbers have no trailing zeros.
+    """
     plain_options = {flag_of(key): _plain(toml) for key, toml in options.items()}
     return {FILES: sorted(_locations(patterns)), **dict(sorted(plain_options.items()))}
 
@@ -57,7 +60,17 @@ def tables_of(names: Sequence[str]) -> frozenset[str]:
 def different_arguments(
     folder: Path, patterns: Sequence[str], options: OptionValues, *, released: bool
 ) -> ContractChanged:
-    """Return the error about options that differ from those of the call that began here."""
+    """Return the error about options that differ from those of the call that began here.
+
+    Args:
+        folder: the confidential folder of the earlier call.
+        patterns: the files of this call.
+        options: the options of this call.
+        released: whether a day is released already; before that, the folder may be deleted to begin anew.
+
+    Raises:
+        RunFileError: no call of `agedp sanitise` began here.
+    """
     earlier, current = _read_arguments(folder), arguments_of(patterns, options)
     names = [name for name in differing_arguments(folder, patterns, options) if name != FILES]
     changes = "; ".join(

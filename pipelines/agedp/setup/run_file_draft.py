@@ -42,7 +42,14 @@ _ABOUT_CLASSICAL: Final = f"nothing is assumed about the households; `--notion` 
 
 @dataclass(frozen=True, slots=True)
 class DraftPaths:
-    """Paths of a run file, relative to its folder: release, confidential folder, ledger, model."""
+    """Paths of a run file, relative to its folder.
+
+    Attributes:
+        release: the release folder.
+        confidential: the confidential folder.
+        ledger: the address of the ledger.
+        model: the folder of an estimated model.
+    """
 
     release: str = "out/release"
     confidential: str = "out/confidential"
@@ -61,7 +68,12 @@ class DraftPaths:
 
 @dataclass(frozen=True, slots=True)
 class RunFileDraft:
-    """The draft of a run file, table by table."""
+    """The draft of a run file, table by table.
+
+    Attributes:
+        tables: the lines of each table, in the order of the file.
+        notes: comments below the heading of a table.
+    """
 
     tables: Mapping[str, tuple[KeyLine, ...]]
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -72,7 +84,12 @@ class RunFileDraft:
         return tuple((table, line.key) for table, lines in self.tables.items() for line in lines if not line.decided)
 
     def text(self, *, proposals: bool = False) -> str:
-        """Return the text of the run file; with `proposals` they count as decided, for checks and examples only."""
+        """Return the text of the run file.
+
+        Args:
+            proposals: whether proposals count as decided, for checks and examples only. Otherwise they are comments,
+                and a run file with open decisions is refused.
+        """
         mark = "" if proposals else DECIDE
         return "\n".join([*_HEAD, *(line for table in self.tables for line in self._table(table, mark))]) + "\n"
 
@@ -139,13 +156,17 @@ def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
 
 
 def has_model(options: OptionValues) -> bool:
-    """Tell whether the run file has a [model]: its notion needs one, or an option belongs to it."""
+    """Return whether the run file has a [model]: its notion needs one, or an option belongs to it."""
     notion = notion_of(options)
     return any(table == "model" for table, _ in options) or (notion is not None and notion.needs_model)
 
 
 def flag_of(key: Key) -> str:
-    """Return the name of a key in messages: its option, else table and key."""
+    """Return the name of a key in messages: its option, else table and key.
+
+    >>> flag_of(("population", "min_households")), flag_of(("engine", "workers"))
+    ('--min-households', '[engine] workers')
+    """
     return FLAGS.get(key, f"[{key[0]}] {key[1]}")
 
 

@@ -30,7 +30,15 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RunFileOption:
-    """One option: the key that it writes, how its value is written, and one line of help."""
+    """One option of `agedp init` and `agedp sanitise`.
+
+    Attributes:
+        flag: the option on the command line.
+        key: the key that it writes, as (table, key).
+        metavar: the placeholder of its value in the help, "" for a flag.
+        help: one line of help.
+        form: how the value is written in TOML.
+    """
 
     flag: str
     key: Key
@@ -200,7 +208,10 @@ _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option i
 
 
 def notion_options() -> tuple[RunFileOption, ...]:
-    """Return the options of those keys of [promise] that have no line in `OPTIONS`; this imports the notions."""
+    """Return the options of those keys of [promise] that have no line in `OPTIONS`.
+
+    A new notion thereby gets its options. The call imports the notions, which takes too long for the list of commands.
+    """
     from agedp_data.notions import NOTIONS  # noqa: PLC0415  (the list of commands must not wait for the notions)
 
     options: dict[str, RunFileOption] = {}

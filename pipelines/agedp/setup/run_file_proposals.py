@@ -27,7 +27,14 @@ _CLAMP_KWH: Final = Decimal(50)
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """One key of a run file with its TOML text; `decided` is false for a proposal without a decision."""
+    """One line of a run file.
+
+    Attributes:
+        key: the key within its table.
+        toml: its value as TOML text.
+        comment: a comment at the end of the line, "" for none.
+        decided: whether the line counts; a proposal without a decision is written as a comment.
+    """
 
     key: str
     toml: str
@@ -37,7 +44,17 @@ class KeyLine:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """Facts of the input files: layout, period, number of households, columns and interval of a long table."""
+    """Facts of the input files on which proposals are based.
+
+    Attributes:
+        dataset: the layout, as in [input].
+        files: patterns or addresses of the files.
+        first: the first day with a reading.
+        last: the last day with a reading.
+        households: number of households.
+        columns: the lines of [input.columns] of a long table.
+        interval_minutes: the interval of the readings [minutes].
+    """
 
     dataset: str
     files: tuple[str, ...]
@@ -54,7 +71,11 @@ class FileFacts:
 
 
 def notion_of(options: OptionValues) -> type[Promise] | None:
-    """Return the notion that the options name, classical without one, None for an unknown name."""
+    """Return the notion that the options name, classical without one, None for an unknown name.
+
+    >>> notion_of({}).name, notion_of({("promise", "notion"): '"none"'})
+    ('classical', None)
+    """
     name = options.get(("promise", "notion"), quoted(CLASSICAL))
     return next((notion for notion in NOTIONS if quoted(notion.name) == name), None)
 
@@ -71,7 +92,10 @@ class Proposals:
         self._facts, self._options = facts, options
 
     def toml(self, table: str, key: str) -> str:
-        """Return the proposal for a key."""
+        """Return the proposal for a key as TOML text.
+
+        The first that exists: the option, the notion's proposal, a computed one, a fixed one, the key's first choice.
+        """
         if (table, key) in self._options:
             return self._options[table, key]
         notion = notion_of(self._options) if table == "promise" else None

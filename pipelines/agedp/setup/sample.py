@@ -97,7 +97,13 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class SampleFolder:
-    """Path of the run file, whether it was written now, and a line for the terminal."""
+    """The result of `sample`.
+
+    Attributes:
+        run_file: path of the run file.
+        written: whether it was written by this call; an equal sample is left unchanged.
+        message: a line for the terminal.
+    """
 
     run_file: Path
     written: bool

@@ -60,7 +60,7 @@ def candidate_formats(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_candidate(pattern: str, best: str, cells_read: dict[str, set[str]]) -> bool:
-    """Tell whether a format remains possible in comparison with the one that reads most timestamps."""
+    """Return whether a format remains possible in comparison with the one that reads most timestamps."""
     if len(cells_read[pattern]) < _SOME * len(cells_read[best]):
         return False
     failed = _days(cells_read[best] - cells_read[pattern], best)
@@ -78,7 +78,13 @@ def _parsed_as(pattern: str) -> str:
 
 
 def clock_time(cell: str, time_format: str) -> datetime | None:
-    """Return the local time of a timestamp without its offset; `time_format` as returned by `parser_format`."""
+    """Return the local time of a timestamp without its offset; None if the format does not read it.
+
+    `time_format` is one that `parser_format` returned.
+
+    >>> clock_time("03/02/2013 00:30", "%d/%m/%Y %H:%M")
+    datetime.datetime(2013, 2, 3, 0, 30)
+    """
     try:
         if is_iso(time_format):
             return datetime.fromisoformat(re.sub(r"\.\d+$", "", cell)).replace(tzinfo=None)

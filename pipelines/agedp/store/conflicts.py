@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from agedp.store.daily_totals import deduplicate_month, read_daily_totals
 from agedp.store.month_reader import load_table
-from agedp.store.store import PartMonth, Store, date_of_day
+from agedp.store.store import PartMonth, Store
 from agedp_data.datasets.layout import SLOTS, Ints, RejectionReason
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.errors import InputError
 
 _TIME_BITS = 32
@@ -41,7 +42,22 @@ class LostReadings:
 def count_lost_to_conflicts(
     store: Store, month: str, contents: Sequence[str], households: Collection[str]
 ) -> dict[date, LostReadings]:
-    """Return the lost readings of each day of a month with conflicts of these households."""
+    """Return the lost readings of each day of a month on which households lose readings to conflicting rows.
+
+    An alert about conflicts uses it. The month is deduplicated if it is not yet.
+
+    Args:
+        store: the confidential store.
+        month: the month, as in its folder.
+        contents: the content ids of the files, in order.
+        households: the ids of the households that count, usually the roster's; rows of all others are ignored.
+
+    Returns:
+        The number of lost and of remaining readings of these households; a day without a conflict is absent.
+
+    Raises:
+        InputError: a file of the store disappeared in the meantime, or the system denies access.
+    """
     file, row, reason = deduplicate_month(store, month, contents)
     conflicting = reason == RejectionReason.CONFLICT
     if not conflicting.any():

@@ -54,6 +54,7 @@ from agedp.store.month_reader import (
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
@@ -77,7 +78,17 @@ def daily_totals_path(
 
 
 def deduplicate_month(store: Store, month: str, contents: Sequence[str]) -> RejectedRows:
-    """Deduplicate a month unless it is stored already; return the rejected rows, files by their index in `contents`."""
+    """Deduplicate a month unless it is stored already, and return the rejected rows.
+
+    Writes DAYS and the rejected rows beside it, the rejected rows first: a month counts as stored once both tables are
+    complete.
+
+    Returns:
+        The rows that deduplication rejected, sorted by file and row; files by their index in `contents`.
+
+    Raises:
+        InputError: the manifest of a file disappeared in the meantime, or the system denies access.
+    """
     path = daily_totals_path(store, month, contents)
     rejected_path = path.with_suffix(".aside.parquet")
     parts = store.month_parts(month, contents)
@@ -152,7 +163,11 @@ def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> 
 
 
 def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
-    """Return the DAYS of a deduplicated month; a damaged table is computed again."""
+    """Return the DAYS of a deduplicated month; a damaged table is computed again.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
+    """
     path = daily_totals_path(store, month, contents)
     try:
         return load_table(path, table_schemas.DAYS)
@@ -167,7 +182,10 @@ def state_days_path(store: Store, month: str, contents: Sequence[str], states: R
 
 
 def write_state_days(month: str, *, store: Store, contents: Sequence[str], states: RepresentativeValues) -> None:
-    """Compute the STATE_DAYS of a month unless they are stored already."""
+    """Compute the STATE_DAYS of a month unless they are stored already.
+
+    The unit of work of `compute_state_days`. Tasks for different months write different files and need no lock.
+    """
     path = state_days_path(store, month, contents, states)
     if atomic_files.count_rows(path) is None:
         atomic_files.make_private(path.parent)
@@ -175,7 +193,11 @@ def write_state_days(month: str, *, store: Store, contents: Sequence[str], state
 
 
 def read_state_days(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
-    """Return the STATE_DAYS of a month; they are computed if they are not stored."""
+    """Return the STATE_DAYS of a month; they are computed if they are missing or damaged.
+
+    Raises:
+        FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
+    """
     write_state_days(month, store=store, contents=contents, states=states)
     path = state_days_path(store, month, contents, states)
     try:
@@ -203,15 +225,18 @@ def _state_days_table(store: Store, month: str, contents: Sequence[str], states:
     )
 
 
-_EPOCH = date(1970, 1, 1)
-
-
 _ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
 class MonthMatrix:
-    """(household, day of month): energy by readings, energy by states (if requested), number of readings."""
+    """The daily totals of a roster's households in one month, as dense arrays.
+
+    Attributes:
+        energy_wh: energy by readings, shape (households of the roster, 31) [Wh]; 0 without a reading.
+        states_wh: the same with every reading replaced by the value of its state; None if no states were requested.
+        readings: number of readings of each household-day; 0 means that the household-day is missing.
+    """
 
     energy_wh: Ints
     states_wh: Ints | None
@@ -233,7 +258,11 @@ class MonthMatrix:
 def compute_state_days(
     store: Store, delivery: Delivery, days: Iterable[date], states: RepresentativeValues | None, *, engine: Engine
 ) -> None:
-    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours."""
+    """Compute the STATE_DAYS of the months of these days in parallel, if a series counts states of half-hours.
+
+    Call it before `load_month_matrix`, which would compute missing months one after the other. States of days need no
+    table: they follow from DAYS.
+    """
     if states is not None and states.step == "half-hour":
         months = sorted({f"{day:%Y-%m}" for day in days} & set(delivery.months))
         function = partial(write_state_days, store=store, contents=delivery.contents, states=states)
@@ -243,7 +272,10 @@ def compute_state_days(
 def load_month_matrix(
     store: Store, delivery: Delivery, roster: Roster, month: str, *, states: RepresentativeValues | None = None
 ) -> MonthMatrix:
-    """Return the daily totals of the roster's households in a month, by readings and, if given, by states."""
+    """Return the daily totals of the roster's households in a month, by readings and, if given, by states.
+
+    Rows follow `roster.ids`; households that are not on the roster are left out. A month without data gives zeros.
+    """
     energy = np.zeros((len(roster.ids), 31), np.int64)
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
@@ -264,7 +296,7 @@ def load_month_matrix(
 def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the rows on the roster, and which rows these are."""
     code, on_roster = _codes(table, roster)
-    first = (date.fromisoformat(f"{month}-01") - _EPOCH).days
+    first = day_number(date.fromisoformat(f"{month}-01"))
     return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
 
 

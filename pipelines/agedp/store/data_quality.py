@@ -36,7 +36,11 @@ from agedp_data.errors import UnreadableFile
 
 
 def count_by_reason(reason: Ints) -> dict[str, int]:
-    """Return the number of rejected rows for each reason."""
+    """Return the number of rejected rows for each reason.
+
+    >>> count_by_reason(np.array([RejectionReason.CONFLICT] * 2)) == {RejectionReason.CONFLICT.words: 2}
+    True
+    """
     if len(reason) == 0:
         return {}
     codes, numbers = np.unique(reason, return_counts=True)
@@ -139,7 +143,11 @@ def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:
 
 
 def write_quarantine(store: Store, content: str, number: int, rejected: Sequence[pa.Table]) -> None:
-    """Write the rejected rows of a part, numbered from its beginning until `renumber_quarantine`."""
+    """Write the rejected rows of a part to the quarantine folder, one file for each month.
+
+    Rows are numbered from the beginning of the part: the number of earlier rows of the file is known only after all
+    parts are parsed. `renumber_quarantine` then adds it.
+    """
     rows = pa.concat_tables([_REJECTED.empty_table(), *rejected])
     words = pa.array([reason.words for reason in RejectionReason], pa.string())
     for month in pc.unique(rows["month"]).to_pylist():
@@ -158,7 +166,15 @@ def write_quarantine(store: Store, content: str, number: int, rejected: Sequence
 
 
 def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> None:
-    """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted."""
+    """Number the rejected rows from the beginning of the file, once the rows of all earlier parts are counted.
+
+    Call it exactly once for a file, before its manifest is written: a second call would add the numbers again.
+
+    Args:
+        store: the confidential store.
+        content: the content id of the file.
+        parts: the counts of all its parts, in order.
+    """
     rows_before = 0
     for number, part in enumerate(parts):
         if rows_before and part.rejected:

@@ -51,7 +51,13 @@ _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedFile:
-    """An input file with the digest of its bytes and its content id."""
+    """An input file that is identified by its bytes, so that a renamed or repeated delivery counts once.
+
+    Attributes:
+        source: the listed file.
+        digest: the hash of its bytes.
+        content: its content id, a hash of the digest and the parsing rules.
+    """
 
     source: InputFile
     digest: str
@@ -60,7 +66,13 @@ class IdentifiedFile:
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """A file with its parsed header; `header` is None for a file without rows."""
+    """A file whose header is parsed, ready to be split into chunks.
+
+    Attributes:
+        file: the identified file.
+        header: the meaning of its columns; None for a file without rows.
+        data_start: position of the first data row [bytes].
+    """
 
     file: IdentifiedFile
     header: Header | None

@@ -11,7 +11,15 @@ from typing import Any, Final, Self
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The counts of one part: rows read, kept, rejected by reason, notes; rows and sizes by month."""
+    """The counts of one part of a file.
+
+    Attributes:
+        rows_read: number of rows of the part.
+        rows_kept: number of rows with a valid reading.
+        rejected: number of rejected rows by reason.
+        notes: number of kept rows with a remark, by remark.
+        months: by month the number of rows, the size of their READINGS and the size of their PART_DAYS [bytes].
+    """
 
     rows_read: int
     rows_kept: int
@@ -20,7 +28,13 @@ class Part:
     months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
     def is_consistent(self) -> bool:
-        """Return whether rows read = kept + rejected, and kept = the rows of all months."""
+        """Return whether rows read = kept + rejected, and kept = the rows of all months.
+
+        >>> Part(5, 4, {"not a number": 1}, months={"2013-03": (4, 900, 200)}).is_consistent()
+        True
+        >>> Part(5, 4).is_consistent()
+        False
+        """
         month_rows = sum(rows for rows, _, _ in self.months.values())
         return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
 
@@ -44,11 +58,15 @@ class Manifest:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Return the manifest that `to_json` wrote."""
+        """Return the manifest that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError: the record is not of this form; a caller treats the manifest as damaged.
+        """
         return cls(**{**record, "parts": tuple(map(_part_from_json, record["parts"]))})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as a JSON object."""
+        """Return the manifest as a JSON object with the keys of the stored files; two differ from the attributes."""
         return {**asdict(self), "parts": [_part_to_json(part) for part in self.parts]}
 
     @property
@@ -82,7 +100,7 @@ class Manifest:
         return frozenset(month for part in self.parts for month in part.months)
 
     def first_row(self, number: int) -> int:
-        """Return the number of rows of the file before a part."""
+        """Return the number of rows of the file before a part: the row number at which the part begins."""
         return sum(part.rows_read for part in self.parts[:number])
 
     def is_consistent(self) -> bool:
@@ -104,7 +122,11 @@ def _part_from_json(record: Mapping[str, Any]) -> Part:
 
 
 def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
-    """Return the content id of a file with this digest, parsed under these rules."""
+    """Return the content id of a file with this digest, parsed under these rules.
+
+    SHA-256 of the canonical JSON text of both. Other rules give another id, so that rows parsed under different rules
+    never mix in the store.
+    """
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
 
 

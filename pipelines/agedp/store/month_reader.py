@@ -28,7 +28,15 @@ _NONE = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class MonthIndex:
-    """PART_DAYS of a month by part: sorted ids and their codes, tables, keys; the keys of shared household-days."""
+    """The household-days of a month by part, from which shared household-days are found without reading any reading.
+
+    Attributes:
+        ids: the household ids of the month, sorted; a household's code is its index here.
+        code_by_id: the inverse of `ids`.
+        tables: the PART_DAYS of each part.
+        keys: the `household_day_key` of each row of these tables.
+        shared: sorted keys of the household-days with rows in more than one part.
+    """
 
     ids: tuple[str, ...]
     code_by_id: Mapping[str, int]
@@ -38,7 +46,11 @@ class MonthIndex:
 
 
 def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIndex:
-    """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part."""
+    """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part.
+
+    Raises:
+        FolderRemoved: a table is missing or damaged.
+    """
     loaded = tuple(load_table(store.part_days_folder(month) / part.name, table_schemas.PART_DAYS) for part in parts)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
@@ -49,7 +61,10 @@ def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIn
 
 
 def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex) -> StoredRows:
-    """Return the rows of all shared household-days; `file` is the index of the file in the order of all files."""
+    """Return the rows of all shared household-days, which must be deduplicated together.
+
+    Only the affected parts are read. `file` of a row is the index of its file in the order of all files.
+    """
     affected = [
         part for part, key in zip(month_parts, index.keys, strict=True) if is_in_sorted(key, index.shared).any()
     ]
@@ -63,13 +78,29 @@ def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth],
 
 
 def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
-    """Return the readings of a month from these files in their order; `rejected_file` is an index of `contents`."""
+    """Return the deduplicated readings of a month, sorted by household and time.
+
+    For one month in memory as a whole; `iterate_month_readings` needs memory for one part only.
+
+    Args:
+        store: the confidential store.
+        month: the month, as in its folder.
+        contents: the content ids of the files, in order; `rejected_file` of the result is an index of them.
+
+    Raises:
+        FolderRemoved: a table of the store is missing or damaged.
+        InputError: the system denies access, or the manifest of a file disappeared.
+    """
     parts = list(_deduplicated(store, month, contents, numbered=True))
     return _join_sorted(parts[0].ids, parts)
 
 
 def iterate_month_readings(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
-    """Yield the readings of a month part by part, under the same ids; each reading once, without rejected rows."""
+    """Yield the deduplicated readings of a month part by part, first those of the shared household-days.
+
+    Each household-day is in one of the results only, and household codes refer to the same ids in all of them. The
+    numbers of rejected rows have no meaning here.
+    """
     return _deduplicated(store, month, contents, numbered=False)
 
 
@@ -87,7 +118,10 @@ def _deduplicated(store: Store, month: str, contents: Sequence[str], *, numbered
 
 
 def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
-    """Deduplicate rows under the store's rules."""
+    """Deduplicate rows under the store's rules: its layout's channels, and its order of files for corrections.
+
+    `rows` must contain all rows of their household-days.
+    """
     return deduplicate_rows(
         rows,
         complete_channels=store.layout.complete_channels(store.rules),

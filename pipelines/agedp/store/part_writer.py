@@ -39,7 +39,15 @@ Int32s = np.ndarray[Any, np.dtype[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class ParsedRows:
-    """Rows (n) in the order of the file: household code, day x 48 + slot, channel, energy (n, width), row."""
+    """The kept rows (n) of a part in the order of the file, as compact arrays.
+
+    Attributes:
+        household: code of the household, shape (n,).
+        time: day since 1970 x 48 + slot, shape (n,).
+        channel: channel of the layout, shape (n,).
+        energy_wh: energy, shape (n, readings per row) [Wh].
+        row: number of the row within the part, shape (n,).
+    """
 
     household: Int32s
     time: Int32s

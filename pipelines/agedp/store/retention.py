@@ -30,7 +30,20 @@ _FOLDERS = ("days", "part_days", "quarantine", ".")
 
 
 def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from: date) -> None:
-    """Remove the months wholly before `today` - `keep_days` and before `needed_from`, the next day to release."""
+    """Remove the months wholly before `today` - `keep_days` and before `needed_from`, the next day to release.
+
+    The first retained month is recorded before anything is removed. The next call completes an interrupted removal, and
+    removed readings never count as missing.
+
+    Args:
+        store: the confidential store.
+        today: the present UTC date.
+        keep_days: key `keep_days` of [engine] [days].
+        needed_from: the earliest day that is not released yet.
+
+    Raises:
+        InputError: the system refuses a removal.
+    """
     keep_from = min(today - timedelta(days=keep_days), needed_from)
     first_kept = f"{keep_from:%Y-%m}"
     old_folders = [
@@ -60,7 +73,15 @@ def _newest_month(manifest: Manifest) -> str:
 
 
 def count_late_rows(store: Store, contents: Collection[str], released: Collection[date]) -> int:
-    """Return the number of rows of these files whose days were released before the files arrived."""
+    """Return the number of rows of these files whose days were released before the files arrived.
+
+    Late rows change no release: they are counted for the confidential record only.
+
+    Args:
+        store: the confidential store.
+        contents: the content ids of the newly ingested files.
+        released: the days that were released before.
+    """
     days = pa.array(sorted(released), pa.date32())
     late = 0
     for month in sorted({f"{day:%Y-%m}" for day in released}):

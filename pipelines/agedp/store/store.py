@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
 from agedp_data.datasets.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.timestamps import day_number
 
 FORMAT = 5
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
 EARLIER_FORMATS = (4,)
 """A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
-_EPOCH = date(1970, 1, 1)
 _MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
@@ -56,7 +56,16 @@ class FileOrder:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The stored readings of one dataset under one set of parsing rules."""
+    """The stored readings of one dataset under one set of parsing rules.
+
+    The value contains no open file and no data: it is cheap to construct, and Dask tasks receive it by value.
+
+    Attributes:
+        folder: the folder `store` of the confidential folder, on a path that all workers see.
+        dataset: the name of the dataset, as in [input].
+        rules: the parsing rules, part of every content id.
+        order: the order of files for corrections.
+    """
 
     folder: Path
     dataset: str
@@ -83,7 +92,10 @@ class Store:
         return _reading_rules_json(self.dataset, self.rules)
 
     def is_read_alike(self, manifest: Manifest) -> bool:
-        """Return whether a file was parsed under this store's rules, in this or an earlier format."""
+        """Return whether a file was parsed under this store's rules, in this or an earlier format.
+
+        A file that is no longer listed then still counts; a listed file of an earlier format is parsed again.
+        """
         current = self.read_as
         return manifest.read_as == current or any(
             manifest.read_as == {**current, "format": number} for number in EARLIER_FORMATS
@@ -103,7 +115,11 @@ class Store:
         return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
     def manifests(self) -> dict[str, Manifest]:
-        """Return the manifests of all files in the store, under any rules, by content id."""
+        """Return the manifests of all files in the store, under any rules, by content id; damaged ones are left out.
+
+        Raises:
+            InputError: the system denies access.
+        """
         manifests = ((content, self.manifest(content)) for content in self.manifest_contents())
         return {content: manifest for content, manifest in manifests if manifest is not None}
 
@@ -131,7 +147,14 @@ class Store:
         return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
 
     def contains(self, content: str, manifest: Manifest | None) -> bool:
-        """Return whether a file is completely in the store, every part with the size that its manifest contains."""
+        """Return whether a file is completely in the store, every part with the size that its manifest contains.
+
+        Parts of months that retention removed are not expected.
+
+        Raises:
+            DamagedFile: the record of removed months is damaged.
+            InputError: the system denies access.
+        """
         return manifest is not None and all(
             file_size(path) == size for path, size in self._stored_files(content, manifest)
         )
@@ -155,7 +178,10 @@ class Store:
         return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
 
     def write_retained_from(self, month: str) -> None:
-        """Write the first retained month, before earlier readings are removed."""
+        """Write the first retained month.
+
+        Call it before earlier readings are removed: after an interruption they count as removed, never as missing.
+        """
         atomic_files.write(self.folder / "forgotten_before", f"{month} {_month_checksum(month)}".encode())
 
     def month_folder(self, month: str) -> Path:
@@ -181,7 +207,11 @@ class Store:
                 path.unlink(missing_ok=True)
 
     def month_parts(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
-        """Return the parts of these files that have readings of a month, in the files' order."""
+        """Return the parts of these files that have readings of a month, in the files' order.
+
+        Raises:
+            InputError: the system denies access to the folder.
+        """
         index_by_content = {content: i for i, content in enumerate(contents)}
         try:
             names = [path.stem for path in self.month_folder(month).iterdir() if path.suffix == ".parquet"]
@@ -200,7 +230,13 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class PartMonth:
-    """One part in one month: index of its file in the order, content id, number of the part."""
+    """One part of a file in one month.
+
+    Attributes:
+        file_index: index of the file in the order of all files.
+        content: content id of the file.
+        number: number of the part within the file, from 0.
+    """
 
     file_index: int
     content: str
@@ -254,23 +290,30 @@ def file_size(path: Path) -> int | None:
 
 
 def month_numbers(day: Ints) -> Ints:
-    """Return months since 1970 of days since 1970."""
+    """Return months since 1970 of days since 1970, shape of `day`.
+
+    >>> month_numbers(np.array([0, 30, 31])).tolist()
+    [0, 0, 1]
+    """
     months: Ints = day.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
     return months
 
 
 def month_name(month: int) -> str:
-    """Return the name of a month as in its folder, for example 2013-03."""
+    """Return the name of a month since 1970, as in its folder.
+
+    >>> month_name(518)
+    '2013-03'
+    """
     return str(np.datetime64(int(month), "M"))
 
 
 def months_between(first: date, last: date) -> tuple[str, ...]:
-    """Return the names of the months of a period."""
-    days = np.array([(first - _EPOCH).days, (last - _EPOCH).days])
+    """Return the names of the months of a period, both dates included.
+
+    >>> months_between(date(2012, 12, 31), date(2013, 1, 1))
+    ('2012-12', '2013-01')
+    """
+    days = np.array([day_number(first), day_number(last)])
     low, high = month_numbers(days)
     return tuple(month_name(month) for month in range(int(low), int(high) + 1))
-
-
-def date_of_day(number: int) -> date:
-    """Return the date of a day since 1970."""
-    return _EPOCH + timedelta(days=int(number))

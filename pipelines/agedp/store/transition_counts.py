@@ -107,7 +107,11 @@ def states_by_household(household: Ints, energy_wh: Ints, edges: np.ndarray[Any,
 
 
 def household_starts(household: Ints) -> tuple[Ints, Ints]:
-    """Return the households of sorted readings, and the index at which each begins; the last entry is the end."""
+    """Return the households of sorted readings, and the index at which each begins; the last entry is the end.
+
+    >>> household_starts(np.array([4, 4, 9]))
+    (array([4, 9]), array([0, 2, 3]))
+    """
     first: Flags = np.ones(len(household), bool)
     first[1:] = household[1:] != household[:-1]
     starts = np.flatnonzero(first)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from agedp_data.leakage.function import largest_gain, leakage
+from agedp_data.leakage.dinkelbach import largest_gain
+from agedp_data.leakage.function import leakage
 from agedp_data.leakage.pieces import gain, prefixes
 
 LOSSES = np.array([0.0, 1e-300, 1e-12, 1e-6, 0.1, 1.0, 5.0, 40.0, 699.0, 701.0, 800.0, 1e9, np.inf])

@@ -13,7 +13,7 @@ from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
     ClosedLedger,
     RecoveryRecord,
-    lifecycle_claim,
+    format_lifecycle_record,
     read_lifecycle_record,
 )
 from agedp_data.ledger.transfer import complete_export, export_population, format_export, parse_export, recovered_rows
@@ -220,9 +220,9 @@ def test_rows_with_a_loss_below_their_noise_are_not_recovered(full):
         '{"closed":{}}',
         '{"opened":{"head":"a","rows":1}}',
         json.dumps({"recovered": {"ledger": "a", "head": "b", "hashes": "c"}}),
-        lifecycle_claim(ClosedLedger("0" * 64, 0)),
-        lifecycle_claim(ClosedLedger("0" * 64, 7)),
-        lifecycle_claim(RecoveryRecord("", "0" * 64, ())),
+        format_lifecycle_record(ClosedLedger("0" * 64, 0)),
+        format_lifecycle_record(ClosedLedger("0" * 64, 7)),
+        format_lifecycle_record(RecoveryRecord("", "0" * 64, ())),
     ],
 )
 def test_a_mark_that_is_none_or_comes_at_the_wrong_place_is_refused(full, claim):
@@ -231,4 +231,4 @@ def test_a_mark_that_is_none_or_comes_at_the_wrong_place_is_refused(full, claim)
 
 
 def test_a_statement_to_people_is_no_mark(full):
-    assert read_lifecycle_record(statement(full, claim=lifecycle_claim(ClosedLedger("0" * 64, 7)))) is None
+    assert read_lifecycle_record(statement(full, claim=format_lifecycle_record(ClosedLedger("0" * 64, 7)))) is None
