@@ -75,7 +75,7 @@ def amend(
     """
     from agedp.run_context import load_work
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.text.amendment_text import amendment_json, amendment_lines
+    from agedp_flows.text.ledger_text import amendment_json, amendment_lines
 
     work = load_work(run_file)
     amendment = preview_amendment(work)

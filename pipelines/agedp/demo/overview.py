@@ -13,8 +13,9 @@ from typing import Any
 
 from agedp.demo.demo_folder import PAGE_TITLE
 from agedp.demo.demo_run_files import AGES_DAYS, NOTIONS
-from agedp.demo.mixing_rows import (
+from agedp.demo.mixing_table import (
     AGE_COLUMNS,
+    Mixing,
     gap_text,
     mixing_rows,
     not_applicable,
@@ -22,13 +23,10 @@ from agedp.demo.mixing_rows import (
     sampling_text,
     state_text,
 )
-from agedp.demo.mixing_table import Mixing
-from agedp.demo.release_rows import COLUMNS_ARE, RELEASE_COLUMNS, credit_text, release_row
-from agedp.demo.release_table import ReleaseSummary
+from agedp.demo.release_table import COLUMNS_ARE, RELEASE_COLUMNS, ReleaseSummary, credit_text, release_row
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
-from agedp.reports.heat_map import heat_map
 from agedp.reports.html import part, render_page, table, text_table
-from agedp.reports.svg import Line, chart
+from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.statement.document import WITH_MODEL

@@ -15,7 +15,7 @@ from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_flows.text.amendment_text import amendment_lines
+from agedp_flows.text.ledger_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
 AGED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agedp.reports.heat_map import heat_map
+from agedp.reports.svg import heat_map
 
 SHARES = [[0.9, 0.1, 0.0], [0.001, 0.5, 0.499], [0.0, 0.0, 1.0]]
 
