@@ -16,7 +16,7 @@ from typing import Any
 from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
-from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
 from agedp.reports.clamping import ClampEffect, clamp_effects
 from agedp.reports.household_details import clamp_parts, household_model_parts
 from agedp.reports.html import paragraph, render_page, table
@@ -200,11 +200,8 @@ def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
 
 
 def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
-    months: dict[str, list[CellUtility]] = {}
-    for cell_day in cell_days:
-        months.setdefault(f"{cell_day.day:%Y-%m}", []).append(cell_day)
     rows = []
-    for month, month_days in months.items():
+    for month, month_days in by_month(cell_days, lambda cell_day: cell_day.day).items():
         result = utility(month_days, age_days=0)
         true_mean, published_mean = (
             sum(values) / len(month_days)
@@ -240,10 +237,8 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
             counts[i] += row[name]
     for name, by_day in by_series.items():
         yield _coverage_chart(name, by_day)
-        months: dict[str, list[list[int]]] = {}
-        for day, counts in sorted(by_day.items()):
-            months.setdefault(f"{day:%Y-%m}", []).append(counts)
-        rows = [_coverage_row(month, day_counts) for month, day_counts in months.items()]
+        months = by_month(sorted(by_day), lambda day: day)
+        rows = [_coverage_row(month, [by_day[day] for day in month_days]) for month, month_days in months.items()]
         columns = ("month", "days", "lowest usable %", "usable %", "clamped %")
         yield table(f"Household-days that are usable, and of these above the clamp: {name}", columns, rows)
 

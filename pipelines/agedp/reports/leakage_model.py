@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
+from agedp.reports.axes import (
+    Scale,
+    by_month,
+    date_axis,
+    evenly_spaced,
+    format_rounded_up,
+    linear_axis,
+    logarithmic_axis,
+)
 from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.integer_discounting import losses_by_day_number
@@ -76,9 +84,7 @@ def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -
         *(i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)),
         len(ages) - 1,
     ]
-    indices = sorted(set(change_indices))
-    count = min(_MAX_ROWS, len(indices))
-    return [ages[indices[round(i * (len(indices) - 1) / max(1, count - 1))]] for i in range(count)]
+    return [ages[index] for index in evenly_spaced(sorted(set(change_indices)), _MAX_ROWS)]
 
 
 def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
@@ -144,9 +150,7 @@ def leakage_parts(
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = "Temporal leakage about each day from all releases"
     yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
-    months: dict[str, list[DayLeakage]] = {}
-    for leakage in day_leakages:
-        months.setdefault(f"{date.fromordinal(leakage.day):%Y-%m}", []).append(leakage)
+    months = by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
     month_rows = [
         (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages)))
         for month, month_leakages in months.items()

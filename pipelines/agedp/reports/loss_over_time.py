@@ -10,11 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, SupportsFloat
 
+from agedp.reports.axes import evenly_spaced
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossAtAge, LossBound
+from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossBound
 from agedp_data.parameters import Method
 
 POINTS = 32
@@ -50,34 +52,13 @@ class _CachedLeakageBound:
     """A leakage bound with cached values: the bounds of many days need the same ones."""
 
     def __init__(self, leakage_bound: LeakageBoundLike) -> None:
-        self._leakage_bound = leakage_bound
-        self._leakages: dict[tuple[int, float, str, Method], float] = {}
-        self._suprema: dict[tuple[int, float, str, Method], float] = {}
-        self._tables: dict[tuple[int, str], LossAtAge] = {}
-        self.steps_per_day, self.assume, self.methods = (
-            leakage_bound.steps_per_day,
-            leakage_bound.assume,
-            leakage_bound.methods,
-        )
-        self.has_both_directions, self.ages = leakage_bound.has_both_directions, leakage_bound.ages
+        self.steps_per_day, self.assume = leakage_bound.steps_per_day, leakage_bound.assume
+        self.methods, self.has_both_directions = leakage_bound.methods, leakage_bound.has_both_directions
+        self.ages, self._leakage = leakage_bound.ages, cache(leakage_bound)
+        self.exact_leakage, self.supremum = cache(leakage_bound.exact_leakage), cache(leakage_bound.supremum)
 
-    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> float:
-        key = (age, loss, direction, method)
-        if key not in self._leakages:
-            self._leakages[key] = float(self._leakage_bound(age, loss, direction=direction, method=method))
-        return self._leakages[key]
-
-    def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
-        key = (age, direction)
-        if key not in self._tables:
-            self._tables[key] = self._leakage_bound.exact_leakage(age, direction=direction)
-        return self._tables[key]
-
-    def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
-        key = (gap, loss, direction, method)
-        if key not in self._suprema:
-            self._suprema[key] = self._leakage_bound.supremum(gap, loss, direction=direction, method=method)
-        return self._suprema[key]
+    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
+        return self._leakage(age, loss, direction=direction, method=method)
 
 
 def losses_over_time(
@@ -90,13 +71,9 @@ def losses_over_time(
     """Return the bounds of all accountants after each of `points` days, evenly spaced and with the last day."""
     released = _released_rows(rows)
     days = sorted({row.day for row in released})
-    count = min(points, len(days))
-    chosen_days = [days[round(i * (len(days) - 1) / max(1, count - 1))] for i in range(count)]
-    if count == 1:
-        chosen_days = days
     cached = None if leakage_bound is None else _CachedLeakageBound(leakage_bound)
     values: dict[BoundKey, dict[str, int | None]] = {}
-    for day in chosen_days:
+    for day in evenly_spaced(days, points):
         rows_so_far = [row for row in released if row.day <= day]
         for accountant in accountants:
             for bound in accountant.bounds(rows_so_far, cached, None):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
 from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.svg import Line, Marks, chart
 from agedp_data import mechanisms
@@ -181,9 +181,6 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
         ]
         caption = f"The same in numbers, kWh per household{label_text}"
         return table(caption, ("day", "households", "mean", "low", "high", "noise sd"), rows)
-    months: dict[str, list[CellMean]] = {}
-    for mean in means:
-        months.setdefault(f"{mean.day:%Y-%m}", []).append(mean)
     skipped_months = [f"{day:%Y-%m}" for day in skipped]
     rows = [
         (
@@ -194,7 +191,7 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
             format_number(max(mean.mean for mean in month_means)),
             format_number(max(mean.sd for mean in month_means)),
         )
-        for month, month_means in months.items()
+        for month, month_means in by_month(means, lambda mean: mean.day).items()
     ]
     remark = "; (−n): skipped days" if skipped else ""
     caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"

@@ -16,7 +16,16 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import accumulate
 from typing import Any
 
-from agedp.reports.axes import Scale, date_axis, format_number, format_rounded_up, linear_axis, logarithmic_axis
+from agedp.reports.axes import (
+    Scale,
+    by_month,
+    date_axis,
+    evenly_spaced,
+    format_number,
+    format_rounded_up,
+    linear_axis,
+    logarithmic_axis,
+)
 from agedp.reports.html import paragraph, part, side_by_side, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
 from agedp.reports.svg import Level, Line, Marks, chart
@@ -37,7 +46,7 @@ _CAPS_NOTE = (
     "A bound that is conditional on a model does not justify less noise by itself: models may be wrong, so the caps of "
     "the promise hold whatever the model."
 )
-_DATES = 3
+_MAX_DATES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +178,7 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
     x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
     title = "Every bound as the days were released"
     yield chart(title, description, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
-    shown_dates = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
+    shown_dates = evenly_spaced(dates, _MAX_DATES)
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
         for curve, same_bounds in bounds_by_curve.items()
@@ -285,9 +294,7 @@ def _spending_chart(
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
-    months: dict[str, list[int]] = {}
-    for index, day in enumerate(all_days):
-        months.setdefault(f"{day:%Y-%m}", []).append(index)
+    months = by_month(range(len(all_days)), all_days.__getitem__)
     rows = [
         (
             month,
