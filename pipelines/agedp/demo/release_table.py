@@ -44,7 +44,6 @@ class NoiseRatio:
     """
 
     deviation: float
-    published_change: float
     estimated_change: float | None
     true_change: float
 
@@ -144,7 +143,7 @@ def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) 
     published = _root_mean_square([after["mean_kwh"] - before["mean_kwh"] for before, after in pairwise(days)])
     squared = published**2 - 2 * deviation**2
     true = _root_mean_square([after - before for before, after in pairwise(true_means)])
-    return NoiseRatio(deviation, published, math.sqrt(squared) if squared > 0 else None, true)
+    return NoiseRatio(deviation, math.sqrt(squared) if squared > 0 else None, true)
 
 
 def _root_mean_square(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Axes of a chart: the position of a value between the two ends, and the labelled values; numbers and months in text."""
+"""Axes of a chart: the position of a value between the two ends, and the labelled values; months and numbers."""
 
 from __future__ import annotations
 

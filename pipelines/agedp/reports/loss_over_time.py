@@ -1,4 +1,4 @@
-"""LEDGER + model -> every bound by day of the data, and the noise that would bring it to a goal. Public.
+"""LEDGER + model -> every bound by day of the data, and the noise that would bring it to epsilon 1. Public.
 
 The functions work on accountants and do not distinguish notions. The bounds of the first k days are those of a ledger
 that ends there, so the last point of a curve equals the statement.
@@ -22,6 +22,7 @@ from agedp_data.parameters import Method
 POINTS = 32
 """Number of days at which a curve is computed: a chart shows no more."""
 
+_GOAL = NANO
 _MAX_DAY_LOSS = 100 * NANO
 _RELATIVE_TOLERANCE = 0.003
 _MIN_FACTOR = 1e-12
@@ -85,18 +86,16 @@ def noise_factors(
     accountants: Sequence[Accountant],
     rows: Sequence[ReleaseRecord],
     leakage_bound: LeakageBoundLike | None,
-    *,
-    goal: int = NANO,
 ) -> dict[BoundKey, float | None]:
-    """Return by bound the factor by which the noise would change if the bound were equal to `goal` [nano-epsilon].
+    """Return by bound the factor by which the noise would change if the bound were equal to epsilon 1.
 
     All losses are multiplied by the same number and the noise is divided by it; the number is found by iteration, to
-    0.3 %. None where no loss up to 100 per day reaches the goal. Bounds that are infinite or 0 are left out.
+    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite or 0 are left out.
     """
     released = _released_rows(rows)
     factors: dict[BoundKey, float | None] = {}
     for accountant in accountants:
-        search = _NoiseSearch(accountant, released, leakage_bound, goal)
+        search = _NoiseSearch(accountant, released, leakage_bound)
         for key, value in search.bounds(1.0).items():
             if value and key not in factors:
                 factors[key] = search.noise_factor(key, value)
@@ -108,7 +107,6 @@ class _NoiseSearch:
     accountant: Accountant
     rows: Sequence[ReleaseRecord]
     leakage_bound: LeakageBoundLike | None
-    goal: int
 
     def bounds(self, loss_factor: float) -> dict[BoundKey, int | None]:
         """Return the bounds of these rows with every loss multiplied by a factor."""
@@ -121,36 +119,36 @@ class _NoiseSearch:
         return {bound_key(bound): bound.value for bound in self.accountant.bounds(rows, self.leakage_bound, None)}
 
     def noise_factor(self, key: BoundKey, value: int) -> float | None:
-        """Return the noise factor that brings a bound of this value to the goal, None if none does."""
+        """Return the noise factor that brings a bound of this value to epsilon 1, None if none does."""
         largest = _MAX_DAY_LOSS / max(row.loss for row in self.rows)
         below: tuple[float, float] | None = None
         above: tuple[float, float] | None = None
-        loss_factor = min(self.goal / value, largest)
+        loss_factor = min(_GOAL / value, largest)
         while loss_factor > _MIN_FACTOR:
             bound_value = self.bounds(loss_factor).get(key)
             reached_value = math.inf if bound_value is None else float(max(bound_value, 1))
-            if abs(reached_value - self.goal) <= _RELATIVE_TOLERANCE * self.goal:
+            if abs(reached_value - _GOAL) <= _RELATIVE_TOLERANCE * _GOAL:
                 return 1.0 / loss_factor
-            if reached_value < self.goal and loss_factor >= largest:
+            if reached_value < _GOAL and loss_factor >= largest:
                 return None
             below, above = (
                 ((loss_factor, reached_value), above)
-                if reached_value < self.goal
+                if reached_value < _GOAL
                 else (below, (loss_factor, reached_value))
             )
             if below and above and above[0] < below[0] * (1 + _RELATIVE_TOLERANCE):
-                return 1.0 / below[0]  # the bound jumps at the goal
-            loss_factor = min(_next_factor(below, above, self.goal), largest)
+                return 1.0 / below[0]  # the bound jumps at epsilon 1
+            loss_factor = min(_next_factor(below, above), largest)
         return None
 
 
-def _next_factor(below: tuple[float, float] | None, above: tuple[float, float] | None, goal: float) -> float:
+def _next_factor(below: tuple[float, float] | None, above: tuple[float, float] | None) -> float:
     """Return the next factor to try: interpolated between both points in logarithms, and well inside them."""
     if below is None or above is None:
         return 4 * below[0] if below else above[0] / 4 if above else 1.0
     width = math.log(above[0] / below[0])
     rise = math.log(above[1] / below[1])
-    share = math.log(goal / below[1]) / rise if math.isfinite(rise) and rise > 0 else 0.5
+    share = math.log(_GOAL / below[1]) / rise if math.isfinite(rise) and rise > 0 else 0.5
     return below[0] * math.exp(width * min(max(share, 0.1), 0.9))
 
 

@@ -265,13 +265,10 @@ def _percent(share: float) -> str:
     return f"{round(100 * share, 1):g}%"
 
 
-_CELL = 20
-_STEPS = 20
+_MAP_HEIGHT, _CELL, _STEPS = 300, 20, 20
 
 
-def heat_map(
-    title: str, about: str, shares: Sequence[Sequence[float]], *, x_title: str, y_title: str, height: int = 300
-) -> str:
+def heat_map(title: str, about: str, shares: Sequence[Sequence[float]], *, x_title: str, y_title: str) -> str:
     """Return a figure of a square matrix of shares in [0, 1].
 
     Args:
@@ -280,12 +277,11 @@ def heat_map(
         shares: rows from top to bottom, columns from left to right [-].
         x_title: meaning of the columns.
         y_title: meaning of the rows.
-        height: height of the drawing [px].
     """
     edge = len(shares) * _CELL
     drawing = "\n".join([*_cells(shares), f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>'])
     labels = [*_labels(len(shares), x_title, y_title)]
-    return part("figure", title, about, height, (edge, edge), drawing, labels, (), ())
+    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), ())
 
 
 def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
@@ -303,7 +299,7 @@ def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
 def _labels(size: int, x_title: str, y_title: str) -> Iterator[tuple[str, str, str]]:
     """Yield class, position and text of the numbers of rows and columns, from 1, and of the titles of both axes."""
     for i in range(size):
-        middle = f"{round(100 * (i + 0.5) / size, 1):g}%"
+        middle = _percent((i + 0.5) / size)
         yield "y", f"top:{middle}", f"{i + 1}"
         yield "x", f"left:{middle}", f"{i + 1}"
     yield "yt", "", y_title

@@ -68,8 +68,8 @@ def _promise(key: str, metavar: str, text: str) -> RunFileOption:
     return _named_as_key("promise", key, metavar, text, "value")
 
 
-def _output(key: str, metavar: str, text: str, form: Form = "text") -> RunFileOption:
-    return _named_as_key("output", key, metavar, text, form)
+def _output(key: str, metavar: str, text: str) -> RunFileOption:
+    return _named_as_key("output", key, metavar, text, "text")
 
 
 def _schedule(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
