@@ -37,6 +37,7 @@ from agedp_data.errors import ChainError, InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+
 LARGEST_SCALE = 2.0**55
 LARGEST_VALUE = 2**62
 _EXACT = Context(prec=80, traps=[])
@@ -242,8 +243,8 @@ def interval(scale: float, coverage: epsilon.EpsilonLike) -> int:
 
 
 def _measurement(scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
-    """Return OpenDP's discrete Laplace measurement on integer vectors."""
-    import opendp.prelude as dp  # noqa: PLC0415  (verifying a release needs no sampler)
+    """Return OpenDP's discrete Laplace measurement on integer vectors; only this needs OpenDP: `verify` does not."""
+    import opendp.prelude as dp  # noqa: PLC0415
 
     dp.enable_features("contrib")
     return dp.m.make_laplace(

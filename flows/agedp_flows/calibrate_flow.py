@@ -61,7 +61,7 @@ def calibrate(run_file: str) -> State:
     with observer_of_flow("agedp calibrate") as observer:
         try:
             context = _begin(run_file, observer)
-            with stages.store_locked(context.value):
+            with context.value.store.locked():
                 loaded = result_of(load(context, return_state=True), observer)
                 edges = result_of(quantize(context, loaded, return_state=True), observer)
                 transitions = result_of(estimate(context, loaded, edges, return_state=True), observer)

@@ -68,6 +68,4 @@ def _release(run_file: Path, progress: ProgressReporter) -> None:
     """Run the release flow of a run file, inside `running_server` as well."""
     from agedp_flows.release_flow import run_release  # noqa: PLC0415
 
-    _, refusal = run_release(str(run_file), None, progress)
-    if refusal is not None:
-        raise refusal
+    run_release(str(run_file), None, progress).check_not_refused()

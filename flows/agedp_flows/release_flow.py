@@ -1,26 +1,34 @@
 """The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, report, one task each.
 
-The tasks are the stages of `agedp.pipeline` in the same order. Each takes and returns a handle, so Prefect draws
-the arrows between them and stores none of their values. Prefect receives the path of the run file, a date, names of
-stages, public text and public counts, and the path of the release folder.
+The tasks run the stages of `agedp.pipeline.run_stages` in the same order. Each takes and returns handles of the values
+that the stages take and return, so Prefect draws the arrows between them and stores none of them. Prefect receives the
+path of the run file, a date, names of stages, public text and public counts, and the path of the release folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import date
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from prefect import Task, allow_failure, flow, get_run_logger, task
 from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
-from agedp import pipeline
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.pipeline import Stage
-from agedp.run_context import Work, load_work
-from agedp.stages.report import write_reports
+from agedp.ledger_session import LedgerSession
+from agedp.pipeline import RunSummary
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.run_context import RunContext
+from agedp.stage_values import Delivery, DueDays, ReleasedDays
+from agedp.stages import plan as plan_stage
+from agedp.stages import release as release_stage
+from agedp.stages.aggregate import aggregate_days
+from agedp.stages.ingest import read_files
+from agedp.stages.preflight_stage import CheckedSums, check_input
+from agedp.stages.publish import publish_folder
+from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
 from agedp_flows import release_artifacts
@@ -31,6 +39,7 @@ from agedp_flows.stage_tasks import (
     RETRIED,
     FlowObserver,
     State,
+    current_observer,
     end_of_flow,
     hide_bug_details,
     observe,
@@ -38,7 +47,7 @@ from agedp_flows.stage_tasks import (
     result_of,
     run_stage,
 )
-from agedp_flows.text.log_text import due_text, published_text, released_rows, released_text, report_text, warning_text
+from agedp_flows.text.log_text import due_text, published_text, released_text, report_text, warning_text
 
 
 def _run_name() -> str:
@@ -60,126 +69,167 @@ def release(run_file: str, as_of: date | None = None) -> State:
         try:
             run = _begin(run_file, as_of, observer)
             planned = result_of(plan(run, return_state=True), observer)
-            readings = result_of(ingest(planned, return_state=True), observer)
-            sums = result_of(aggregate(readings, return_state=True), observer)
-            drawn = release_days(sums, return_state=True)
-            _publish_committed(run, drawn, observer)
+            with run.value.store.locked():
+                delivery = result_of(ingest(planned, return_state=True), observer)
+                sums = result_of(aggregate(planned, delivery, return_state=True), observer)
+            released = release_days(planned, sums, return_state=True)
+            _publish_committed(planned, sums, released, observer)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
 
 
-def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[Work]:
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run whose promise was compared with its ledger, and its due days."""
+
+    session: LedgerSession
+    due_days: DueDays
+
+    @property
+    def run(self) -> RunContext:
+        """Return the inputs of the run."""
+        return self.session.run
+
+
+def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHandle[RunContext]:
     """Load run file, roster and model; of a bug Prefect receives only the class, because its text may quote data."""
-    work = hide_bug_details(
-        "the run file", lambda: load_work(run_file, as_of=as_of, progress=observer.progress), observer
+    run = hide_bug_details(
+        "the run file", lambda: RunContext.load(run_file, as_of=as_of, progress=observer.progress), observer
     )
-    observer.result, observer.confidential = work, work.confidential
-    return RunHandle(f"run of {work.population}", work)
+    observer.confidential = run.paths.folder
+    return RunHandle(f"run of {run.population}", run)
 
 
-def _publish_committed(run: RunHandle[Work], release_state: State, observer: FlowObserver) -> None:
+def _publish_committed(
+    planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums], release_state: State, observer: FlowObserver
+) -> None:
     """Publish and report the committed days, also those before a refused day; then raise the error of the release."""
     refusal = observer.error
     if release_state.is_completed() or isinstance(refusal, LedgerError):
-        publish_task = hide_bug_details("publish", lambda: _select_publish_task(run.value), observer)
-        folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
+        publish_task = hide_bug_details("publish", lambda: _select_publish_task(observer.result), observer)
+        folder = publish_task(planned, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
-        hide_bug_details("publish", lambda: release_artifacts.record_release(run.value), observer)
-        result_of(report(run, wait_for=[folder], return_state=True), observer)
+        hide_bug_details("publish", lambda: release_artifacts.record_release(observer.result), observer)
+        result_of(report(planned, sums, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     result_of(release_state, observer)
 
 
-def _stage(
-    name: str, stage: Stage, run: RunHandle[Work], text: Callable[[Work], str], label: str
-) -> RunHandle[Work] | State:
-    """Run a stage of `agedp.pipeline`, log one line of public facts, and return the handle of its result."""
-
-    def execute() -> RunHandle[Work]:
-        stage(run.value)
-        get_run_logger().info(text(run.value))
-        return RunHandle(f"{label} of {run.value.population}", run.value)
-
-    return run_stage(name, execute)
+def _keep(**results: object) -> None:
+    """Add results to the summary for the caller in this process, also those of a stage that is refused."""
+    observer = current_observer()
+    observer.result = replace(observer.result, **results)
 
 
 @task(name="plan", task_run_name="plan", **ONCE)
-def plan(run: RunHandle[Work]) -> RunHandle[Work] | State:
+def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun] | State:
     """Compare the run file with the contract of the ledger and find the due days."""
 
-    def plan_and_record(work: Work) -> None:
-        pipeline.plan(work)
-        release_artifacts.record_plan(work)
+    def execute() -> RunHandle[PlannedRun]:
+        session = LedgerSession.open(run.value)
+        due_days = plan_stage.plan(session)
+        current_observer().result = RunSummary(session, due_days)
+        release_artifacts.record_plan(run.value, due_days)
+        get_run_logger().info(due_text(due_days))
+        return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
 
-    return _stage("plan", plan_and_record, run, due_text, "plan")
+    return run_stage("plan", execute)
 
 
 @task(name="ingest", task_run_name="ingest", **RETRIED)
-def ingest(planned: RunHandle[Work]) -> RunHandle[Work] | State:
+def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery] | State:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
-    return _stage("ingest", pipeline.read_files, planned, lambda _: "Input files are read.", "readings")
+
+    def execute() -> RunHandle[Delivery]:
+        delivery = read_files(planned.value.session)
+        get_run_logger().info("Input files are read.")
+        return RunHandle(f"readings of {planned.value.run.population}", delivery)
+
+    return run_stage("ingest", execute)
 
 
 @task(name="aggregate", task_run_name="aggregate", **ONCE)
-def aggregate(readings: RunHandle[Work]) -> RunHandle[Work] | State:
+def aggregate(planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery]) -> RunHandle[CheckedSums] | State:
     """Sum the households of each due day, in whole watt-hours."""
-    return _stage("aggregate", pipeline.aggregate_days, readings, lambda _: "Daily sums are computed.", "sums")
+
+    def execute() -> RunHandle[CheckedSums]:
+        session = planned.value.session
+        checked = check_input(session, aggregate_days(session, planned.value.due_days, delivery.value))
+        _keep(checked=checked)
+        if checked.refusal is not None:
+            raise checked.refusal
+        get_run_logger().info("Daily sums are computed.")
+        return RunHandle(f"sums of {session.population}", checked)
+
+    return run_stage("aggregate", execute)
 
 
 @task(name="release", task_run_name="release", **ONCE)
-def release_days(sums: RunHandle[Work]) -> RunHandle[Work] | State:
+def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleasedDays] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
-    def release_and_log(work: Work) -> None:
-        try:
-            pipeline.release_days(work)
-        except Refused:
-            get_run_logger().info(released_text(work))  # what was committed before the refused day
-            raise
+    def execute() -> RunHandle[ReleasedDays]:
+        run = planned.value.run
+        released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
+        _keep(released=released.rows)
+        if released.refusal is None or isinstance(released.refusal, Refused):
+            get_run_logger().info(released_text(run, released))  # also what was committed before a refused day
+        if released.refusal is not None:
+            raise released.refusal
+        return RunHandle(f"released days of {run.population}", released)
 
-    return _stage("release", release_and_log, sums, released_text, "released days")
+    return run_stage("release", execute)
 
 
 @task(name="publish", task_run_name="publish", **RETRIED)
-def publish(released: RunHandle[Work]) -> RunHandle[Work] | State:
+def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None] | State:
     """Write the release folder from the ledger."""
-    return _stage("publish", pipeline.publish_folder, released, published_text, "release folder")
+
+    def execute() -> RunHandle[ReleaseFolder | None]:
+        run = planned.value.run
+        folder = publish_folder(planned.value.session, planned.value.due_days)
+        get_run_logger().info(published_text(run, folder))
+        return RunHandle(f"release folder of {run.population}", folder)
+
+    return run_stage("publish", execute)
 
 
 @task(name="report", task_run_name="report", **ONCE)
-def report(published: RunHandle[Work]) -> RunHandle[Work] | State:
+def report(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None] | State:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
 
-    def write_and_warn(work: Work) -> None:
-        write_reports(work)
-        if work.report_failures or work.notices:
-            get_run_logger().warning(warning_text(work))
+    def execute() -> RunHandle[ReportOutcome | None]:
+        outcome = write_reports(planned.value.session, sums.value)
+        _keep(report=outcome)
+        summary = current_observer().result
+        if summary.failures or summary.notices:
+            get_run_logger().warning(warning_text((*summary.notices, *summary.failures)))
+        get_run_logger().info(report_text(outcome))
+        return RunHandle(f"internal report of {planned.value.run.population}", outcome)
 
-    return _stage("report", write_and_warn, published, report_text, "internal report")
+    return run_stage("report", execute)
 
 
-def _select_publish_task(work: Work) -> Task[Any, Any]:
+def _select_publish_task(summary: RunSummary) -> Task[Any, Any]:
     """Return the task `publish`; where this run released a day, as one that materializes the release."""
-    if not released_rows(work):
+    if not summary.drawn:
         return publish
-    asset = release_artifacts.asset(work)
+    asset = release_artifacts.asset(summary.run)
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 
-def run_release(
-    run_file: str, as_of: date | None, progress: ProgressReporter = SILENT
-) -> tuple[Work, AgedpError | None]:
-    """Run the flow in this process and return its result, which Prefect never receives, and the error that ended it.
+def run_release(run_file: str, as_of: date | None, progress: ProgressReporter = SILENT) -> RunSummary:
+    """Run the flow in this process and return its result, which Prefect never receives.
 
     Raises:
-        AgedpError: as the stages, except for a refused release and a failed preflight.
+        AgedpError: as the stages, except for a refused release and a failed preflight, which are part of the result.
         StageFailed: a bug in a stage.
     """
     observer = observe(lambda: release(run_file, as_of, return_state=True), progress)
-    work, error = observer.result, observer.error
-    if isinstance(error, Refused | PreflightFailed) and work is not None:
-        return work, error
-    if error is not None:
+    summary, error = observer.result, observer.error
+    if isinstance(error, Refused | PreflightFailed) and summary is not None:
+        summary = replace(summary, refusal=error)
+    elif error is not None:
         raise error
-    return work, None
+    return cast("RunSummary", summary)

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agedp.pipeline import forecast_run
-from agedp.run_context import load_run_file, load_work
+from agedp.ledger_session import LedgerSession
+from agedp.run_context import RunContext, load_run_file
+from agedp.stages.run_forecast import forecast_run
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.schedule import Live
@@ -58,7 +59,7 @@ def _scheduled_run(run_file: Path) -> ScheduledRun:
     if schedule.cron is None or schedule.zone is None:
         raise RunFileError(f'{name}: [schedule] cron is missing; `agedp serve` needs one, such as cron = "30 6 * * *"')
     if not _awaits_calibration(run):
-        forecast_run(load_work(run_file))
+        forecast_run(LedgerSession.open(RunContext.load(run_file)))
     confidential, is_calibrated = Path(run.output.confidential), isinstance(run.model, EstimatedModel)
     return ScheduledRun(
         run_file.absolute(), run.population.name, schedule.cron, schedule.zone, confidential, is_calibrated

@@ -60,6 +60,11 @@ class FlowObserver:
 _observer: ContextVar[FlowObserver | None] = ContextVar("observer", default=None)
 
 
+def current_observer() -> FlowObserver:
+    """Return the observer of this context; a new one outside of a flow."""
+    return _observer.get() or FlowObserver()
+
+
 @contextmanager
 def use_observer(observer: FlowObserver) -> Iterator[FlowObserver]:
     """Set the observer to which the flow of this context reports."""
@@ -101,7 +106,7 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
     Raises:
         StageFailed: a bug; the exception names its class alone.
     """
-    observer = _observer.get() or FlowObserver()
+    observer = current_observer()
     observer.error = None  # of an attempt before this one
     try:
         return hide_bug_details(name, stage, observer)

@@ -6,8 +6,6 @@ The stages take and return values; `calibrate` and the Prefect flow `agedp-calib
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from agedp.calibration.memory_estimate import check_counts_fit
 from agedp.calibration.model_check import measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter
-from agedp.local_files import atomic_files, locks
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import engine_for, load_run_file, store_for
 from agedp.stage_values import Delivery
@@ -55,7 +52,7 @@ def calibrate(
         InputError: an input file that cannot be understood.
     """
     context = begin_calibration(run_file, scheduler=scheduler, progress=progress)
-    with store_locked(context):
+    with context.store.locked():
         period = load(context).period
         edges = quantize_households(context, period)
         transitions = estimate_transitions(context, period, edges)
@@ -86,17 +83,6 @@ def begin_calibration(
             "deleted ([engine] keep_days); name another confidential folder to read them again"
         )
     return CalibrationContext(run, model, roster, store, engine)
-
-
-@contextmanager
-def store_locked(context: CalibrationContext) -> Iterator[None]:
-    """Lock the confidential store against other runs.
-
-    Raises:
-        Busy: another run keeps the lock for too long.
-    """
-    with locks.exclusive_lock(atomic_files.make_private(context.store.folder)):
-        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,9 @@ from agedp.calibration.bound import Calibration
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files, locks
-from agedp.pipeline import run_stages
+from agedp.pipeline import RunSummary, run_stages
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
-from agedp.run_context import Work, load_work
+from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init, missing_options, preview
 from agedp.setup.initial_roster import BY, is_read_off
 from agedp.setup.one_off_arguments import (
@@ -44,7 +44,7 @@ from agedp.setup.run_file_options import Key, OptionValues
 from agedp_data.config import load
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets import filesystem
-from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
+from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
@@ -62,11 +62,10 @@ _TABLES_WITHOUT_MODEL: Final = frozenset({"population", "output"})
 
 @dataclass(frozen=True, slots=True)
 class OneOffResult:
-    """Result of a one-off release: the run, the calibration if one was computed, and the error that ended the run."""
+    """Result of a one-off release: the run, and the calibration if one was computed."""
 
-    work: Work
+    run: RunSummary
     calibration: Calibration | None
-    error: AgedpError | None
 
 
 def release_files(
@@ -87,12 +86,7 @@ def release_files(
         check_options_complete(patterns, options, folder, out)
         _begin(patterns, out, options, progress)
     calibration = _calibrate_once(run_file, progress)
-    work = load_work(run_file, progress=progress)
-    try:
-        run_stages(lambda _, stage: stage(work))
-    except (Refused, PreflightFailed) as error:
-        return OneOffResult(work, calibration, error)
-    return OneOffResult(work, calibration, None)
+    return OneOffResult(run_stages(RunContext.load(run_file, progress=progress)), calibration)
 
 
 def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: ProgressReporter) -> None:

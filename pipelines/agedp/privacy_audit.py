@@ -14,8 +14,7 @@ Decisions:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -29,9 +28,9 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.pipeline import STAGES, Stage, run_stages
+from agedp.pipeline import STAGES, run_stages
 from agedp.release_folder.release_folder import METADATA_KEY, ReleaseFolder
-from agedp.run_context import Work, engine_for
+from agedp.run_context import RunContext, engine_for
 from agedp.stage_values import last_due_date
 from agedp_data import clock, mechanisms
 from agedp_data.arrays import Floats, Mask
@@ -50,7 +49,7 @@ from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.datasets.layout import SLOTS, Ints
 from agedp_data.epsilon import NANO, format_epsilon, round_nano
-from agedp_data.errors import Refused
+from agedp_data.errors import PreflightFailed
 from agedp_data.model import read_model
 from agedp_data.roster import read_roster
 from agedp_data.series.series import AnySeries, Distribution
@@ -225,24 +224,24 @@ def _run_audits(
     synthetic, model, roster = _synthetic_run_file(run, folder), read_model(run), read_roster(folder / "roster.csv")
     as_of = last_due_date(synthetic) if synthetic.schedule.mode == "rehearsal" else None
     for run_number in range(_RUNS):
-        work = Work(synthetic, clock.now(), as_of, engine_for(synthetic, None, progress), roster, model)
-        with suppress(Refused):  # the promise may permit one day only
-            _run_stages(work, progress, run_number)
+        audited = RunContext(synthetic, roster, model, clock.now(), as_of, engine_for(synthetic, None, progress))
+        summary = run_stages(audited, done=_step_counter(progress, run_number))
+        if isinstance(summary.refusal, PreflightFailed):  # a refused day: the promise may permit one day only
+            raise summary.refusal
         released = ReleaseFolder(folder / "release")
         stated_total = {bound["name"]: bound["epsilon"] for bound in released.statement["figures"]}["total"]
         yield tuple(_read_published(released, synthetic, datasets, max_wh)), round_nano(Decimal(stated_total))
 
 
-def _run_stages(work: Work, progress: ProgressReporter, run_number: int) -> None:
-    """Run the stages of one audit run and report the number of stages done, of all runs."""
+def _step_counter(progress: ProgressReporter, run_number: int) -> Callable[[], None]:
+    """Return a callback that reports the number of stages done, of all runs."""
     steps = count(run_number * len(STAGES) + 1)
 
-    def call(_: str, stage: Stage) -> None:
-        stage(work)
+    def done() -> None:
         if progress.progress is not None:
             progress.progress("audit", next(steps), _RUNS * len(STAGES))
 
-    run_stages(call)
+    return done
 
 
 def _synthetic_run_file(run: RunFile, folder: Path) -> RunFile:

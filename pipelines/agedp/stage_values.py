@@ -1,13 +1,23 @@
-"""What one stage hands to the next: delivery, daily sums, due days. Values only; nothing here reads or writes."""
+"""What one stage hands to the next: due days, plan, delivery, daily sums, released days.
+
+Values only; nothing here reads or writes. A run is their sequence (`agedp.pipeline.run_stages`):
+
+    run file, roster -> DueDays -> DuePlan              what is released now; public
+    input files      -> Delivery -> DailySums           of the days that are due; confidential
+    DueDays, DailySums -> ReleasedDays                  rows of the ledger, and the refusal that stopped them
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 
+from agedp.local_files.internal_files import FileNotice
 from agedp_data import clock
 from agedp_data.config import RunFile
+from agedp_data.errors import LedgerError, Refused
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
 
@@ -16,8 +26,8 @@ from agedp_data.series.series import AnySeries
 class Delivery:
     """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
 
-    `fresh` are the content ids of files that were not in the store before. Confidential: `unreadable` contains one line
-    for each file that was rejected as a whole, with the reason.
+    `fresh` are the content ids of files that were not in the store before; `late_rows` counts their rows of released
+    days. Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason.
     """
 
     contents: tuple[str, ...]
@@ -30,6 +40,7 @@ class Delivery:
     files_ignored: int
     fresh: tuple[str, ...] = field(default=(), compare=False)
     unreadable: tuple[str, ...] = field(default=(), compare=False)
+    late_rows: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,24 @@ class DailySum:
     def sum_wh(self) -> dict[str, int]:
         """Return the sums of a mean by group, Wh."""
         return {group: exact[0] for group, exact in self.exact.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DailySums:
+    """The sums of a run by day and series, and the delivery that they were summed from (confidential).
+
+    Beside the `drawn_days`, which this run is to draw, they contain days of earlier runs that are not recorded or
+    reported yet. `examined_days` are those whose input is reported, all days if `examines_all`. `is_first` tells that
+    nothing was released before; `notices` are about damaged records.
+    """
+
+    by_day: Mapping[tuple[date, str], DailySum]
+    delivery: Delivery
+    drawn_days: tuple[date, ...]
+    examined_days: tuple[date, ...]
+    examines_all: bool
+    is_first: bool
+    notices: tuple[FileNotice, ...] = ()
 
 
 Cells = tuple[tuple[str, int], ...]
@@ -91,6 +120,41 @@ class DueDays:
 
     due: tuple[DueDay, ...]
     waiting: tuple[date, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
+
+    row: ReleaseRecord
+    loss: Fraction
+    skip_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DuePlan:
+    """Planned releases and skipped days of a run now, and the first refusal, if any."""
+
+    planned: tuple[PlannedRelease, ...]
+    refused: Refused | None
+
+    @property
+    def releases(self) -> tuple[ReleaseRecord, ...]:
+        """Return the rows, without values."""
+        return tuple(planned.row for planned in self.planned)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedDays:
+    """The rows of the due days, drawn now or stored earlier, and the error that stopped the release after them."""
+
+    rows: tuple[ReleaseRecord, ...] = ()
+    refusal: LedgerError | None = None
+
+    @property
+    def drawn(self) -> tuple[ReleaseRecord, ...]:
+        """Return the rows with values."""
+        return tuple(row for row in self.rows if row.state == "released")
 
 
 BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]

@@ -14,16 +14,20 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
+from agedp.budget import ReleaseTerms
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
-from agedp.run_context import Work
+from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import EstimatedModel, contract_states
+from agedp_data.config.output import OutputSection
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
 from agedp_data.parameters import exact_text
+from agedp_data.roster import Roster
 from agedp_data.statement.document import (
     OVERLAP,
     OWN_DAYS,
@@ -39,32 +43,32 @@ _DAYS_AHEAD: Final = 366
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
-def loss_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+def loss_bounds(
+    terms: ReleaseTerms, earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord]
+) -> list[LossBound]:
     """Return the bounds of these releases under the promise and under every other notion that applies."""
     accountants = [
-        work.run.notion,
-        *(accountant for notion in NOTIONS for accountant in notion.compared(work.run.comparison)),
+        terms.notion,
+        *(accountant for notion in NOTIONS for accountant in notion.compared(terms.run.comparison)),
     ]
-    bounds = [
-        bound for accountant in accountants for bound in accountant.bounds(rows, work.terms.leakage_bounds[0], None)
-    ]
-    return [*bounds, *_bounds_of_earlier_models(work, rows, accountants)]
+    bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bounds[0], None)]
+    return [*bounds, *_bounds_of_earlier_models(earlier_models, rows, accountants)]
 
 
 def _bounds_of_earlier_models(
-    work: Work, rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
+    earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
 ) -> list[LossBound]:
     """Return the bounds under earlier models, each for the rows up to the last one that was charged under it.
 
     A model that a contract named without a release stays in force as well: its bounds are for all rows.
     """
     bounds = []
-    for model, leakage_bound in work.earlier_models.items():
+    for model, leakage_bound in earlier_models.items():
         last_index = max((i for i, row in enumerate(rows) if row.model == model), default=None)
         charged_rows, suffix = (
             (rows, "by an earlier model") if last_index is None else (rows[: last_index + 1], "as promised")
         )
-        if len(work.earlier_models) > 1:  # each by a name of its own
+        if len(earlier_models) > 1:  # each by a name of its own
             suffix += f" ({model[:8]})"
         model_bounds = [
             bound for accountant in accountants for bound in accountant.bounds(charged_rows, leakage_bound, None)
@@ -95,12 +99,12 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     ]
 
 
-def series_end(work: Work, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> SeriesEnd:
-    """Return the end of the series if every day is released when it is due."""
+def series_end(contract: ForecastContract, view: ForecastView, run: RunFile) -> SeriesEnd:
+    """Return the end of the series if every day is released when it is due; today is the newest date of publication."""
+    rows = view.rows
     newest = date.fromisoformat(max(row.published_on for row in rows))
-    view = ForecastView(tuple(rows), work.roster, newest, tuple(contracts))
-    expected = forecast(ForecastContract(work.promise, work.terms.effective_promise), view, days_ahead=_DAYS_AHEAD)
-    total, last = work.run.promise.total_cap, work.run.schedule.last_day
+    expected = forecast(contract, replace(view, today=newest), days_ahead=_DAYS_AHEAD)
+    total, last = run.promise.total_cap, run.schedule.last_day
     newest_day = max(row.day for row in rows)
     if expected.stopped:
         return SeriesEnd(newest_day, "broken", total)
@@ -118,16 +122,16 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
     return [ContractVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
 
 
-def statement_notes(work: Work, ledger: Ledger) -> list[str]:
+def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
-    model, schedule = work.run.model, work.run.schedule
+    model, schedule, population = run.model, run.schedule, run.population.name
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
-    earlier = [json.loads(record.claim) for record in ledger.statements(work.population)[-1:]]
-    read_off = work.roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
+    earlier = [json.loads(record.claim) for record in ledger.statements(population)[-1:]]
+    read_off = roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
     includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
     ledger_notes = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
-    in_force = ledger.contracts(work.population)[-1].promise
-    has_other_populations = bool(other_populations(ledger, work.population))
+    in_force = ledger.contracts(population)[-1].promise
+    has_other_populations = bool(other_populations(ledger, population))
     unwitnessed = (UNWITNESSED, not names_witness(in_force))
     notes = (
         *ledger_notes,
@@ -189,8 +193,7 @@ def newest_head(ledger: Ledger) -> str:
     return hashes[max(hashes)]
 
 
-def release_titles(work: Work) -> dict[str, str]:
+def release_titles(output: OutputSection) -> dict[str, str]:
     """Return title, source, licence and contact, as far as the run file contains them."""
-    output = work.run.output
     titles: Mapping[str, Any] = {key: getattr(output, key) for key in ("title", "source", "licence", "contact")}
     return {key: text for key, text in titles.items() if text}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.pipeline import run_stages
-from agedp.run_context import Work, load_work
+from agedp.pipeline import RunSummary, run_stages
+from agedp.run_context import RunContext
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
@@ -107,12 +107,12 @@ class House:
         self.run_file.write_text(text)
         return self.run_file
 
-    def run(self, *, today: date | None = None, as_of: date | None = None) -> Work:
+    def run(self, *, today: date | None = None, as_of: date | None = None) -> RunSummary:
         now = None if today is None else datetime.combine(today, time(), UTC)
-        work = load_work(self.run_file, now=now, as_of=as_of)
-        run_stages(lambda _, stage: stage(work))
-        assert not work.report_failures
-        return work
+        summary = run_stages(RunContext.load(self.run_file, now=now, as_of=as_of))
+        summary.check_not_refused()
+        assert not summary.failures
+        return summary
 
     def files(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted((self.folder / "release").iterdir())}

@@ -10,7 +10,8 @@ from fractions import Fraction
 
 import pytest
 
-from agedp.run_context import load_work
+from agedp.ledger_session import LedgerSession
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment, record_amendment
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
@@ -56,9 +57,13 @@ def released(homes, **keys):
     homes.run(today=TODAY)
 
 
+def amended(session):
+    return record_amendment(session, preview_amendment(session))
+
+
 def edited(homes, **keys):
     homes.write(FIRST, day(9), **keys)
-    return load_work(homes.run_file)
+    return LedgerSession.open(RunContext.load(homes.run_file))
 
 
 def ledger_of(homes):
@@ -107,7 +112,7 @@ def test_a_series_whose_last_day_is_released_has_no_next_day(homes):
     homes.write(FIRST, day(1))
     homes.run(today=TODAY)
     homes.write(FIRST, day(1), clamp="40")
-    after = preview_amendment(load_work(homes.run_file)).after
+    after = preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).after
     assert (after.next_day, after.last_day) == (None, None)
 
 
@@ -134,7 +139,7 @@ def test_a_statement_says_that_windows_of_before_an_amendment_exceed_the_bound_o
     released(homes, promise=W_EVENT.format(2))
     warnings = json.loads(homes.files()["statement.json"])["warnings"]
     assert not any("last change of the promise" in one for one in warnings)
-    amend(edited(homes, promise=W_EVENT.format(4)))
+    amended(edited(homes, promise=W_EVENT.format(4)))
     homes.run(today=day(9))
     claim = json.loads(homes.files()["statement.json"])
     said = next(figure for figure in claim["figures"] if figure["name"] == "window of 4 days")
@@ -158,11 +163,11 @@ def test_another_model_changes_the_figures_of_what_was_released(homes):
 
 def test_an_amendment_is_recorded_once_and_releases_go_on_under_it(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
-    work = edited(homes, promise=CLASSICAL.format(0.25, 3))
+    session = edited(homes, promise=CLASSICAL.format(0.25, 3))
     with pytest.raises(ContractChanged, match="agedp ledger amend"):
         homes.run(today=TODAY)
-    made = amend(work)
-    assert amend(work) == made
+    made = amended(session)
+    assert amended(session) == made
     homes.run(today=day(6))
     with ledger_of(homes) as ledger:
         assert [row.hash for row in ledger.contracts("homes")][-1] == made.hash
@@ -176,10 +181,10 @@ def test_an_amendment_is_recorded_once_and_releases_go_on_under_it(homes):
 
 def test_a_new_model_is_kept_with_the_contract_that_names_it(homes):
     released(homes, promise=AGED, rest=MODEL.format("curve.csv"))
-    work = edited(homes, promise=AGED, rest=MODEL.format("slower.csv"))
-    amend(work)
+    session = edited(homes, promise=AGED, rest=MODEL.format("slower.csv"))
+    amended(session)
     with ledger_of(homes) as ledger:
-        assert [model.envelope for model in ledger.models()][-1] == work.model.text
+        assert [model.envelope for model in ledger.models()][-1] == session.model.text
         assert json.loads(ledger.contracts()[-1].promise)["model"]["hash"] == ledger.models()[-1].model
 
 
@@ -197,7 +202,7 @@ def test_what_loosens_is_refused_by_name_and_nothing_is_written(homes, keys, nam
     released(homes, promise=CLASSICAL.format(0.5, 3))
     before = (homes.folder / "ledger.sqlite").read_bytes()
     with pytest.raises(Refused, match=named) as caught:
-        amend(edited(homes, **keys))
+        amended(edited(homes, **keys))
     assert caught.value.exit_status == 3
     assert "nothing was recorded" in str(caught.value)
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
@@ -208,16 +213,16 @@ def test_an_alpha_below_what_is_said_is_refused_for_it_would_end_the_series(home
     (homes.folder / "kernel.csv").write_text("0.5,0.5,0,0\n0,0,0.5,0.5\n0.5,0.5,0,0\n0,0,0.5,0.5\n")
     released(homes, promise=TEMPORAL.format(2, 10), rest=CHAIN)
     before = (homes.folder / "ledger.sqlite").read_bytes()
-    work = edited(homes, promise=TEMPORAL.format("0.5", 10), rest=CHAIN)
-    [change] = preview_amendment(work).refused
+    session = edited(homes, promise=TEMPORAL.format("0.5", 10), rest=CHAIN)
+    [change] = preview_amendment(session).refused
     # three days of .2: all of them are told about the second
     assert change.key == "promise.alpha"
     assert change.why.startswith("alpha = 0.5 is below 0.6, the leakage so far about 2013-01-02: the series would end")
     with pytest.raises(Refused, match=r"promise\.alpha.*0\.6, the leakage so far about.*nothing was recorded"):
-        amend(work)
+        amended(session)
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     # what is said itself is no less than what is said, and a little above it days go on
-    amend(edited(homes, promise=TEMPORAL.format("0.8", 10), rest=CHAIN))
+    amended(edited(homes, promise=TEMPORAL.format("0.8", 10), rest=CHAIN))
     assert len(homes.run(today=day(6)).released) == 3
 
 
@@ -261,7 +266,7 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
     assert len(rows) == 3
     assert len({row.loss for row in ledger_of(homes).rows()}) == 1  # and no more, as a model with pieces would grant
     assert ledger_of(homes).models() == (grid,)
-    assert "hulls" in json.loads(load_work(homes.run_file).model.text)["envelope"]
+    assert "hulls" in json.loads(RunContext.load(homes.run_file).model.text)["envelope"]
 
 
 def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_pieces_that_are_kept(homes, monkeypatch):
@@ -277,8 +282,8 @@ def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_piece
         earlier.setattr(PiecewiseLeakage, "from_floats", elsewhere)
         released(homes, promise=promise, rest=CHAIN)
         [kept] = ledger_of(homes).models()
-    assert kept.model != load_work(homes.run_file).model.id
-    assert not preview_amendment(load_work(homes.run_file)).changes
+    assert kept.model != RunContext.load(homes.run_file).model.id
+    assert not preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
     assert len(homes.run(today=day(6)).released) == 3
     assert ledger_of(homes).models() == (kept,)
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3001,0.6999\n")  # another kernel is another promise
@@ -289,18 +294,18 @@ def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_piece
 def test_one_looser_key_spoils_the_tighter_ones_beside_it(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
     with pytest.raises(Refused) as caught:
-        amend(edited(homes, promise=CLASSICAL.format(0.25, 4)))
+        amended(edited(homes, promise=CLASSICAL.format(0.25, 4)))
     assert "epsilon_total" in str(caught.value)
     assert "epsilon_per_day" not in str(caught.value)
 
 
 def test_a_contract_that_changed_since_it_was_looked_at_is_not_overwritten(homes):
     released(homes, promise=CLASSICAL.format(0.5, 3))
-    work = edited(homes, promise=CLASSICAL.format(0.4, 3))
-    seen = preview_amendment(work)
-    amend(edited(homes, promise=CLASSICAL.format(0.25, 3)))
+    session = edited(homes, promise=CLASSICAL.format(0.4, 3))
+    seen = preview_amendment(session)
+    amended(edited(homes, promise=CLASSICAL.format(0.25, 3)))
     with pytest.raises(LedgerError, match="amended meanwhile"):
-        record_amendment(work, seen)
+        record_amendment(session, seen)
 
 
 def test_a_population_without_a_contract_has_nothing_to_amend(homes):
@@ -308,14 +313,14 @@ def test_a_population_without_a_contract_has_nothing_to_amend(homes):
     homes.run_file.write_text(homes.run_file.read_text().replace('name = "homes"', 'name = "others"'))
     (homes.folder / "release").rename(homes.folder / "elsewhere")
     with pytest.raises(LedgerError, match="no contract of 'others'"):
-        amend(load_work(homes.run_file))
+        amend(RunContext.load(homes.run_file))
 
 
 def test_in_a_rehearsal_an_amendment_has_the_simulated_date(homes):
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(2))
-    made = amend(load_work(homes.run_file, as_of=day(5)))
+    made = amend(RunContext.load(homes.run_file, as_of=day(5)))
     assert made.at == day(5).isoformat()
 
 
@@ -323,7 +328,7 @@ def test_a_rehearsal_is_amended_to_an_open_period_and_runs_on_when_it_is_told_ho
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.run_file.write_text(homes.run_file.read_text().replace(f"last_day = {day(9)}\n", ""))
-    made = amend(load_work(homes.run_file))
+    made = amend(RunContext.load(homes.run_file))
     assert made.at == day(5).isoformat()
     with pytest.raises(RunFileError, match="needs --as-of DATE"):
         homes.run()

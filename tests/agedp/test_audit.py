@@ -88,7 +88,7 @@ def skip_the_clamp(monkeypatch):
 
 
 def forget_what_was_drawn(monkeypatch):
-    begin, folders = privacy_audit.Work, set()
+    begin, folders = privacy_audit.RunContext, set()
 
     def forgetful(fitted, *rest):
         place = Path(fitted.output.release).parent
@@ -99,12 +99,12 @@ def forget_what_was_drawn(monkeypatch):
         folders.add(place)
         return begin(fitted, *rest)
 
-    monkeypatch.setattr(privacy_audit, "Work", forgetful)
+    monkeypatch.setattr(privacy_audit, "RunContext", forgetful)
 
 
 def forget_a_release(monkeypatch):
     figures = publish.statement_bounds
-    monkeypatch.setattr(publish, "statement_bounds", lambda work, rows: figures(work, rows[:1]))
+    monkeypatch.setattr(publish, "statement_bounds", lambda terms, models, rows: figures(terms, models, rows[:1]))
 
 
 FAULTS = {

@@ -6,7 +6,8 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from agedp.run_context import load_work
+from agedp.ledger_session import LedgerSession
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.config import contract
 from agedp_data.datasets.zone_changes import zone_changes
@@ -62,14 +63,14 @@ def test_a_change_that_moves_a_coming_day_is_refused_and_may_be_recorded(house, 
     with pytest.raises(ContractChanged, match="days of Australia/Sydney from 2014-04-06 on are not those of"):
         house.run(today=date(2014, 4, 8))
     assert newest(house) == "2014-04-03"
-    work = load_work(house.run_file)
-    [change] = preview_amendment(work).changes
+    run = RunContext.load(house.run_file)
+    [change] = preview_amendment(LedgerSession.open(run)).changes
     assert (change.key, change.new, change.verdict) == (
         "schedule.zone_changes",
         "other days from 2014-04-06 on",
         "allowed",
     )
-    amend(work)
+    amend(run)
     house.run(today=date(2014, 4, 8))
     assert newest(house) == "2014-04-06"
 
@@ -81,7 +82,7 @@ def test_a_change_between_a_released_and_a_coming_day_cannot_be_recorded(house, 
     with pytest.raises(ContractChanged, match="from 2014-04-08 on"):
         house.run(today=date(2014, 4, 12))
     with pytest.raises(Refused, match="2014-04-08 would overlap the day released before it, or leave a gap"):
-        amend(load_work(house.run_file))
+        amend(RunContext.load(house.run_file))
 
 
 @pytest.mark.parametrize(
@@ -95,4 +96,4 @@ def test_a_change_that_moves_no_coming_day_is_not_noticed(house, monkeypatch, zo
     begun(house, monkeypatch, zone, first, until)
     house.run(today=until + timedelta(days=3))
     assert newest(house) == str(until + timedelta(days=1))
-    assert preview_amendment(load_work(house.run_file)).changes == ()
+    assert preview_amendment(LedgerSession.open(RunContext.load(house.run_file))).changes == ()

@@ -12,10 +12,11 @@ from itertools import pairwise
 
 import pytest
 
-from agedp import run_context
+from agedp import ledger_session
+from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.disk_space import check_disk_space
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp_data import mechanisms
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
@@ -136,7 +137,7 @@ def test_what_cannot_be_published_is_not_drawn_and_a_plan_needs_no_room(homes, m
     assert drawn == []
     assert not (homes.folder / "ledger.sqlite").exists()
     assert not (homes.folder / "confidential" / "store").exists()
-    assert plan_lines(load_work(homes.run_file))[0] == "4 releases are due:"
+    assert plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))[0] == "4 releases are due:"
     edit(homes, ('"blocked/release"', '"release"'))
     run(homes, 4)
     assert len(drawn) == 4
@@ -151,10 +152,10 @@ def test_a_run_that_publishes_nothing_new_needs_no_room(homes, monkeypatch):
 def test_a_clock_behind_the_ledger_is_told_by_the_plan_before_anything_is_read(homes):
     run(homes, 3)
     edit(homes, ('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
-    behind = load_work(homes.run_file, now=noon(FIRST + timedelta(days=2)))
+    behind = RunContext.load(homes.run_file, now=noon(FIRST + timedelta(days=2)))
     said = "the clock shows 2013-01-03, but the ledger's newest release was published on 2013-01-04"
     with pytest.raises(LedgerError, match=said) as caught:
-        plan_lines(behind)
+        plan_lines(LedgerSession.open(behind))
     assert caught.value.exit_status == 3
     with pytest.raises(LedgerError, match=said):
         run(homes, 2)
@@ -188,14 +189,14 @@ def test_what_stays_in_the_house_lies_in_no_folder_that_leaves_it_by_whatever_na
     old = {"ledger": "sqlite:///ledger.sqlite"}.get(key, key)
     edit(homes, (f'{key} = "{old}"', f'{key} = "{place}"'))
     with pytest.raises(RunFileError, match=said):
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)
 
 
 def test_the_release_folder_is_asked_for_its_origin_once_by_each_stage_that_plans_draws_or_publishes(
     homes, monkeypatch
 ):
     run(homes, 2)
-    asked, real = [], run_context.release_origins
-    monkeypatch.setattr(run_context, "release_origins", lambda folder: asked.append(folder) or real(folder))
+    asked, real = [], ledger_session.release_origins
+    monkeypatch.setattr(ledger_session, "release_origins", lambda folder: asked.append(folder) or real(folder))
     run(homes, 4)
     assert len(asked) == 3

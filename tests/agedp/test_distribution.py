@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp import privacy_audit
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import recover, verify_against
 from agedp.local_files import atomic_files
 from agedp.release_folder import verification
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_as_of
 from agedp_data import table_schemas
@@ -269,7 +270,7 @@ def test_the_noise_of_a_release_is_checked_once_however_many_counts_it_has(kept,
 def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     build(house)
     write(house, rest=HISTOGRAM, mean=False)
-    planned = "\n".join(plan_lines(load_work(house.run_file)))
+    planned = "\n".join(plan_lines(LedgerSession.open(RunContext.load(house.run_file))))
     assert "households (per count)" in planned
     assert "the run file publishes none" in planned  # a mean, in whose noise promises are compared
     work = house.run(today=TODAY)
@@ -284,7 +285,7 @@ def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     assert "noise of a count" in page.text
     # nothing is summed anew: every true count is noted
     work = house.run(today=TODAY)
-    assert work.sums == {}
+    assert work.checked.sums.by_day == {}
     (house.folder / "confidential" / "true_counts.parquet").unlink()
     assert {of for of, _ in house.run(today=TODAY).sums} == {day(i) for i in range(DAYS)}
     assert (house.folder / "confidential" / "true_counts.parquet").exists()
@@ -302,7 +303,7 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
     write(house, rest=BOTH.replace(BINS, "[0, 8, 40]", 1).replace(BINS, "[0, 1, 2, 3, 4, 40]"))
     with pytest.raises(ContractChanged, match="bins_kwh"):
         house.run(today=TODAY)
-    amend(load_work(house.run_file))
+    amend(RunContext.load(house.run_file))
     house.run(today=TODAY)
     release = open_release(house.folder / "release")
     release.verify()
@@ -321,8 +322,7 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
     with Ledger.open(f"sqlite:///{house.folder / 'again.sqlite'}") as again, ledger_of(house) as ledger:
         assert [row.values for row in again.rows()] == [row.values for row in ledger.rows()]
         assert again.verify() == ()
-    work = load_work(house.run_file)
-    write_folder_as_of(work, work.checked_ledger(), day(3))
+    write_folder_as_of(LedgerSession.open(RunContext.load(house.run_file)), day(3))
     old = {name: content for name, content in house.files().items() if name.startswith("daily_")}
     assert old == {name: content for name, content in first.items() if name.startswith("daily_")}
 
@@ -340,7 +340,7 @@ def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house)
         write(house, rest=rest, mean=bool(rest))
         if not rest:
             house.write(FIRST, day(DAYS - 1))
-        amend(load_work(house.run_file))
+        amend(RunContext.load(house.run_file))
         house.run(today=until)
     release = open_release(house.folder / "release")
     release.verify()

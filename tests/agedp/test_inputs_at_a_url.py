@@ -9,7 +9,7 @@ import fsspec
 import numpy as np
 import pytest
 
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError, LedgerError
 
@@ -92,7 +92,7 @@ def test_what_is_not_at_its_url_is_told_in_one_line_without_user_and_query(homes
     text = homes.run_file.read_text().replace(f"{PLACE}/{gone}.csv", f"memory://me@agedp-inputs/{gone}.csv?sig=aXz")
     homes.run_file.write_text(text)
     with pytest.raises(AgedpError) as caught:
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)
     assert str(caught.value).startswith(f"{said} cannot be opened (")
     assert caught.value.private.startswith(f"memory://agedp-inputs/{gone}.csv: cannot be opened (")
     assert caught.value.exit_status == 2
@@ -116,7 +116,7 @@ def test_what_a_url_holds_is_checked_as_a_file_is(homes, shelf, name, content, s
     put(homes, shelf)
     shelf.pipe(f"/agedp-inputs/{name}.csv", content)
     with pytest.raises(AgedpError) as caught:
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)
     assert str(caught.value).startswith(said)
     assert f"{PLACE}/{name}.csv" in caught.value.private
     assert PLACE not in str(caught.value)
@@ -127,4 +127,4 @@ def test_a_url_of_a_kind_that_nobody_knows_is_told_in_one_line(homes, name):
     write(homes, "curve")
     homes.run_file.write_text(homes.run_file.read_text().replace(f'"{name}.csv"', f'"webhdfs9://a/{name}.csv"'))
     with pytest.raises(AgedpError, match=r"(roster|curve): cannot be opened \(ValueError\)$"):
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.pipeline import run_stages, sanitise
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp_data.errors import InputError
 from agedp_flows.cli.app import main
 from agedp_flows.text.log_text import report_text, warning_text
@@ -39,9 +39,11 @@ def homes(house):
 
 
 def run(house, days):
-    work = load_work(house.run_file, now=datetime.combine(FIRST + timedelta(days=days), time(), UTC))
-    run_stages(lambda _, stage: stage(work))
-    return work
+    summary = run_stages(
+        RunContext.load(house.run_file, now=datetime.combine(FIRST + timedelta(days=days), time(), UTC))
+    )
+    summary.check_not_refused()
+    return summary
 
 
 def records(house):
@@ -77,7 +79,7 @@ def test_a_failing_report_is_a_warning_and_made_up_for(homes, monkeypatch, place
     assert [row.day for row in work.released] == ["2013-01-02"]
     assert "2013-01-02" in (homes.folder / "release" / "ledger_rows.jsonl").read_text()
     assert facts["reports"].startswith("published; internal report failed: ")
-    public = f"{facts} {report_text(work)} {warning_text(work)}"
+    public = f"{facts} {report_text(work.report)} {warning_text((*work.notices, *work.failures))}"
     assert "secret" not in public
     assert "home A" not in public
     before = homes.files()
@@ -113,7 +115,7 @@ def test_readings_stay_until_they_are_recorded(homes, monkeypatch):
         file.write("[engine]\nkeep_days = 1\n")
     monkeypatch.setattr("agedp.internal_records.cell_tables.CellTable.add", full)
     monkeypatch.setattr("agedp.stages.report.remove_old_months", failing)
-    assert len(run(homes, 3).report_failures) == 1  # retention is not reached
+    assert len(run(homes, 3).failures) == 1  # retention is not reached
 
 
 def test_as_a_library_a_failing_report_is_a_log_record(homes, monkeypatch, caplog):

@@ -6,9 +6,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.pipeline import run_stages
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger
@@ -59,9 +60,9 @@ def edit(house, old: str, new: str) -> None:
 def run_at(house, number: int, hour: int = 6):
     """Run at an hour of a day."""
     now = datetime.combine(day(number), datetime.min.time(), UTC) + timedelta(hours=hour)
-    work = load_work(house.run_file, now=now)
-    run_stages(lambda _, stage: stage(work))
-    return work
+    summary = run_stages(RunContext.load(house.run_file, now=now))
+    summary.check_not_refused()
+    return summary
 
 
 def rows_of(house, series: str | None = None):
@@ -112,7 +113,10 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
 def test_a_plan_of_nights_says_that_nothing_waits_for_a_delivery_unless_its_marker_is_named(nights):
     def said() -> bool:
         now = datetime.combine(day(4), datetime.min.time(), UTC)
-        return any("no [schedule] wait_for" in line for line in plan_lines(load_work(nights.run_file, now=now)))
+        return any(
+            "no [schedule] wait_for" in line
+            for line in plan_lines(LedgerSession.open(RunContext.load(nights.run_file, now=now)))
+        )
 
     assert said()
     write(nights, schedule='wait_for = "input/{day}.done"')
@@ -128,7 +132,7 @@ def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):
     deliver(nights, 0, wh=900, name="late.csv")
     work = run_at(nights, 5)
     assert days_of(work.released) == [1, 2]
-    assert work.late_rows == 3 * 48
+    assert work.delivery.late_rows == 3 * 48
     assert days_of(rows_of(nights)) == [0, 1, 2]
 
 
@@ -136,7 +140,7 @@ def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):
 def test_a_correction_before_release_counts_by_the_rule(nights, corrections, sums):
     edit(nights, 'corrections = "set-aside"', f'corrections = "{corrections}"')
     deliver(nights, 0, wh=7, name="night-9-corrects.csv")
-    assert run_at(nights, 3).sums[day(0), "daily_mean"].sum_wh == sums
+    assert run_at(nights, 3).checked.sums.by_day[day(0), "daily_mean"].sum_wh == sums
 
 
 def test_readings_leave_the_store_when_they_are_old_but_not_before_their_days_are_released(nights):
@@ -201,7 +205,7 @@ def test_two_series_share_a_days_loss_and_a_third_begins_when_it_is_added(nights
         assert row.loss == {"daily_mean": 350_000_000, "small": 150_000_000}[row.series]
     assert set(per_day.values()) == {500_000_000}
     edit(nights, "share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1')
-    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
     run_at(nights, 5)
     assert days_of(rows_of(nights, "third")) == [2]
     assert days_of(rows_of(nights, "small")) == [0, 1, 2]
@@ -222,13 +226,13 @@ def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_s
     run_at(nights, 4)
     before = [row.loss for row in rows_of(nights)]
     edit(nights, "slow.csv", "fast.csv")
-    amend(load_work(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
     assert [row.loss for row in run_at(nights, 5).released] <= before[:1]
     names = [figure["name"] for figure in open_release(nights.folder / "release").statement["figures"]]
     assert "risk" in names
     assert "risk as promised" in names
     edit(nights, "fast.csv", "never.csv")
-    amend(load_work(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
+    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
     with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
         run_at(nights, 6)
     assert len(rows_of(nights)) == len(before) + 1
@@ -245,7 +249,7 @@ def test_a_file_that_cannot_be_understood_stops_the_first_night_and_is_set_apart
     (nights.folder / "input" / "night-3.csv").write_bytes(b"<html>" + good)
     work = run_at(nights, 4)
     assert days_of(work.released) == [1]
-    assert work.sums[day(1), "daily_mean"].usable == {"all": 3}
+    assert work.checked.sums.by_day[day(1), "daily_mean"].usable == {"all": 3}
     assert len(work.delivery.unreadable) == 1
     assert work.delivery.unreadable[0].startswith(str(nights.folder / "input" / "night-3.csv"))
 

@@ -76,7 +76,7 @@ def test_the_same_call_again_draws_nothing_again(released, files):
     before = published(released / "out")
     head = Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows()
     again = release_files(files, out=released / "out", options=toml_of({**DISCOUNTED, "epsilon": "1.00"}))
-    assert list(again.work.released) == []
+    assert list(again.run.released) == []
     assert again.error is None
     assert published(released / "out") == before
     assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == head
@@ -125,11 +125,11 @@ def test_a_notion_with_a_model_is_calibrated_once(files, tmp_path):
     given = toml_of({**AGED, **MODEL, "publish_envelope": True})
     first = release_files(files, out=tmp_path / "out", options=given)
     assert first.calibration is not None
-    assert first.calibration.model.id == first.work.model.id
+    assert first.calibration.model.id == first.run.session.model.id
     assert (tmp_path / "out-confidential" / "model" / "public.json").exists()
     again = release_files(files, out=tmp_path / "out", options=given)
     assert again.calibration is None
-    assert list(again.work.released) == []
+    assert list(again.run.released) == []
 
 
 def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
@@ -138,7 +138,7 @@ def test_two_equal_calls_at_once_calibrate_and_draw_once(files, tmp_path):
         calls = [pool.submit(release_files, files, out=tmp_path / "out", options=given) for _ in range(2)]
     both = [call.result() for call in calls]
     assert sorted(call.calibration is None for call in both) == [False, True]
-    assert both[0].work.model.id == both[1].work.model.id
+    assert both[0].run.session.model.id == both[1].run.session.model.id
     assert len(Ledger.open(f"sqlite:///{tmp_path}/out-confidential/ledger.sqlite").rows()) == 6
 
 
@@ -217,7 +217,7 @@ def test_starting_anew_with_other_model_options_estimates_anew(files, tmp_path, 
             release_files(files, out=tmp_path / "out", options=toml_of(given))
     done = release_files(files, out=tmp_path / "out", options=toml_of({**given, "states": "4"}))
     assert done.calibration is not None
-    assert done.work.model.id == done.calibration.model.id
+    assert done.run.session.model.id == done.calibration.model.id
     assert "states" in (tmp_path / "out-confidential" / "run.toml").read_text()
 
 

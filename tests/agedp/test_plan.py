@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 
 from agedp.budget import ReleaseTerms
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stage_values import last_due_date
 from agedp.stages.plan import list_due_days, plan_due_days, plan_release
 from agedp_data.errors import Refused, RunFileError
@@ -27,13 +27,13 @@ def midnight(today):
 
 def begun(house, *, today=None, as_of=None, homes=3, **keys):
     house.roster([(f"H{i}", D, None) for i in range(homes)])
-    return load_work(house.write(D, day(9), **keys), now=midnight(today), as_of=as_of)
+    return RunContext.load(house.write(D, day(9), **keys), now=midnight(today), as_of=as_of)
 
 
 def due_of(work, rows=()):
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     return list_due_days(
-        work.run, work.roster, {(row.day, row.series) for row in rows}, until=work.until, not_before=newest
+        work.run_file, work.roster, {(row.day, row.series) for row in rows}, until=work.until, not_before=newest
     ).due
 
 
@@ -71,7 +71,7 @@ def test_a_rehearsal_publishes_each_day_on_the_date_it_is_due(house, dataset, wa
     work = begun(house, dataset=dataset, mode="rehearsal", promise=REHEARSED.format(age, 9), as_of=day(5 + age))
     found = due_of(work)
     assert [(one.day, one.publish_on) for one in found] == [(day(i), day(i + wait + age)) for i in range(5)]
-    assert last_due_date(work.run) == day(9 + wait + age)
+    assert last_due_date(work.run_file) == day(9 + wait + age)
 
 
 def test_a_rehearsal_continues_where_the_ledger_stands_and_its_dates_never_run_backwards(house):
@@ -83,7 +83,7 @@ def test_a_rehearsal_continues_where_the_ledger_stands_and_its_dates_never_run_b
 
 def test_households_of_a_due_day_are_those_of_the_roster_where_there_are_enough(house):
     house.roster([("A", D, None), ("B", day(1), day(1)), ("B", day(3), None)])
-    work = load_work(house.write(D, day(3)), now=midnight(day(9)))
+    work = RunContext.load(house.write(D, day(3)), now=midnight(day(9)))
     assert [one.households for one in due_of(work)] == [0, 2, 0, 2]
 
 
@@ -95,7 +95,7 @@ def test_a_marker_that_cannot_be_looked_for_is_one_line_and_not_an_absent_delive
     house.roster([("A", D, None), ("B", D, None)])
     path = house.write(D, day(9), mode="rehearsal", promise=REHEARSED.format(1, 9))
     path.write_text(path.read_text().replace("[series.", f'wait_for = "{marker}"\n[series.', 1))
-    work = load_work(path, as_of=day(8))
+    work = RunContext.load(path, as_of=day(8))
     with pytest.raises(RunFileError, match=r"wait_for: the marker of 2012-07-01 cannot be checked") as caught:
         due_of(work)
     assert caught.value.exit_status == 2
@@ -113,7 +113,7 @@ def test_a_rehearsal_without_as_of_goes_to_the_end(house):
 
 def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
     work = begun(house, today=day(20), least=4)
-    terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", "")
     planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     assert (planned.row.state, planned.row.loss, planned.loss, planned.row.values) == ("skipped", 0, 0, ())
 
@@ -121,7 +121,7 @@ def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
 def test_the_plan_ends_where_the_total_does_and_says_so(house):
     total = CLASSICAL_OF_THREE
     work = begun(house, today=day(20), promise=total)
-    found = plan_due_days(ReleaseTerms(work.run, work.run.notion, (None,), "c", ""), due_of(work), ())
+    found = plan_due_days(ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", ""), due_of(work), ())
     assert [one.day for one in found.releases] == [day(i).isoformat() for i in range(3)]
     assert isinstance(found.refused, Refused)
     assert "0.9 is spent, epsilon_total = 1" in str(found.refused)
@@ -133,7 +133,7 @@ CLASSICAL_OF_THREE = 'notion = "classical"\nepsilon_per_day = 0.3\nmax_day_epsil
 
 def test_a_planned_loss_is_never_above_what_was_granted(house):
     work = begun(house, today=day(20), promise=CLASSICAL_OF_THREE.replace("0.3", "0.142857142"), clamp="0.007")
-    terms = ReleaseTerms(work.run, work.run.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", "")
     planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     exact = 7 / planned.row.scale * 1e9
     assert 142_857_141 < exact <= planned.row.loss <= 142_857_142

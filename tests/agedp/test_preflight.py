@@ -8,9 +8,11 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from agedp.pipeline import plan, run_stages
+from agedp.ledger_session import LedgerSession
+from agedp.pipeline import run_stages
 from agedp.preflight.alerts import format_alerts
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
+from agedp.stages.plan import plan
 from agedp_data.errors import ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
 
@@ -264,11 +266,11 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
     )
     published_twice.run_file.write_text(free.replace("last_day", 'absent_days = "missing"\nlast_day'))
     try:
-        work = load_work(published_twice.run_file)
-        plan(work)
-        ledger = Ledger.open(work.run.output.ledger)
+        session = LedgerSession.open(RunContext.load(published_twice.run_file))
+        plan(session)
+        ledger = Ledger.open(session.run.run_file.output.ledger)
         kept = json.loads(ledger.contracts("homes")[-1].promise)
-        assert kept == work.promise
+        assert kept == session.promise
         assert "skip_days" not in kept["schedule"]
         assert not {"preflight", "max_rejected_share"} & kept["input"].keys()
     finally:
@@ -287,7 +289,7 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
 def test_skip_days_are_days_of_the_period(house, days, what):
     prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
     with pytest.raises(RunFileError, match=what):
-        load_work(house.run_file)
+        RunContext.load(house.run_file)
 
 
 def test_a_period_of_skipped_days_alone_is_refused(house):
@@ -354,10 +356,10 @@ def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(hou
     def full(*_: object) -> None:
         raise InputError("[output] cannot be written (No space left on device)")
 
-    monkeypatch.setattr("agedp.pipeline.publish_release", full)
-    work = load_work(house.run_file)
+    monkeypatch.setattr("agedp.stages.publish.publish_release", full)
+    run = RunContext.load(house.run_file)
     with pytest.raises(InputError, match="4 due days are drawn and charged; the next run publishes them"):
-        run_stages(lambda _, stage: stage(work))
+        run_stages(run)
     monkeypatch.undo()
     house.run()
     assert (house.folder / "release" / "statement.json").exists()
@@ -415,11 +417,10 @@ def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, m
         raise OSError(28, "No space left on device", "alerts.jsonl")
 
     monkeypatch.setattr("agedp.stages.report.append_alerts", full)
-    work = load_work(house.run_file, now=datetime.combine(day(3), time(), UTC))
-    run_stages(lambda _, stage: stage(work))
+    work = run_stages(RunContext.load(house.run_file, now=datetime.combine(day(3), time(), UTC)))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]
-    assert [failure.private for failure in work.report_failures] == ["alerts.jsonl: No space left on device"]
+    assert [failure.private for failure in work.failures] == ["alerts.jsonl: No space left on device"]
 
 
 def test_households_of_another_interval_beside_the_others_are_refused(house):

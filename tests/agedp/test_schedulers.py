@@ -13,7 +13,7 @@ import pytest
 from agedp.compute import cluster
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.run_context import engine_for, load_work
+from agedp.run_context import RunContext, engine_for
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets import filesystem
@@ -27,7 +27,7 @@ ADDRESS = "tcp://scheduler.internal:8786"
 
 def scheduler_of(house, text: str, chosen: str | None = None) -> str:
     house.roster([("A", D, None), ("B", D, None)])
-    return engine_for(load_work(house.write(D, D, rest=text)).run, chosen).scheduler
+    return engine_for(RunContext.load(house.write(D, D, rest=text)).run_file, chosen).scheduler
 
 
 def test_the_run_file_goes_before_dasks_own_configuration_and_a_callers_choice_before_both(house):
@@ -119,4 +119,4 @@ def test_files_and_markers_elsewhere_are_read_and_waited_for(house, where, reque
         pass
     done = house.run(as_of=date(2013, 1, 3))
     assert [row.day for row in done.released] == [D.isoformat()]
-    assert done.sums[D, "daily_mean"].sum_wh == {"all": 48 * 150}
+    assert done.checked.sums.by_day[D, "daily_mean"].sum_wh == {"all": 48 * 150}

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
+from agedp.ledger_session import LedgerSession
 from agedp.privacy_audit import audit
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import open_release
 from agedp_data import mechanisms
@@ -180,23 +181,23 @@ def test_going_over_to_states_and_to_other_cuts_is_an_amendment_and_back_is_none
     write(homes, "states")
     with pytest.raises(ContractChanged, match="values"):
         homes.run(today=day(4))
-    [change] = preview_amendment(load_work(homes.run_file)).changes
+    [change] = preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
     assert (change.key, change.old, change.new) == ("series.daily_mean.values", '"readings"', '"states"')
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     homes.run(today=day(4))
     warnings = json.loads(homes.files()["statement.json"])["warnings"]
     assert {BEYOND_STATES, REPRESENTED} <= set(warnings)  # two days were of readings
     write(homes, "readings")
     with pytest.raises(LedgerError, match="values"):
-        amend(load_work(homes.run_file))
+        amend(RunContext.load(homes.run_file))
     finer = [100, 200, 800]
     write(homes, "states", edges=finer, file="finer")
     calibrate(homes.run_file)
     with pytest.raises(ContractChanged, match="edges"):
         homes.run(today=day(5))
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     work = homes.run(today=day(5))
-    [last] = work.sums.values()
+    [last] = work.checked.sums.by_day.values()
     assert last.sum_wh["all"] == sum(by_hand(homes, 3, step="half-hour", edges=finer))
     assert last.sum_wh["all"] != sum(by_hand(homes, 3, step="half-hour"))
     open_release(homes.folder / "release").verify()
@@ -209,7 +210,7 @@ def test_figures_of_states_of_other_cuts_are_told_to_rest_on_more_than_the_newes
     assert BEYOND_STATES not in json.loads(homes.files()["statement.json"])["warnings"]
     write(homes, "states", edges=[100, 200, 800], file="finer")
     calibrate(homes.run_file)
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     homes.run(today=day(4))
     assert BEYOND_STATES in json.loads(homes.files()["statement.json"])["warnings"]
 
@@ -234,7 +235,13 @@ def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, m
             for name in (PUBLIC_FILE, DIGEST_FILE):
                 shutil.copy(tmp_path / "1/model" / name, tmp_path / "2/model" / name)
         work = house.run(today=day(6))
-        found.append((house.files(), [row.hash for row in work.rows()], {k: s.exact for k, s in work.sums.items()}))
+        found.append(
+            (
+                house.files(),
+                [row.hash for row in work.session.opened().rows],
+                {k: s.exact for k, s in work.checked.sums.by_day.items()},
+            )
+        )
     (one, rows, inside), (other, more, others) = found
     assert (one, rows) == (other, more)
     assert inside != others
@@ -274,7 +281,7 @@ def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, old
     assert old in text
     homes.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=re.escape(f"[series.daily_mean] {said}")):
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)
 
 
 def test_a_declared_model_has_no_states_to_count(homes):
@@ -283,4 +290,4 @@ def test_a_declared_model_has_no_states_to_count(homes):
     curve = '[model]\nsource = "declared"\nassume = "curve"\ncurve = "c.csv"\nbasis = "b"\n'
     homes.run_file.write_text(head.replace('"tight"', '"total_variation"') + curve)
     with pytest.raises(RunFileError, match=r'needs public edges; list them in a \[model\] with source = "estimated"'):
-        load_work(homes.run_file)
+        RunContext.load(homes.run_file)

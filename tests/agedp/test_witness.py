@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from agedp import run_context as work_module
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
-from agedp.pipeline import forecast_run
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
+from agedp.stages.run_forecast import forecast_run
 from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
@@ -205,13 +206,13 @@ def test_going_on_without_the_lost_rows_takes_two_amendments(machine: House, pla
     write(machine, None)
     with pytest.raises(ContractChanged, match=r"output\.witness"):
         machine.run(today=THIRD_NIGHT)
-    amend(load_work(machine.run_file))
+    amend(RunContext.load(machine.run_file))
     write(machine, place)
     with pytest.raises(LedgerBehind):  # the old record is of no use any more
-        amend(load_work(machine.run_file))
+        amend(RunContext.load(machine.run_file))
     new_place = f"{place}.new"
     write(machine, new_place)
-    amend(load_work(machine.run_file))
+    amend(RunContext.load(machine.run_file))
     machine.run(today=THIRD_NIGHT)
     statement = open_release(machine.folder / "release").statement
     assert [version["changes"] for version in statement["versions"]] == [
@@ -226,7 +227,7 @@ def test_a_witness_is_added_to_a_running_series_by_an_amendment(machine: House, 
     with pytest.raises(ContractChanged, match=r"output\.witness"):
         machine.run(today=THIRD_NIGHT)
     assert not Path(place).exists()
-    amend(load_work(machine.run_file))
+    amend(RunContext.load(machine.run_file))
     restore = snapshot(machine)
     machine.run(today=THIRD_NIGHT)
     restore()
@@ -249,7 +250,7 @@ def test_without_the_witness_that_it_names_a_series_is_refused(machine: House, p
     machine.run(today=THIRD_NIGHT)
     assert draws.number == 3
     write(machine, None)
-    amend(load_work(machine.run_file))
+    amend(RunContext.load(machine.run_file))
     machine.run(today=date(2013, 1, 5))
     assert UNWITNESSED in open_release(machine.folder / "release").statement["notes"]
 
@@ -259,7 +260,7 @@ def test_an_amendment_moves_the_record(machine: House, place: str) -> None:
     machine.run(today=SECOND_NIGHT)
     restore = snapshot(machine)
     write(machine, place, epsilon="0.25")
-    amend(load_work(machine.run_file))
+    amend(RunContext.load(machine.run_file))
     restore()
     with pytest.raises(LedgerBehind):
         machine.run(today=THIRD_NIGHT)
@@ -278,13 +279,13 @@ def test_a_ledger_that_is_moved_goes_on(machine: House, place: str, draws: Draws
 
 def test_a_plan_asks_the_witness_and_writes_nothing(machine: House, place: str) -> None:
     write(machine, place)
-    forecast_run(load_work(machine.run_file))
+    forecast_run(LedgerSession.open(RunContext.load(machine.run_file)))
     assert not Path(place).exists()
     machine.run(today=SECOND_NIGHT)
     settled = json.loads(Path(place).read_text())
     pending = json.dumps({**settled, "old": settled["new"], "new": "f" * 64, "state": "pending"})
     Path(place).write_text(pending)
-    forecast_run(load_work(machine.run_file))
+    forecast_run(LedgerSession.open(RunContext.load(machine.run_file)))
     assert Path(place).read_text() == pending
 
 

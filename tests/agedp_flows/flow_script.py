@@ -18,17 +18,17 @@ def main(folder: Path) -> dict[str, str]:
     from agedp_flows.calibrate_flow import calibrate
     from agedp_flows.verify_flow import verify
 
-    read, calls = release_flow.pipeline.read_files, []
+    read, calls = release_flow.read_files, []
 
-    def silent_at_first(work: object) -> None:
-        calls.append(work)
+    def silent_at_first(session: object) -> object:
+        calls.append(session)
         if len(calls) == 1:
             raise Unavailable("input 1 of 2: cannot be opened (Timeout)", private="CANARY-share: no answer")
-        read(work)
+        return read(session)
 
     release_flow.ingest.retry_delay_seconds = [0]
     # the stage is looked up when the task runs
-    release_flow.pipeline.read_files = silent_at_first
+    release_flow.read_files = silent_at_first
     states: dict[str, State] = {"release": release_flow.release("run.toml", return_state=True)}
     states["calibrate"] = calibrate("estimated.toml", return_state=True)
     states["audit"] = audit("run.toml", return_state=True)

@@ -16,7 +16,8 @@ from prefect.cache_policies import NO_CACHE
 from prefect.logging import disable_run_logger
 
 from agedp.calibration_pipeline import begin_calibration, calibrate
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
+from agedp.stage_values import ReleasedDays
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
@@ -26,7 +27,7 @@ from agedp_flows.calibration_artifacts import bounds_table
 from agedp_flows.deployments import deployments_of
 from agedp_flows.run_handles import RunHandle
 from agedp_flows.scheduled_runs import ScheduledRun
-from agedp_flows.stage_tasks import failed_state, is_unavailable, run_stage
+from agedp_flows.stage_tasks import FlowObserver, failed_state, is_unavailable, run_stage, use_observer
 from agedp_flows.text.log_text import due_text, released_text
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
@@ -104,24 +105,24 @@ def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monk
 
 def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world.folder)
-    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda _: None)
+    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda *_: None)
     if not (world.folder / "model" / "public.json").exists():
         calibrate("run.toml")
-    run = RunHandle("run", load_work("run.toml"))
-    with disable_run_logger():
+    run = RunHandle("run", RunContext.load("run.toml"))
+    with disable_run_logger(), use_observer(FlowObserver()) as observer:
         planned = release_flow.plan.fn(run)
-        assert due_text(run.value) == "6 days due: 2013-02-02 to 2013-02-07."
-        sums = release_flow.aggregate.fn(release_flow.ingest.fn(planned))
-        refusal = release_flow.release_days.fn(sums)
-        release_flow.publish.fn(run)
+        assert due_text(planned.value.due_days) == "6 days due: 2013-02-02 to 2013-02-07."
+        sums = release_flow.aggregate.fn(planned, release_flow.ingest.fn(planned))
+        refusal = release_flow.release_days.fn(planned, sums)
+        release_flow.publish.fn(planned)
     # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
     assert refusal.message.startswith("Refused: 2013-02-07: ")
     expected = 2**0.5 * 20 / (0.5 * 8)
-    assert released_text(run.value) == (
+    assert released_text(run.value, ReleasedDays(observer.result.released)) == (
         f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
         f"{expected:.3g} kWh per household (daily_mean)."
     )
-    table = release_flow.release_artifacts.released_table(run.value)
+    table = release_flow.release_artifacts.released_table(run.value, observer.result.drawn)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
     assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
 

@@ -259,11 +259,12 @@ def _summed(path: Path) -> Found:
 
 def night(path: Path) -> Found:
     """One more nightly file in a store that holds many."""
-    from agedp.pipeline import load_work, run_stages
+    from agedp.pipeline import run_stages
+    from agedp.run_context import RunContext
 
-    work = load_work(path)
-    run_stages(lambda _, stage: stage(work))
-    return {"released": len(work.released), "files": work.delivery.files if work.delivery else 0}
+    summary = run_stages(RunContext.load(path))
+    summary.check_not_refused()
+    return {"released": len(summary.released), "files": summary.delivery.files if summary.delivery else 0}
 
 
 def calibrate(path: Path) -> Found:

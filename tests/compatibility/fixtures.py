@@ -35,8 +35,8 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from agedp.pipeline import run_stages
-from agedp.run_context import Work, load_work
+from agedp.pipeline import RunSummary, run_stages
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data import clock
 from agedp_data.errors import AgedpError
@@ -138,7 +138,7 @@ class RunningPopulation:
         """Return what the earlier version had published after the amendment and the first nights to come."""
         return json.loads((self.folder / "amended.json").read_text())
 
-    def run(self, *, now: date) -> Work:
+    def run(self, *, now: date) -> RunSummary:
         """Let the files of a night arrive and run all stages.
 
         Raises:
@@ -146,9 +146,9 @@ class RunningPopulation:
         """
         self.receive(now)
         with standing_clock(now), keyed_sampler(self.folder / JOURNAL):
-            work = self.begin(now=now)
-            run_stages(lambda _, stage: stage(work))
-        return work
+            summary = run_stages(self.begin(now=now))
+        summary.check_not_refused()
+        return summary
 
     def ending(self, *, now: date) -> str:
         """Run a night; return the class of a refusal, "" if there is none."""
@@ -158,10 +158,10 @@ class RunningPopulation:
             return type(error).__name__
         return ""
 
-    def begin(self, *, now: date) -> Work:
+    def begin(self, *, now: date) -> RunContext:
         """Return the run of a night before its first stage."""
         with standing_clock(now):
-            return load_work(self.run_file, as_of=now if self.mode == "rehearsal" else None)
+            return RunContext.load(self.run_file, as_of=now if self.mode == "rehearsal" else None)
 
     def receive(self, night: date) -> None:
         """Let the files and markers of a night arrive."""
@@ -179,7 +179,7 @@ class RunningPopulation:
         """Record an edit of the run file in the ledger."""
         self.edit(old, new)
         with standing_clock(now):
-            return amend(load_work(self.run_file))
+            return amend(RunContext.load(self.run_file))
 
     def move_to(self, ledger: str) -> None:
         """Let the run file name another ledger."""

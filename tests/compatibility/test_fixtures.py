@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
-from agedp.pipeline import publish_folder
 from agedp.release_folder.release_folder import open_release
-from agedp.stages.publish import write_folder_of_statement
+from agedp.stages.publish import publish_release, write_folder_of_statement
+from agedp_data.config import contract_part
 from agedp_data.config.contract_values import comparable
 from agedp_data.ledger import Ledger, canonical
 from tests.compatibility.fixtures import (
@@ -98,7 +99,8 @@ def test_ledger_and_release_folder_verify(population: RunningPopulation) -> None
 def test_the_contract_is_the_same_text_but_for_its_form_and_clock_changes(population: RunningPopulation) -> None:
     with Ledger.open(population.ledger) as ledger:
         stored = ledger.contracts(population.population)[-1].promise
-    written = population.begin(now=population.begun[-1]).promise
+    run = population.begin(now=population.begun[-1])
+    written = contract_part(run.run_file, model=run.model.id if run.model else None)
     schedule = {key: each for key, each in written["schedule"].items() if key != "zone_changes"}
     kept = {key: each for key, each in written.items() if key not in ("form", "needs")}
     assert canonical({**kept, "schedule": schedule}) == stored
@@ -223,11 +225,11 @@ def test_the_same_is_published_again(population: RunningPopulation) -> None:
     for path in population.release.iterdir():
         path.unlink()
     with standing_clock(night):
-        publish_folder(population.begin(now=night))
+        publish_release(LedgerSession.open(population.begin(now=night)))
     require_sound(population, population.ledger)
     require_same_tables(recorded_tables(population.release), tables)
     with Ledger.open(population.ledger) as ledger:
-        write_folder_of_statement(population.begin(now=night), ledger, statement.seq)
+        write_folder_of_statement(LedgerSession.open(population.begin(now=night)), statement.seq)
     open_release(population.release).verify()
     require_same_tables(recorded_tables(population.release), tables)
     assert {name: (population.release / name).read_bytes() for name in stored} == stored

@@ -292,7 +292,9 @@ def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(name: str, monk
     def boom(*_: object, **__: object) -> None:
         raise ValueError("MARKhome1 used 7.7391")
 
-    monkeypatch.setattr(*((flow, "load_work") if name == "release_flow" else (flow.stages, "begin_calibration")), boom)
+    monkeypatch.setattr(
+        *((flow.RunContext, "load") if name == "release_flow" else (flow.stages, "begin_calibration")), boom
+    )
     arguments = ("run.toml", None) if name == "release_flow" else ("run.toml",)
     with pytest.raises(StageFailed, match="ValueError in the run file") as caught:
         flow._begin(*arguments, FlowObserver())

@@ -133,12 +133,12 @@ def test_three_real_releases_have_the_chains_of_calibrate(extracts, tmp_path, da
             days["period"] = f"{first},{last}"
         given = toml_of({**options, **days, "notion": notion})
         call = release_files([str(files)], out=tmp_path / notion, options=given)
-        assert call.error is None
+        assert call.run.refusal is None
         release = open_release(tmp_path / notion)
         release.verify()
         assert release.statement["days"]["released"] == (last - first).days + 1
         assert release.table()["households"].max() == households
-        models |= {call.work.model.id} if call.work.model is not None else set()
+        models |= {call.run.session.model.id} if call.run.session.model is not None else set()
     plain = tmp_path / "plain"
     plain.mkdir()
     shutil.copy(tmp_path / "temporal-confidential" / "roster.csv", plain)

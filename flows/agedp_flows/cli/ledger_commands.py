@@ -73,18 +73,19 @@ def amend(
 
     Example: agedp ledger amend london.toml
     """
-    from agedp.run_context import load_work
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
     from agedp_flows.text.ledger_text import amendment_json, amendment_lines
 
-    work = load_work(run_file)
-    amendment = preview_amendment(work)
+    session = LedgerSession.open_existing(RunContext.load(run_file))
+    amendment = preview_amendment(session)
     check_amendment_allowed(amendment)
     if not as_json:
         print_text("\n".join(amendment_lines(amendment)))
     is_accepted = bool(amendment.changes) and (yes or (not as_json and _confirm("record this in the ledger?")))
     if is_accepted:
-        record_amendment(work, amendment)
+        record_amendment(session, amendment)
     if as_json:
         print_text(json.dumps(amendment_json(amendment, recorded=is_accepted), indent=1))
     elif amendment.changes:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agedp_data.errors import AgedpError, PreflightFailed, Refused, RunFileError
+from agedp_data.errors import RunFileError
 from agedp_flows.cli.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, print_text
 from agedp_flows.cli.run_results import ResultView, end_run
 
 if TYPE_CHECKING:
     from agedp.compute.engine_settings import ProgressReporter
-    from agedp.run_context import Work
+    from agedp.pipeline import RunSummary
 
 app = typer.Typer()
 
@@ -49,7 +49,8 @@ def plan(
 
     Example: agedp plan london.toml --risk 0.5
     """
-    from agedp.run_context import load_work
+    from agedp.ledger_session import LedgerSession
+    from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.frontier_text import frontier_json, frontier_lines
@@ -59,13 +60,13 @@ def plan(
     if frontier and (notions or target.is_requested):
         raise RunFileError("--frontier cannot be combined with --notions, --risk or --error-kwh; give one of them")
     with progress_bars(enabled=not as_json) as progress:
-        work = load_work(run_file, as_of=as_of, progress=progress)
+        session = LedgerSession.open(RunContext.load(run_file, as_of=as_of, progress=progress))
         if notions or target.is_requested:
-            result = promises_json(work, target) if as_json else promises_lines(work, target)
+            result = promises_json(session, target) if as_json else promises_lines(session, target)
         elif frontier:
-            result = frontier_json(work) if as_json else frontier_lines(work)
+            result = frontier_json(session) if as_json else frontier_lines(session)
         else:
-            result = plan_json(work) if as_json else plan_lines(work)
+            result = plan_json(session) if as_json else plan_lines(session)
     print_text(json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join(result))
 
 
@@ -88,24 +89,19 @@ def run(
     from agedp_flows.text.run_text import result_json, result_lines
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
-        work, error = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
+        summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
     view = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
-    end_run(view, work, error, lambda: (result_json(work), result_lines(work)))
+    end_run(view, summary, lambda: (result_json(summary), result_lines(summary)))
 
 
-def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
+def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
     from agedp.pipeline import run_stages
-    from agedp.run_context import load_work
+    from agedp.run_context import RunContext
 
-    work = load_work(run_file, as_of=as_of, progress=progress)
-    try:
-        run_stages(lambda _, stage: stage(work))
-    except (Refused, PreflightFailed) as error:
-        return work, error
-    return work, None
+    return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress))
 
 
-def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> tuple[Work, AgedpError | None]:
+def _run_flow(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
     from agedp_flows.prefect_server import server_for_run_file
 
     with server_for_run_file(run_file):

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agedp_data.errors import AgedpError, PreflightFailed
+from agedp_data.errors import PreflightFailed
 from agedp_data.messages import escape_text
 from agedp_flows.cli.options import print_answer, print_text
 
 if TYPE_CHECKING:
-    from agedp.run_context import Work
+    from agedp.pipeline import RunSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,7 @@ class ResultView:
 
 def end_run(
     view: ResultView,
-    work: Work,
-    error: AgedpError | None,
+    summary: RunSummary,
     result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
@@ -36,26 +35,29 @@ def end_run(
     A report that failed after publication is a warning, because the release was published.
 
     Raises:
-        AgedpError: `error`. What was released before it stays released and is printed.
+        Refused: the promise does not permit a day; what was released before it stays released and is printed.
+        PreflightFailed: the input files make a first release senseless.
     """
     from agedp.preflight.alerts import format_alerts
     from agedp.stages.report import format_report_warnings
     from agedp_flows.text.preflight_text import preflight_lines
 
-    if error is None or work.released:
+    error = summary.refusal
+    if error is None or summary.released:
         facts, lines = result()
         print_answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
     elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
-        print_text("\n".join(preflight_lines(work)))
-    warnings = (*_unseen_findings(view, work), *format_alerts(work.alerts)) if view.warns else ()
-    for line in (*format_report_warnings(work), *warnings):
+        print_text("\n".join(preflight_lines(summary.checked)))
+    warnings = (*_unseen_findings(view, summary), *format_alerts(summary.alerts)) if view.warns else ()
+    for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
         typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
-    if error is not None:
-        raise error
+    summary.check_not_refused()
 
 
-def _unseen_findings(view: ResultView, work: Work) -> list[str]:
+def _unseen_findings(view: ResultView, summary: RunSummary) -> list[str]:
     """Return the warnings of the preflight before the first release, if the table is not printed."""
-    if not (view.quiet and work.is_first):
+    checked = summary.checked
+    if checked is None or not (view.quiet and checked.sums.is_first):
         return []
-    return [f"warning: {finding.check}: {finding.result}" for finding in work.findings if finding.verdict == "warning"]
+    warnings = (finding for finding in checked.findings if finding.verdict == "warning")
+    return [f"warning: {finding.check}: {finding.result}" for finding in warnings]

@@ -84,14 +84,14 @@ def sanitise(
         result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
 
     def output() -> tuple[dict[str, Any], list[str]]:
-        facts = result_json(result.work)
+        facts = result_json(result.run)
         confidential = confidential_folder(Path(out))
         location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
         hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
-        lines = [*result_lines(result.work), hint]
-        if result.work.model is not None:
-            facts["model"] = result.work.model.id
+        lines = [*result_lines(result.run), hint]
+        if (model := result.run.session.model) is not None:
+            facts["model"] = model.id
         calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
         return facts, [*calibration_text, *lines]
 
-    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), result.work, result.error, output)
+    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), result.run, output)

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, NotionOffer, Remedies, SeriesCost
-from agedp.run_context import Work
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
@@ -59,9 +59,9 @@ def _parse_amount(option: str, value_text: str) -> Decimal:
     return amount
 
 
-def promises_lines(work: Work, target: ComparisonTarget) -> list[str]:
+def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str]:
     """Return the offers of all notions as lines for the terminal."""
-    comparison = compare_promises(work, target)
+    comparison = compare_promises(session.terms(), session.forecast_view, target)
     available = [offer for offer in comparison.offers if offer.series is not None]
     letters = _scope_letters(available)
     return [
@@ -243,9 +243,9 @@ def _wrapped(start: str, text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start)))
 
 
-def promises_json(work: Work, target: ComparisonTarget) -> dict[str, Any]:
+def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str, Any]:
     """Return the offers of all notions as JSON."""
-    comparison = compare_promises(work, target)
+    comparison = compare_promises(session.terms(), session.forecast_view, target)
     return {
         "target": _target_json(comparison.target),
         "series": comparison.series,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from agedp.ledger_session import LedgerSession
 from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
-from agedp.run_context import Work
 from agedp_flows.text.run_text import change_json, change_text
 
 
-def frontier_json(work: Work) -> dict[str, Any]:
+def frontier_json(session: LedgerSession) -> dict[str, Any]:
     """Return the frontier as JSON; an unbounded risk is null."""
-    frontier = compute_frontier(work)
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
     return {
         "series": frontier.series,
         "households": frontier.households,
@@ -43,9 +43,9 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def frontier_lines(work: Work) -> list[str]:
+def frontier_lines(session: LedgerSession) -> list[str]:
     """Return the frontier as lines for the terminal."""
-    frontier = compute_frontier(work)
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
     return [
         f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
         "epsilon up to the cap",

@@ -7,11 +7,12 @@ from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR
-from agedp.pipeline import RunForecast, check_corrections_declared, forecast_run
+from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.run_context import Work
-from agedp.stages.plan import PlannedRelease, format_end_reason
+from agedp.stage_values import DueDays, PlannedRelease
+from agedp.stages.plan import check_corrections_declared, format_end_reason
+from agedp.stages.run_forecast import RunForecast, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
@@ -33,22 +34,22 @@ _YEAR = 365
 _HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
-def plan_json(work: Work) -> dict[str, Any]:
+def plan_json(session: LedgerSession) -> dict[str, Any]:
     """Return the plan as JSON."""
-    plan = forecast_run(work)
-    reason = _ended_reason(work, plan)
+    plan = forecast_run(session)
+    reason = _ended_reason(session, plan)
     return {
-        "population": work.run.population.name,
-        "due": [_planned_json(work, planned_release) for planned_release in plan.now.planned],
+        "population": session.run.run_file.population.name,
+        "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(plan)),
-        "waiting": [day.isoformat() for day in plan.waiting],
+        "waiting": [day.isoformat() for day in plan.due_days.waiting],
         "refused": "" if plan.now.refused is None else str(plan.now.refused),
         "spent": format_epsilon(plan.spent),
-        "last_possible_day": _last_released_day(work) if reason else _last_day(plan),
+        "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
-        **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(work, plan)) else {}),
-        **({} if work.rows() else {"notions": _notions_json(work)}),
-        "contract": work.promise,
+        **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(session, plan)) else {}),
+        **({} if session.rows else {"notions": _notions_json(session)}),
+        "contract": session.promise,
     }
 
 
@@ -57,16 +58,16 @@ def _last_day(plan: RunForecast) -> str:
     return forecast.last_day.isoformat() if forecast.last_day and forecast.ended_by_promise else ""
 
 
-def _notions_json(work: Work) -> dict[str, Any]:
+def _notions_json(session: LedgerSession) -> dict[str, Any]:
     try:
-        return promises_json(work, ComparisonTarget())
+        return promises_json(session, ComparisonTarget())
     except RunFileError as error:
         return {"lacking": str(error)}
 
 
-def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
+def _planned_json(session: LedgerSession, planned: PlannedRelease) -> dict[str, Any]:
     row = planned.row
-    series = work.run.series[row.series]
+    series = session.run.run_file.series[row.series]
     line: dict[str, Any] = {
         "day": row.day,
         "series": row.series,
@@ -81,45 +82,44 @@ def _planned_json(work: Work, planned: PlannedRelease) -> dict[str, Any]:
     return line | {f"noise_sd_{unit}": sd}
 
 
-def plan_table(work: Work) -> str:
+def plan_table(due_days: DueDays) -> str:
     """Return the due days of a planned run as a public Markdown table."""
-    days = work.due_days.due
-    if not days:
+    if not due_days.due:
         return "Nothing is due that is not released already."
     head = ["| day | publish on | households |", "|---|---|---|"]
-    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in days)])
+    return "\n".join([*head, *(f"| {due.day} | {due.publish_on} | {due.households} |" for due in due_days.due)])
 
 
-def plan_lines(work: Work) -> list[str]:
+def plan_lines(session: LedgerSession) -> list[str]:
     """Return the plan as lines for the terminal."""
-    plan = forecast_run(work)
+    plan = forecast_run(session)
     return [
-        *_due_lines(work, plan.now.planned),
-        *waiting_lines(plan.waiting),
-        *_delivery_lines(work),
-        *planned_preflight_lines(work),
-        *_spent_lines(work, plan),
-        *_horizon_lines(work),
-        *filter(None, [work.run.notion.remark]),
-        *_alternatives_lines(work, plan),
-        *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if work.model else []),
-        *([] if plan.forecast.next_day is None else _notions_lines(work)),
+        *_due_lines(session, plan.now.planned),
+        *waiting_lines(plan.due_days.waiting),
+        *_delivery_lines(session),
+        *planned_preflight_lines(session, plan.due_days),
+        *_spent_lines(session, plan),
+        *_horizon_lines(session),
+        *filter(None, [plan.terms.notion.remark]),
+        *_alternatives_lines(session, plan),
+        *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
+        *([] if plan.forecast.next_day is None else _notions_lines(session)),
         "contract, as it will be registered:",
-        *(f"  {line}" for line in json.dumps(work.promise, indent=2).splitlines()),
+        *(f"  {line}" for line in json.dumps(session.promise, indent=2).splitlines()),
     ]
 
 
-def _notions_lines(work: Work) -> list[str]:
+def _notions_lines(session: LedgerSession) -> list[str]:
     """Return the comparison of all notions before the first release; later, the option that prints it."""
     try:
-        if not work.rows():
-            return ["", *promises_lines(work, ComparisonTarget()), ""]
+        if not session.rows:
+            return ["", *promises_lines(session, ComparisonTarget()), ""]
     except RunFileError as error:
         return [str(error)]
     return ["Notions that guarantee the same bound, and their noise: `agedp plan --notions`"]
 
 
-def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
+def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
     if not planned:
         return ["nothing is due that is not released already"]
     rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
@@ -131,17 +131,17 @@ def _due_lines(work: Work, planned: tuple[PlannedRelease, ...]) -> list[str]:
         else [*planned[:_MAX_SHOWN_LINES], None, *planned[-_MAX_SHOWN_LINES:]]
     )
     lines += [
-        "..." if planned_release is None else _due_line(work, planned_release) for planned_release in shown_releases
+        "..." if planned_release is None else _due_line(session, planned_release) for planned_release in shown_releases
     ]
     lines += _skipped_lines(planned)
-    noises = [noise_deviation(row, work.run.series[row.series]) for row in rows]
+    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
         lines.append(typical_noise_line(max(means)))
     return lines
 
 
-def _due_line(work: Work, planned: PlannedRelease) -> str:
-    row, series = planned.row, work.run.series[planned.row.series]
+def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
+    row, series = planned.row, session.run.run_file.series[planned.row.series]
     households = sum(series.by_group(row.cells, row.households).values())
     prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:10d}   "
     if row.state != "released":
@@ -161,11 +161,11 @@ def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
-def _delivery_lines(work: Work) -> list[str]:
+def _delivery_lines(session: LedgerSession) -> list[str]:
     """Return what a live run file lacks: keys that a first run requires, and the marker of a delivery."""
-    schedule, missing = work.run.schedule, []
+    schedule, missing = session.run.run_file.schedule, []
     try:
-        check_corrections_declared(work)
+        check_corrections_declared(session)
     except RunFileError as error:
         missing = [str(error)]
     if schedule.mode != "live" or schedule.wait_for is not None:
@@ -176,27 +176,27 @@ def _delivery_lines(work: Work) -> list[str]:
     ]
 
 
-def _spent_lines(work: Work, plan: RunForecast) -> list[str]:
+def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return the spent and planned loss, its total cap, and the end of the promise."""
     planned = sum(row.loss for row in plan.now.releases)
-    total = work.run.promise.epsilon_total
+    total = session.run.run_file.promise.epsilon_total
     total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
     lines = [
         "Cumulative epsilon per household (sequential composition of all published days): "
         f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
-        *_promised_bound_lines(work, plan),
+        *_promised_bound_lines(session, plan),
     ]
-    lines += _end_lines(work, plan)
+    lines += _end_lines(session, plan)
     if skipped_later := _skipped_ahead(plan):
         lines.append(f"days that will be skipped later ({DAYS_NEAR}): {skips_text(skipped_later)}")
     return lines
 
 
-def _end_lines(work: Work, plan: RunForecast) -> list[str]:
+def _end_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return the last possible day of the promise, or when the series ended and why."""
     forecast = plan.forecast
-    if reason := _ended_reason(work, plan):
-        return [f"the series has ended: last released day {_last_released_day(work)}; {reason}"]
+    if reason := _ended_reason(session, plan):
+        return [f"the series has ended: last released day {_last_released_day(session)}; {reason}"]
     if plan.now.refused is not None:
         last = plan.now.releases[-1].day if plan.now.releases else "none"
         return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
@@ -208,43 +208,43 @@ def _end_lines(work: Work, plan: RunForecast) -> list[str]:
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
-def _ended_reason(work: Work, plan: RunForecast) -> str:
+def _ended_reason(session: LedgerSession, plan: RunForecast) -> str:
     """Return why the series has ended, "" if it continues or has not begun."""
-    forecast, rows = plan.forecast, work.rows()
+    forecast, rows = plan.forecast, session.rows
     if not rows or plan.now.releases:
         return ""
     if plan.now.refused is not None:
         return str(plan.now.refused)
     if forecast.next_day is None:
-        return f"its period ended with {work.run.schedule.last_day}"
+        return f"its period ended with {session.run.run_file.schedule.last_day}"
     if forecast.last_day is None and forecast.ended_by_promise:
-        return forecast.stopped or forecast.refusal or format_end_reason(work.terms, rows)
+        return forecast.stopped or forecast.refusal or format_end_reason(plan.terms, rows)
     return ""
 
 
-def _last_released_day(work: Work) -> str:
-    return max((row.day for row in work.rows() if row.state == "released"), default="none")
+def _last_released_day(session: LedgerSession) -> str:
+    return max((row.day for row in session.rows if row.state == "released"), default="none")
 
 
-def _promised_bound_lines(work: Work, plan: RunForecast) -> list[str]:
+def _promised_bound_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return the bound that the promise limits, after these releases."""
-    notion, rows = work.run.notion, [*work.rows(), *plan.now.releases]
+    notion, rows = plan.terms.notion, [*session.rows, *plan.now.releases]
     if not plan.now.releases:
         return []
-    bounds = notion.bounds(rows, work.terms.leakage_bounds[0], None)
+    bounds = notion.bounds(rows, plan.terms.leakage_bounds[0], None)
     entries = {bound.name: bound_entry(bound, notion.limits) for bound in bounds}
     return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 
 
-def _horizon(work: Work) -> int | None:
+def _horizon(session: LedgerSession) -> int | None:
     """Return the number of releases after which the series ends, None if the promise has no horizon."""
-    horizon: object = getattr(work.run.promise, "horizon_days", None)
+    horizon: object = getattr(session.run.run_file.promise, "horizon_days", None)
     return horizon if isinstance(horizon, int) else None
 
 
-def _horizon_lines(work: Work) -> list[str]:
+def _horizon_lines(session: LedgerSession) -> list[str]:
     """Return one line if the horizon of the promise differs from the number of days of the schedule."""
-    horizon, days = _horizon(work), work.run.schedule.days
+    horizon, days = _horizon(session), session.run.run_file.schedule.days
     if horizon is None or days is None or horizon == days:
         return []
     text = f"horizon_days = {horizon}, but [schedule] has {days} days: "
@@ -253,21 +253,21 @@ def _horizon_lines(work: Work) -> list[str]:
     return [f"{text}the epsilon of the other {horizon - days} days stays unspent; horizon_days = {days} has less noise"]
 
 
-def _mean_noise_by_schedule(work: Work, plan: RunForecast) -> dict[str, float]:
+def _mean_noise_by_schedule(session: LedgerSession, plan: RunForecast) -> dict[str, float]:
     """Return the mean noise scale by schedule."""
-    notion = work.run.notion  # over the published days, as the promise is enforced
-    return notion.alternatives(_compared_days(work, plan)) if isinstance(notion, Promise) else {}
+    notion = plan.terms.notion  # over the published days, as the promise is enforced
+    return notion.alternatives(_compared_days(session, plan)) if isinstance(notion, Promise) else {}
 
 
-def _compared_days(work: Work, plan: RunForecast) -> int:
+def _compared_days(session: LedgerSession, plan: RunForecast) -> int:
     """Return the number of days over which schedules are compared: the horizon, the days due now, or a year."""
-    return _horizon(work) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
+    return _horizon(session) or max(len({planned_release.row.day for planned_release in plan.now.planned}), _YEAR)
 
 
-def _alternatives_lines(work: Work, plan: RunForecast) -> list[str]:
+def _alternatives_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return one line that compares the promised schedule with alternatives, if there are any."""
-    means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(work, plan).items()]
-    period = f"over {_compared_days(work, plan)} days, one published each day"
+    means = [f"{name} {mean:.4g}" for name, mean in _mean_noise_by_schedule(session, plan).items()]
+    period = f"over {_compared_days(session, plan)} days, one published each day"
     text = f"mean noise scale by schedule {period}, as a multiple of clamp_kwh, before caps: {', '.join(means)}"
     return [text] if means else []
 

@@ -18,13 +18,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from agedp.pipeline import end_within_30_days
+from agedp.ledger_session import LedgerSession
+from agedp.pipeline import RunSummary
 from agedp.planning.day_to_day_change import DayToDayChange
 from agedp.planning.forecast import Skip
 from agedp.release_folder.release_folder import DISTRIBUTION, ReleaseFolder
-from agedp.run_context import Work, load_work
+from agedp.run_context import RunContext
+from agedp.stage_values import Delivery
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
+from agedp.stages.run_forecast import end_within_30_days
 from agedp_data import mechanisms
 from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
@@ -50,48 +53,49 @@ def four_digits(number: float) -> str:
     return f"{Decimal(f'{number:.4g}'):f}"
 
 
-def statement_markdown(work: Work) -> str:
-    """Return the statement of the release folder as Markdown."""
-    folder = ReleaseFolder(work.release)
+def statement_markdown(folder: ReleaseFolder) -> str:
+    """Return the statement of a release folder as Markdown."""
     return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
 
 
-def result_json(work: Work) -> dict[str, Any]:
+def result_json(summary: RunSummary) -> dict[str, Any]:
     """Return the result of a run as JSON: public facts only."""
-    rows = [row for row in work.released if row.state == "released"]
+    run = summary.run.run_file
     return {
-        "population": work.run.population.name,
-        "mode": work.run.schedule.mode,
-        "released": [{"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in rows],
-        "waiting": [day.isoformat() for day in work.due_days.waiting],
-        "skipped": [{"series": row.series, "day": row.day} for row in work.released if row.state == "skipped"],
-        "folder": format_path(work.run.output.release),
-        "reports": format_reports_status(work),
+        "population": run.population.name,
+        "mode": run.schedule.mode,
+        "released": [
+            {"series": row.series, "day": row.day, "epsilon": format_epsilon(row.loss)} for row in summary.drawn
+        ],
+        "waiting": [day.isoformat() for day in summary.due_days.waiting],
+        "skipped": [{"series": row.series, "day": row.day} for row in summary.released if row.state == "skipped"],
+        "folder": format_path(run.output.release),
+        "reports": format_reports_status(summary.report),
     }
 
 
-def result_lines(work: Work) -> list[str]:
+def result_lines(summary: RunSummary) -> list[str]:
     """Return the result of a run as lines for the terminal."""
-    lines = [_quality_line(work), *preflight_lines(work)] if work.delivery else []
-    rows = [row for row in work.released if row.state == "released"]
+    run, rows = summary.run.run_file, summary.drawn
+    lines = [_quality_line(summary.delivery), *preflight_lines(summary.checked)] if summary.delivery else []
     days = len({row.day for row in rows})
-    skipped, min_households = len(work.released) - len(rows), work.run.population.min_households
+    skipped, min_households = len(summary.released) - len(rows), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
         f"{count_text(days, 'day')} released now"
         + (f", {skipped} skipped ({reasons})" if skipped else "")
-        + ("" if work.released else ": nothing was due that is not released already")
+        + ("" if summary.released else ": nothing was due that is not released already")
     )
-    lines += waiting_lines(work.due_days.waiting)
-    if (last_day := end_within_30_days(work)) is not None:
+    lines += waiting_lines(summary.due_days.waiting)
+    if (last_day := end_within_30_days(summary.session)) is not None:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
-    folder = ReleaseFolder(work.release)
+    folder = ReleaseFolder(summary.run.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         bounds = folder.statement["figures"]
         lines += [labelled_bound(bound) for bound in bounds[:2]]
-        lines += promised_bound_lines(work.run.notion, {bound["name"]: bound for bound in bounds})
-        lines.append(f"release folder: {format_path(work.run.output.release)}")
+        lines += promised_bound_lines(run.notion, {bound["name"]: bound for bound in bounds})
+        lines.append(f"release folder: {format_path(run.output.release)}")
     return lines
 
 
@@ -168,15 +172,12 @@ def skips_json(skips: Sequence[Skip]) -> list[dict[str, str]]:
     return [{"day": day.isoformat()} | ({"series": series} if series else {}) for day, series in skips]
 
 
-def _quality_line(work: Work) -> str:
-    delivery = work.delivery
-    if delivery is None:
-        return ""
+def _quality_line(delivery: Delivery) -> str:
     rejected = ", ".join(f"{number:,} {reason}" for reason, number in delivery.rejected.items()) or "none"
     return (
         f"{count_text(delivery.files, 'input file')} ({delivery.files_new} new): {delivery.rows_read:,} rows = "
         f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected})"
-        + (f"; {work.late_rows:,} rows came too late, for days that are released" if work.late_rows else "")
+        + (f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else "")
     )
 
 
@@ -280,17 +281,17 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     """
     if day is not None and statement is not None:
         raise InputError("--as-of and --statement each name one folder; give one of them")
-    work = load_work(run_file)
-    ledger = work.checked_ledger()
+    session = LedgerSession.open_existing(RunContext.load(run_file))
     if statement is not None:
-        is_identical = write_folder_of_statement(work, ledger, statement)
+        is_identical = write_folder_of_statement(session, statement)
         version_text = f", as of statement {statement}"
     elif day is not None:
-        is_identical = write_folder_as_of(work, ledger, day)
+        is_identical = write_folder_as_of(session, day)
         version_text = f", as of the end of {day}"
     else:
-        publish_release(work, ledger)
+        publish_release(session)
         is_identical, version_text = True, ""
     note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
-    text = f"{format_location(work.run.output.release)}: written again{version_text}{'' if is_identical else note}"
+    location = format_location(session.run.run_file.output.release)
+    text = f"{location}: written again{version_text}{'' if is_identical else note}"
     return {"same_bytes": is_identical}, text

@@ -26,6 +26,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from agedp.budget import ReleaseTerms
+from agedp.planning.forecast import ForecastView
 from agedp.planning.least_amount import least_amount
 from agedp.planning.notion_comparison import (
     ComparisonTarget,
@@ -36,7 +38,6 @@ from agedp.planning.notion_comparison import (
     marked,
 )
 from agedp.planning.simulated_days import SimulatedDays
-from agedp.run_context import Work
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
@@ -47,21 +48,21 @@ from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 _NEGLIGIBLE_NANO: Final = 1000
 
 
-def compare_promises(work: Work, target: ComparisonTarget) -> NotionComparison:
+def compare_promises(terms: ReleaseTerms, view: ForecastView, target: ComparisonTarget) -> NotionComparison:
     """Compare every notion and method for a target; nothing is drawn or written.
 
     Raises:
         RunFileError: no mean is published, or no remaining day has enough households on the roster.
     """
-    return _PromiseSearch(work).compared(target)
+    return _PromiseSearch(terms, view).compared(target)
 
 
 class _PromiseSearch:
     """Simulates the days of one run file under one promise after the other."""
 
-    def __init__(self, work: Work) -> None:
-        self.run: RunFile = work.run
-        self.days = SimulatedDays(work)
+    def __init__(self, terms: ReleaseTerms, view: ForecastView) -> None:
+        self.run: RunFile = terms.run
+        self.days = SimulatedDays(terms, view)
         self._simulated: dict[tuple[str, str, Decimal], tuple[RunFile, SeriesCost | None]] = {}
 
     def compared(self, requested: ComparisonTarget) -> NotionComparison:

@@ -20,7 +20,7 @@ from datetime import date
 from functools import lru_cache
 
 from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
-from agedp.run_context import Work
+from agedp.planning.forecast import ForecastView
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.config.run_file import RunFile
@@ -28,6 +28,7 @@ from agedp_data.epsilon import floor_nano, to_float
 from agedp_data.errors import RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
@@ -77,22 +78,15 @@ class Frontier:
     change: DayToDayChange
 
 
-def compute_frontier(work: Work) -> Frontier:
+def compute_frontier(run: RunFile, model: Model | None, view: ForecastView) -> Frontier:
     """Return the frontier of a run file; nothing is drawn or written.
 
     Raises:
         RunFileError: the run file has no model, or publishes no mean.
     """
-    if work.model is None:
+    if model is None:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
-    rows = _rows(work)
-    search = _FrontierSearch(work.run, work.model.leakage_bound, work.roster, rows)
-    return search.frontier()
-
-
-def _rows(work: Work) -> Sequence[ReleaseRecord]:
-    ledger = work.opened_ledger()
-    return () if ledger is None else ledger.rows(work.population)
+    return _FrontierSearch(run, model.leakage_bound, view.roster, view.rows).frontier()
 
 
 class _FrontierSearch:

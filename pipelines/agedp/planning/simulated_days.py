@@ -14,17 +14,14 @@ from fractions import Fraction
 from itertools import islice
 from typing import Final
 
-from agedp.budget import EffectivePromise
+from agedp.budget import EffectivePromise, ReleaseTerms
 from agedp.planning.day_to_day_change import day_to_day_change
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
 from agedp.planning.notion_comparison import SeriesCost
-from agedp.run_context import Work, apply_earlier_contracts
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
-from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
 from agedp_data.roster import Roster
 
@@ -32,22 +29,17 @@ _MAX_DAYS_AHEAD: Final = 366
 
 
 class SimulatedDays:
-    """The coming days of a run file with its ledger and roster; `households` by day are those of the smallest group.
+    """The coming days under the terms of a run file; `households` by day are those of the smallest group.
 
     Raises:
         RunFileError: the run file publishes no mean, or no coming day has enough households on the roster.
     """
 
-    def __init__(self, work: Work) -> None:
-        ledger = work.opened_ledger()
-        if ledger is not None:
-            apply_earlier_contracts(work, ledger)
-        self.run: RunFile = work.run
-        self.model = work.model
-        rows: tuple[ReleaseRecord, ...] = () if ledger is None else ledger.rows(work.population)
-        contracts = () if ledger is None else ledger.contracts(work.population)
-        self.leakage_bounds: tuple[LeakageBound | None, ...] = work.terms.leakage_bounds
-        self.view = ForecastView(rows, work.roster, work.today, contracts)
+    def __init__(self, terms: ReleaseTerms, view: ForecastView) -> None:
+        self.run: RunFile = terms.run
+        self.model = terms.model
+        self.leakage_bounds = terms.leakage_bounds
+        self.view = view
         self.name = self._noisiest()
         self.households = dict(self._household_counts())
         if not self._days():
@@ -57,7 +49,7 @@ class SimulatedDays:
                 "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = day_to_day_change([row for row in rows if row.series == self.name])
+        self.change = day_to_day_change([row for row in view.rows if row.series == self.name])
 
     def _noisiest(self) -> str:
         """Return the mean with the most noise at the same loss: largest clamp / (share x households)."""
@@ -93,7 +85,7 @@ class SimulatedDays:
 
     def simulate(self, run: RunFile, bound_name: str) -> SeriesCost | None:
         """Return the cost of releasing the days under a run file's promise, None if no day is released."""
-        terms = contract_part(run, model=self.model.id if self.model else None)
+        terms = contract_part(run, model=self.model or None)
         simulated = simulate_days(
             ForecastContract(terms, EffectivePromise(run.notion, self.leakage_bounds)), self.view, list(self.households)
         )

@@ -12,8 +12,7 @@ from datetime import date
 
 import numpy as np
 
-from agedp.local_files import atomic_files, locks
-from agedp.run_context import Work
+from agedp.reports.internal_sources import InternalSources
 from agedp.store.daily_totals import load_month_matrix
 
 MAX_MONTHS = 13
@@ -42,20 +41,20 @@ class ClampEffect:
     cut_kwh: float
 
 
-def clamp_effects(work: Work, days: Sequence[date]) -> list[ClampEffect]:
+def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampEffect]:
     """Return the effect of each series' clamp on released days, as far as the store still has their readings."""
-    if work.delivery is None or not days:
+    if not days:
         return []
-    with locks.exclusive_lock(atomic_files.make_private(work.store.folder)):
-        first_month = work.store.retained_from()
-        months = sorted({f"{day:%Y-%m}" for day in days} & set(work.delivery.months))
+    with sources.store.locked():
+        first_month = sources.store.retained_from()
+        months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
         stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
-        counts = {name: _ClampCounts.empty(work) for name in work.run.series}
+        counts = {name: _ClampCounts.empty(sources) for name in sources.run.series}
         for month in stored:
-            _count_month(work, month, [day for day in days if f"{day:%Y-%m}" == month], counts)
-    clamps = {name: series.clamp_wh / 1000.0 for name, series in work.run.series.items()}
+            _count_month(sources, month, [day for day in days if f"{day:%Y-%m}" == month], counts)
+    clamps = {name: series.clamp_wh / 1000.0 for name, series in sources.run.series.items()}
     return [
-        series_counts.clamped(name, clamps[name], work.roster.ids)
+        series_counts.clamped(name, clamps[name], sources.roster.ids)
         for name, series_counts in counts.items()
         if series_counts.days
     ]
@@ -69,8 +68,8 @@ class _ClampCounts:
     days: int = 0
 
     @classmethod
-    def empty(cls, work: Work) -> _ClampCounts:
-        size = len(work.roster.ids)
+    def empty(cls, sources: InternalSources) -> _ClampCounts:
+        size = len(sources.roster.ids)
         return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
 
     def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> ClampEffect:
@@ -81,15 +80,17 @@ class _ClampCounts:
         return ClampEffect(series, clamp_kwh, self.days, clamped_households, self.cut_kwh / self.days)
 
 
-def _count_month(work: Work, month: str, days: Sequence[date], counts_by_series: Mapping[str, _ClampCounts]) -> None:
-    if work.delivery is None:
-        return
-    matrix = load_month_matrix(work.store, work.delivery, work.roster, month, states=work.run.counted_states)
+def _count_month(
+    sources: InternalSources, month: str, days: Sequence[date], counts_by_series: Mapping[str, _ClampCounts]
+) -> None:
+    matrix = load_month_matrix(
+        sources.store, sources.delivery, sources.roster, month, states=sources.run.counted_states
+    )
     for day in days:
-        codes = np.concatenate([np.zeros(0, np.int64), *work.roster.members(day, None).values()])
+        codes = np.concatenate([np.zeros(0, np.int64), *sources.roster.members(day, None).values()])
         for name, counts in counts_by_series.items():
-            energy_wh = matrix.energy_of(work.run.series[name])[codes, day.day - 1]
-            clamp = work.run.series[name].clamp_wh
+            energy_wh = matrix.energy_of(sources.run.series[name])[codes, day.day - 1]
+            clamp = sources.run.series[name].clamp_wh
             counts.number[codes] += energy_wh > clamp
             counts.largest[codes] = np.maximum(counts.largest[codes], energy_wh)
             counts.cut_kwh += float(np.maximum(energy_wh - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))

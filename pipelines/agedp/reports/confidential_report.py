@@ -20,6 +20,7 @@ from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear
 from agedp.reports.clamping import ClampEffect, clamp_effects
 from agedp.reports.household_details import clamp_parts, household_model_parts
 from agedp.reports.html import paragraph, render_page, table
+from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.model_files import read_model_files
 from agedp.reports.svg import Line, chart
@@ -32,9 +33,8 @@ from agedp.reports.utility import (
     state_parts,
     utility,
 )
-from agedp.run_context import Work
 from agedp_data import table_schemas
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ReleaseRecord
 
 REPORT = "report.html"
 _ERROR_NOTE = (
@@ -43,42 +43,47 @@ _ERROR_NOTE = (
 )
 
 
-def write_confidential_report(work: Work, ledger: Ledger) -> tuple[FileNotice, ...]:
+def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> tuple[FileNotice, ...]:
     """Write the confidential report on all releases of the population, for those who run agedp.
 
     Returns:
         Notices of the parts that are missing because a file is damaged.
     """
-    rows = ledger.rows(work.population)
     released = sorted({date.fromisoformat(row.day) for row in rows if row.state == "released"})
-    utilities = _cell_utilities(work, rows)
-    results = {key: utility(cell_days, age_days=work.run.promise.age_days or 0) for key, cell_days in utilities.items()}
+    utilities = _cell_utilities(sources, rows)
+    results = {
+        key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
+    }
     coverage_rows = [
-        coverage_row for coverage_row in COVERAGE.read(work.coverage) if coverage_row["population"] == work.population
+        coverage_row
+        for coverage_row in COVERAGE.read(sources.paths.coverage)
+        if coverage_row["population"] == sources.population
     ]
-    clamp_effects_by_series = clamp_effects(work, released)
-    files = read_model_files(work)
+    clamp_effects_by_series = clamp_effects(sources, released)
+    files = read_model_files(sources)
     page = render_page(
         "confidential_report.html",
-        title=f"{work.run.output.title or work.population}: published and true values",
-        facts=[*_facts(work, results, coverage_rows, clamp_effects_by_series, len(released))],
-        means=[*_mean_parts(work, utilities, results)],
-        counts=[*count_parts(work, rows)],
+        title=f"{sources.run.output.title or sources.population}: published and true values",
+        facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
+        means=[*_mean_parts(sources, utilities, results)],
+        counts=[*count_parts(sources, rows)],
         coverage=[*_coverage_parts(coverage_rows)],
         clamp=[*clamp_parts(clamp_effects_by_series)],
-        states=[*state_parts(work)],
-        rows=[*_quality_parts(work)],
-        model=[*household_model_parts(work, files, rows)],
+        states=[*state_parts(sources)],
+        rows=[*_quality_parts(sources)],
+        model=[*household_model_parts(sources, files, rows)],
     )
-    atomic_files.write(work.confidential / REPORT, page.encode())
+    atomic_files.write(sources.paths.folder / REPORT, page.encode())
     return files.notices
 
 
-def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    true_means = [line for line in TRUE_MEANS.read(work.true_means) if line["population"] == work.population]
+def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
+    true_means = [
+        line for line in TRUE_MEANS.read(sources.paths.true_means) if line["population"] == sources.population
+    ]
     means = {line["series"] for line in true_means}
     by_series = {
-        name: cell_means([row for row in rows if row.series == name], coverage=work.run.output.interval)
+        name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)
         for name in dict.fromkeys(row.series for row in rows)
         if name in means
     }
@@ -86,7 +91,7 @@ def _cell_utilities(work: Work, rows: Sequence[ReleaseRecord]) -> dict[SeriesCel
 
 
 def _facts(
-    work: Work,
+    sources: InternalSources,
     results: Mapping[SeriesCell, Utility],
     coverage_rows: Sequence[Mapping[str, Any]],
     effects: Sequence[ClampEffect],
@@ -98,7 +103,7 @@ def _facts(
         key, first = next(iter(results.items()))
         yield "error of a day's mean", f"{format_number(first.rms_kwh)}\u00a0kWh", f"root mean square, {', '.join(key)}"
         yield "error / noise", format_number(first.in_sd), "1: the noise is the only error"
-        expected = percent(work.run.output.interval)
+        expected = percent(sources.run.output.interval)
         yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"the noise interval; {expected} expected"
     if coverage_rows:
         households, usable, clamped_days = (
@@ -115,16 +120,18 @@ def _facts(
 
 
 def _mean_parts(
-    work: Work, utilities: Mapping[SeriesCell, Sequence[CellUtility]], results: Mapping[SeriesCell, Utility]
+    sources: InternalSources,
+    utilities: Mapping[SeriesCell, Sequence[CellUtility]],
+    results: Mapping[SeriesCell, Utility],
 ) -> Iterator[str]:
     if not utilities:
-        if any(result.statistic == "mean" for result in work.run.series.values()):
+        if any(result.statistic == "mean" for result in sources.run.series.values()):
             yield paragraph("No true mean is recorded yet.")
         return
     yield paragraph(_ERROR_NOTE, "soft")
     for key, cell_days in utilities.items():
         yield _true_chart(", ".join(key), cell_days)
-    age_days = work.run.promise.age_days or 0
+    age_days = sources.run.promise.age_days or 0
     stale_column = [f"{age_days} d later"] if age_days else []
     columns = (
         "series, cell",
@@ -278,8 +285,8 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     return chart(f"Coverage and clamp by day: {name}", description, lines, x=x, y=y, y_title="per cent", height=170)
 
 
-def _quality_parts(work: Work) -> Iterator[str]:
-    path = work.confidential / "quality.parquet"
+def _quality_parts(sources: InternalSources) -> Iterator[str]:
+    path = sources.paths.quality
     if not atomic_files.path_exists(path):
         yield paragraph("No file has been read yet.")
         return

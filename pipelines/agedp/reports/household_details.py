@@ -21,9 +21,9 @@ from agedp.calibration.quantize import Floats
 from agedp.reports.axes import format_number, format_rounded_up, linear_axis, named_axis
 from agedp.reports.clamping import ClampEffect
 from agedp.reports.html import paragraph, table
+from agedp.reports.internal_sources import InternalSources
 from agedp.reports.model_files import ModelFiles
 from agedp.reports.svg import Line, chart
-from agedp.run_context import Work
 from agedp_data.accounting.integer_discounting import losses_by_day_number
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
 from agedp_data.config.model_section import EstimatedModel
@@ -89,9 +89,9 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
         )
 
 
-def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield the households that decide an estimated model, and the model's goodness of fit if it was computed."""
-    model = work.run.model
+    model = sources.run.model
     if not isinstance(model, EstimatedModel):
         return
     for notice in files.notices:
@@ -100,7 +100,7 @@ def household_model_parts(work: Work, files: ModelFiles, rows: Sequence[ReleaseR
         yield from _deciding_households(files.households)
     yield from household_leakage_parts(model, files.chains, rows)
     if files.goodness_of_fit is not None:
-        yield from _memory_parts(files.goodness_of_fit, report_name(model.file, work.confidential))
+        yield from _memory_parts(files.goodness_of_fit, report_name(model.file, sources.paths.folder))
 
 
 def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, FileNotice, read_columns, read_content
-from agedp.run_context import Work
+from agedp.reports.internal_sources import InternalSources
 from agedp_data import table_schemas
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.markov.transitions import transition_matrix
@@ -45,13 +45,13 @@ class ModelFiles:
     notices: tuple[FileNotice, ...] = ()
 
 
-def read_model_files(work: Work) -> ModelFiles:
+def read_model_files(sources: InternalSources) -> ModelFiles:
     """Return the confidential files of a run's model; a declared model has none."""
-    model = work.run.model
+    model = sources.run.model
     if not isinstance(model, EstimatedModel):
         return ModelFiles()
     folder = Path(model.file)
-    name = report_name(model.file, work.confidential)
+    name = report_name(model.file, sources.paths.folder)
     households = read_content(folder / "households.parquet", _household_columns, FileKind.SUPPLEMENT, advice=_ADVICE)
     notices = [households.notice]
     chains = None
@@ -61,7 +61,7 @@ def read_model_files(work: Work) -> ModelFiles:
         chains = transitions.value
         notices.append(transitions.notice)
     fit = read_content(
-        work.confidential / "forgetting" / f"{name}.parquet", _goodness_of_fit, FileKind.SUPPLEMENT, advice=_ADVICE
+        sources.paths.folder / "forgetting" / f"{name}.parquet", _goodness_of_fit, FileKind.SUPPLEMENT, advice=_ADVICE
     )
     notices.append(fit.notice)
     warnings = tuple(notice for notice in notices if notice is not None)

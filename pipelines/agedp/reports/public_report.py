@@ -34,11 +34,11 @@ from agedp.reports.privacy_loss import (
     spending_parts,
 )
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
-from agedp.run_context import Work
 from agedp_data import mechanisms
+from agedp_data.config import RunFile
 from agedp_data.config.contract import promise_of
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
@@ -121,8 +121,8 @@ _TABLE_NOTE = "The bounds are those of the table above, which contains everythin
 
 
 def public_report(
-    work: Work,
-    ledger: Ledger,
+    run_file: RunFile,
+    models: Sequence[ModelRecord],
     statement: Mapping[str, Any],
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
@@ -131,15 +131,15 @@ def public_report(
     series_of_contracts = series_by_contract(contracts)
     promise = promise_of(contracts[-1].promise, series_of_contracts)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
-    run = work.run.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
+    run = run_file.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
     accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run.comparison))]
     days = len({row.day for row in rows if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
     model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
-    stored_models = {model.model: model.envelope for model in ledger.models()}
+    stored_models = {model.model: model.envelope for model in models}
     leakage_bound = Model.from_text(stored_models[model_hash]).leakage_bound if model_hash in stored_models else None
-    coverage = work.run.output.interval
+    coverage = run_file.output.interval
     return public_report_page(
         ReportData(
             statement, rows, contract_texts, accountants, leakage_bound, coverage, promise, noise_means, run.publication

@@ -19,9 +19,9 @@ from agedp.internal_records.cell_tables import COUNTED_STATES, TRUE_COUNTS
 from agedp.reports.axes import format_number, linear_axis
 from agedp.reports.distributions import range_names, ranges_axis, whiskers
 from agedp.reports.html import paragraph, table
+from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean, percent
 from agedp.reports.svg import Line, chart
-from agedp.run_context import Work
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import Distribution
@@ -118,12 +118,12 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-def state_parts(work: Work) -> Iterator[str]:
+def state_parts(sources: InternalSources) -> Iterator[str]:
     """Yield the table of means by states and by readings, for each series that counts states."""
     table_rows = [
         table_row
-        for table_row in COUNTED_STATES.read(work.counted_states)
-        if table_row["population"] == work.population
+        for table_row in COUNTED_STATES.read(sources.paths.counted_states)
+        if table_row["population"] == sources.population
     ]
     if not table_rows:
         return
@@ -169,11 +169,13 @@ def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 _GROUPS = 12
 
 
-def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
-    true_rows = [line for line in TRUE_COUNTS.read(work.true_counts) if line["population"] == work.population]
+    true_rows = [
+        line for line in TRUE_COUNTS.read(sources.paths.true_counts) if line["population"] == sources.population
+    ]
     true = {(line["series"], line["day"].isoformat(), line["cell"]): line["true_households"] for line in true_rows}
-    for name, series in work.run.series.items():
+    for name, series in sources.run.series.items():
         if isinstance(series, Distribution):
             series_rows = [
                 row for row in rows if row.series == name and row.state == "released" and series.holds(row.cells)
@@ -182,22 +184,26 @@ def count_parts(work: Work, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
                 (row for row in series_rows if (name, row.day, row.cells[0]) in true), key=lambda row: row.day
             )
             if recorded_rows:
-                yield from _newest_charts(work, name, series, recorded_rows[-1], true)
-                yield _error_table(work, name, series, recorded_rows, true)
+                yield from _newest_charts(sources, name, series, recorded_rows[-1], true)
+                yield _error_table(sources, name, series, recorded_rows, true)
             else:
                 yield paragraph(f"No true count of {name} is recorded yet.")
 
 
 def _newest_charts(
-    work: Work, name: str, series: Distribution, row: ReleaseRecord, true: Mapping[tuple[str, str, str], int]
+    sources: InternalSources,
+    name: str,
+    series: Distribution,
+    row: ReleaseRecord,
+    true: Mapping[tuple[str, str, str], int],
 ) -> Iterator[str]:
     ranges = len(series.ranges_kwh)
-    half_width = mechanisms.interval(row.scale, work.run.output.interval)
+    half_width = mechanisms.interval(row.scale, sources.run.output.interval)
     for start in range(0, min(len(row.cells), _GROUPS * ranges), ranges):
         cells, values = row.cells[start : start + ranges], row.values[start : start + ranges]
         true_counts = [float(true[name, row.day, cell]) for cell in cells]
         label = ", ".join([name, *([series.place(cells[0])[0]] if series.by is not None else [])])
-        line_name = f"published, with the interval of its noise ({percent(work.run.output.interval)})"
+        line_name = f"published, with the interval of its noise ({percent(sources.run.output.interval)})"
         layers = [
             whiskers(line_name, [float(value) for value in values], half_width, style=0),
             Line("true", [float(i) for i in range(ranges)], true_counts, letter="T", style=1),
@@ -215,10 +221,14 @@ def _newest_charts(
 
 
 def _error_table(
-    work: Work, name: str, series: Distribution, rows: Sequence[ReleaseRecord], true: Mapping[tuple[str, str, str], int]
+    sources: InternalSources,
+    name: str,
+    series: Distribution,
+    rows: Sequence[ReleaseRecord],
+    true: Mapping[tuple[str, str, str], int],
 ) -> str:
     ranges = len(series.ranges_kwh)
-    half_widths = {row.scale: mechanisms.interval(row.scale, work.run.output.interval) for row in rows}
+    half_widths = {row.scale: mechanisms.interval(row.scale, sources.run.output.interval) for row in rows}
     sd = {row.scale: mechanisms.standard_deviation(row.scale) for row in rows}
     errors_by_range: list[list[tuple[int, int, float, bool]]] = [[] for _ in range(ranges)]
     for row in rows:

@@ -15,8 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from agedp.budget import ReleaseTerms
+from agedp.planning.forecast import ForecastView
 from agedp.planning.simulated_days import SimulatedDays
-from agedp.run_context import Work, engine_for
 from agedp.setup.run_file_draft import DraftPaths, draft
 from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, notion_of
@@ -33,7 +34,7 @@ _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
 
 _NO_CAP: Final = "1000"
 _NOWHERE: Final = Path("/nowhere")
-"""The folder of a run file that is never written: it contains neither ledger nor release."""
+"""The folder of a run file that is never written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,8 @@ def _noise(
         )
         if run is None:
             return None
-        work = Work(run, clock.now(), None, engine_for(run, None), roster, model)
-        series_cost = SimulatedDays(work).simulate(run, "")
+        terms = ReleaseTerms(run, run.notion, (model.leakage_bound,), "", model.id)
+        series_cost = SimulatedDays(terms, ForecastView((), roster, clock.today())).simulate(run, "")
     except AgedpError:
         return None
     return None if series_cost is None else series_cost.noise_kwh

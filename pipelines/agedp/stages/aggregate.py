@@ -12,16 +12,19 @@ state: it is assumed to be independent of the chain.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.stage_values import DailySum, Delivery
-from agedp.store.daily_totals import (
-    MonthMatrix,
-    load_month_matrix,
-)
+from agedp.preflight.preflight_records import count_reported
+from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
+from agedp.stages.incomplete_records import check_records, unrecorded_days, unreported_days
+from agedp.stages.ingest import reread_damaged
+from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import Layout, expected_readings
@@ -29,6 +32,45 @@ from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
 from agedp_data.series.series import AnySeries
+
+
+def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
+    """Stage 3: sum the due days, and days of earlier runs that are not recorded yet; the caller has locked the store.
+
+    Raises:
+        InputError: readings of a day were removed from the store, or a damaged record cannot be renamed.
+    """
+    notices = check_records(session.run.paths)
+    return replace(sum_days(session, due_days, delivery), notices=notices)
+
+
+def sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
+    """Return the sums of the due days and of days that an earlier run left incomplete.
+
+    Raises:
+        InputError: readings of a day were removed from the store.
+    """
+    session = session.opened()
+    return reread_damaged(session, delivery, partial(_sum_days, session, due_days))
+
+
+def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
+    # another run may have released a due day, and deleted its readings, while this one waited
+    run, recorded = session.run, {(row.day, row.series) for row in session.rows}
+    due = {
+        due_day.day
+        for due_day in due_days.due
+        if any((str(due_day.day), name) not in recorded for name in due_day.series)
+    }
+    unreported = unreported_days(session)
+    days = sorted(due | unrecorded_days(session) | unreported)
+    series, states = run.run_file.series, run.run_file.counted_states
+    compute_state_days(run.store, delivery, days, states, engine=run.engine)
+    by_day = aggregate(run.store, delivery, run.roster, days=days, series=series, path=run.paths.sums, states=states)
+    drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
+    is_first = not session.released_days
+    examines_all = is_first or count_reported(run.paths.folder, population=run.population) == 0
+    return DailySums(by_day, delivery, drawn, tuple(sorted({*drawn, *unreported})), examines_all, is_first)
 
 
 def aggregate(

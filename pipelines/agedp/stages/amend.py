@@ -15,15 +15,16 @@ from datetime import date
 from typing import Any
 
 from agedp.budget import EffectivePromise, binding_models, series_by_contract
+from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
-from agedp.run_context import Work
+from agedp.run_context import RunContext
 from agedp.stages.day_boundaries import judge_zone_changes
 from agedp_data import clock
 from agedp_data.config.contract import ContractChange, amendment, promise_of
 from agedp_data.config.contract_values import comparable
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, canonical
+from agedp_data.ledger import ContractRecord, canonical
 
 _MODEL_KEYS = ("model", "model.hash")
 """Contract keys that change with another model."""
@@ -44,17 +45,18 @@ class Amendment:
         return tuple(change for change in self.changes if change.verdict == "refused")
 
 
-def amend(work: Work) -> ContractRecord:
+def amend(run: RunContext) -> ContractRecord:
     """Record the run file as the contract in force from the next unreleased day on, and return that contract.
 
     Raises:
         Refused: a change relaxes the promise or is broken already; names each key and reason, nothing is written.
         LedgerError: the population has no contract yet.
     """
-    return record_amendment(work, preview_amendment(work))
+    session = LedgerSession.open_existing(run)
+    return record_amendment(session, preview_amendment(session))
 
 
-def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
+def record_amendment(session: LedgerSession, amendment: Amendment) -> ContractRecord:
     """Record an amendment, if all its changes are allowed and the contract did not change since the preview.
 
     Raises:
@@ -62,11 +64,11 @@ def record_amendment(work: Work, amendment: Amendment) -> ContractRecord:
         LedgerError: the contract was amended meanwhile.
     """
     check_amendment_allowed(amendment)
-    ledger = work.checked_ledger()
-    at = _amendment_date(work, ledger)
-    if work.model is not None:
-        ledger.register_model(work.model.text, at=at)
-    return ledger.amend(work.promise, population=work.population, at=at, after=amendment.in_force)
+    session = session.checked()
+    ledger, at = session.open_ledger, _amendment_date(session)
+    if session.model is not None:
+        ledger.register_model(session.model.text, at=at)
+    return ledger.amend(session.promise, population=session.population, at=at, after=amendment.in_force)
 
 
 def check_amendment_allowed(amendment: Amendment) -> None:
@@ -80,40 +82,39 @@ def check_amendment_allowed(amendment: Amendment) -> None:
         raise Refused(f"the contract cannot be amended so: {reasons}; nothing was recorded")
 
 
-def _amendment_date(work: Work, ledger: Ledger) -> date:
+def _amendment_date(session: LedgerSession) -> date:
     """Return the date of the amendment; in a rehearsal that of the last publication."""
-    if work.run.schedule.mode != "rehearsal":
+    schedule = session.run.run_file.schedule
+    if schedule.mode != "rehearsal":
         return clock.today()
-    dates = [date.fromisoformat(row.published_on) for row in ledger.rows()]
-    return max(dates, default=work.run.schedule.first_day)
+    dates = [date.fromisoformat(row.published_on) for row in session.open_ledger.rows()]
+    return max(dates, default=schedule.first_day)
 
 
-def preview_amendment(work: Work) -> Amendment:
+def preview_amendment(session: LedgerSession) -> Amendment:
     """Return the changes of the run file to the contract, and the forecasts before and after; writes nothing.
 
     Raises:
         LedgerError: the population has no contract yet, or one that this version cannot read.
     """
-    ledger = work.checked_ledger()
-    contracts = ledger.contracts(work.population)
-    rows = ledger.rows(work.population)
-    models = binding_models(ledger, work.population)
+    contracts, rows, model = session.contracts, session.rows, session.model
+    models = binding_models(session.open_ledger, session.population)
     if not contracts:
         raise LedgerError(
-            f"the ledger has no contract of {work.population!r} yet; the first `agedp run` registers the run file"
+            f"the ledger has no contract of {session.population!r} yet; the first `agedp run` registers the run file"
         )
-    old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(work.promise)))
-    adopted = {work.model.id: work.model.leakage_bound} if work.model else {}
+    old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(session.promise)))
+    adopted = {model.id: model.leakage_bound} if model else {}
     series = series_by_contract(contracts)
     before = ForecastContract(
         old, EffectivePromise(promise_of(contracts[-1].promise, series), _bounds_in_order(old, models))
     )
     after = ForecastContract(
-        new, EffectivePromise(promise_of(canonical(work.promise), series), _bounds_in_order(new, adopted | models))
+        new, EffectivePromise(promise_of(canonical(session.promise), series), _bounds_in_order(new, adopted | models))
     )
-    view = ForecastView(tuple(rows), work.roster, clock.today(), contracts)
+    view = ForecastView(rows, session.run.roster, clock.today(), contracts)
     changes = tuple(_judge_change(change, after.effective_promise.broken(rows)) for change in amendment(old, new))
-    changes = judge_zone_changes(changes, old, work.run, rows)
+    changes = judge_zone_changes(changes, old, session.run.run_file, rows)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 

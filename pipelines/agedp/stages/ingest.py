@@ -8,17 +8,20 @@ rejected as a whole and the run continues: the content of files must not decide 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from agedp.compute.engine import check_shared, map_items, map_merge
 from agedp.compute.engine_settings import Engine
+from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
+from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.stage_values import Delivery
 from agedp.store.daily_totals import RejectedRows, deduplicate_month
@@ -34,6 +37,7 @@ from agedp.store.file_identity import (
 from agedp.store.manifest import Manifest, Part
 from agedp.store.month_reader import load_month_readings
 from agedp.store.part_writer import write_part
+from agedp.store.retention import count_late_rows
 from agedp.store.store import Store
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
@@ -49,7 +53,45 @@ from agedp_data.errors import UnreadableFile
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
+
 _PARTS_PER_WORKER = 2
+_MAX_REREADS = 20
+
+
+def read_files(session: LedgerSession) -> Delivery:
+    """Stage 2: read the input files of a run into the confidential store, which the caller has locked.
+
+    Raises:
+        InputError: as `ingest`.
+        FolderRemoved: too many files were damaged; the next run continues.
+    """
+    session = session.opened()
+    delivery = _ingest_run(session)
+    return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
+
+
+def reread_damaged(session: LedgerSession, delivery: Delivery, step: Callable[[Delivery], T]) -> T:
+    """Return the result of a step that reads the store; if it removed a damaged file, read the input files again first.
+
+    Raises:
+        FolderRemoved: too many files were damaged; the next run continues.
+    """
+    for _ in range(_MAX_REREADS):
+        with suppress(FolderRemoved):
+            return step(delivery)
+        delivery = replace(_ingest_run(session), late_rows=delivery.late_rows)
+    return step(delivery)
+
+
+def _ingest_run(session: LedgerSession) -> Delivery:
+    """Ingest the input files of a run, again after each damaged file that this removed."""
+    run, table = session.run, session.run.run_file.input
+    excluding, has_begun = [run.run_file.population.roster], bool(session.released_days)
+    for _ in range(_MAX_REREADS):
+        with suppress(FolderRemoved):
+            return ingest(run.store, table.files, engine=run.engine, excluding=excluding, has_begun=has_begun)
+    return ingest(run.store, table.files, engine=run.engine, excluding=excluding, has_begun=has_begun)
 
 
 def ingest(

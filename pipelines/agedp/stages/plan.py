@@ -18,19 +18,88 @@ Decisions:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from agedp.budget import ReleaseTerms
-from agedp.stage_values import Cells, DueDay, DueDays, due_date
+from agedp.budget import ReleaseTerms, closed_days
+from agedp.ledger_session import LedgerSession
+from agedp.local_files.disk_space import check_disk_space
+from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
+from agedp.stages.day_boundaries import check_day_boundaries
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
+from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused, RunFileError
-from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.roster import Roster
+
+
+def plan(session: LedgerSession) -> DueDays:
+    """Stage 1: compare the run file with the contract, if it exists, list the due days, and check the disk space.
+
+    Raises:
+        LedgerError: the ledger, its contract or the roster differ from what the run file needs.
+        RunFileError: a key that a first release needs is missing.
+        InputError: the release folder cannot be written.
+    """
+    run = session.run
+    due_days = find_due_days(session)
+    if due_days.due:
+        check_corrections_declared(session)
+        if session.remote_folder is not None:
+            session.remote_folder.try_writing()
+        check_disk_space(run.release, run.run_file.output.ledger)
+    return due_days
+
+
+def find_due_days(session: LedgerSession) -> DueDays:
+    """Return the due days, after all checks of ledger, contract and roster that need no reading.
+
+    Raises:
+        LedgerError: as `plan`.
+    """
+    run = session.run
+    rows: tuple[ReleaseRecord, ...] = ()
+    if session.ledger is None:
+        session.check_nothing_released()
+    else:
+        ledger = session.ledger
+        _check_ledger_mode(run.run_file, ledger)
+        ledger.require_unchanged(session.promise, population=session.population)
+        rows = ledger.rows()
+        session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
+        check_day_boundaries(run.run_file, session.contracts, session.rows)
+        session.terms().effective_promise.review(session.rows)
+    newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
+    closed = closed_days(session.rows, session.contracts)
+    return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
+
+
+def check_corrections_declared(session: LedgerSession) -> None:
+    """Refuse a new live population without a rule for two files with conflicting readings.
+
+    A series that has begun without the key keeps its rule.
+
+    Raises:
+        RunFileError: [input] corrections is missing, and no contract is registered.
+    """
+    run = session.run.run_file
+    is_declared = "corrections" in run.input.model_fields_set
+    if run.schedule.mode == "live" and not is_declared and not session.contracts:
+        raise RunFileError(
+            f"{run.name}: [input] corrections is missing: a new live population needs a rule for conflicting "
+            'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
+            '"set-aside", which keeps neither'
+        )
+
+
+def _check_ledger_mode(run: RunFile, ledger: Ledger) -> None:
+    rehearsing = run.schedule.mode == "rehearsal"
+    for contract in ledger.contracts():
+        if (meaning_of(contract.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
+            raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
 
 
 def list_due_days(
@@ -120,15 +189,6 @@ TOO_FEW = "fewer households on the roster than [population] min_households"
 SKIP_DAYS = "[schedule] skip_days"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRelease:
-    """A row to store, without its values, with the loss of its noise, or the reason why the day is skipped."""
-
-    row: ReleaseRecord
-    loss: Fraction
-    skip_reason: str = ""
-
-
 def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
     """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
 
@@ -214,19 +274,6 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
         contract=terms.contract,
         model=terms.model,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class DuePlan:
-    """Planned releases and skipped days of a run now, and the first refusal, if any."""
-
-    planned: tuple[PlannedRelease, ...]
-    refused: Refused | None
-
-    @property
-    def releases(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows, without values."""
-        return tuple(planned.row for planned in self.planned)
 
 
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:

@@ -3,37 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
 
+from agedp.ledger_session import LedgerSession
 from agedp.preflight.input_checks import CheckLimits, Finding, check_facts, first_refusal
 from agedp.preflight.input_facts import InputFacts, collect_facts
+from agedp.preflight.preflight_records import write_findings
+from agedp.run_context import RunContext
+from agedp.stage_values import DailySums, Delivery, DueDays
+from agedp.stages.aggregate import sum_days
+from agedp.stages.ingest import read_files, reread_damaged
+from agedp_data.config import RunFile
 from agedp_data.errors import PreflightFailed
-
-if TYPE_CHECKING:
-    from agedp.run_context import Work
-    from agedp.stage_values import Delivery
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'
 
 
-def collect_run_facts(work: Work, delivery: Delivery) -> InputFacts:
+@dataclass(frozen=True, slots=True)
+class CheckedSums:
+    """Daily sums with facts and findings about the input files that they come from, and the refusal of a first release.
+
+    Without a day to examine there are no facts and findings. Confidential.
+    """
+
+    sums: DailySums
+    facts: InputFacts | None = None
+    findings: tuple[Finding, ...] = ()
+    refusal: PreflightFailed | None = None
+
+
+def check_input(session: LedgerSession, sums: DailySums) -> CheckedSums:
+    """Check the input files of a run with due days; the caller has locked the store.
+
+    Before the first release the findings are recorded now, later by the report stage.
+    """
+    return reread_damaged(session, sums.delivery, partial(_check_input, session.run, sums))
+
+
+def check_input_files(session: LedgerSession, due_days: DueDays) -> CheckedSums | None:
+    """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
+
+    Returns:
+        None after the first release, or where no day is due.
+
+    Raises:
+        InputError: a file that cannot be parsed.
+        Busy: another run keeps the lock of the store for too long.
+    """
+    if not due_days.due or session.released_days:
+        return None
+    with session.run.store.locked():
+        return check_input(session, sum_days(session, due_days, read_files(session)))
+
+
+def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> CheckedSums:
+    sums = replace(sums, delivery=delivery)
+    is_first_release = sums.is_first and bool(sums.drawn_days)
+    if not (is_first_release or sums.examined_days):
+        return CheckedSums(sums)
+    facts = _collect_facts(run, sums)
+    findings = check_facts(facts, check_limits(run.run_file))
+    if not is_first_release:
+        return CheckedSums(sums, facts, _warnings(findings))
+    if run.run_file.input.preflight == "report":
+        findings = _warnings(findings)
+    write_findings(run.paths.folder, findings, population=run.population, on=run.today, released=0)
+    return CheckedSums(sums, facts, findings, _preflight_error(run.run_file, findings))
+
+
+def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
     """Return the facts about the files: of all days until a first release is reported, later of the due days."""
-    months = delivery.months if work.examines_all else sorted({f"{day:%Y-%m}" for day in work.examined_days})
+    months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
     return collect_facts(
-        work.store,
-        delivery,
-        work.roster.ids,
+        run.store,
+        sums.delivery,
+        run.roster.ids,
         months=months,
-        sums=work.sums,
-        days=work.examined_days,
-        all_days=work.examines_all,
+        sums=sums.by_day,
+        days=sums.examined_days,
+        all_days=sums.examines_all,
     )
 
 
-def check_limits(work: Work) -> CheckLimits:
+def check_limits(run: RunFile) -> CheckLimits:
     """Return the limits of the checks from the public keys of the run file."""
-    table, schedule = work.run.input, work.run.schedule
+    table, schedule = run.input, run.schedule
     return CheckLimits(
         max_rejected_share=float(table.max_rejected_share),
         refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
@@ -43,36 +99,20 @@ def check_limits(work: Work) -> CheckLimits:
     )
 
 
-def report_facts(work: Work, facts: InputFacts) -> None:
-    """Set the findings of a run that they cannot stop: refusals become warnings."""
-    findings = check_facts(facts, check_limits(work))
-    work.findings = tuple(
+def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings that stop nothing: refusals become warnings."""
+    return tuple(
         replace(finding, verdict="warning") if finding.verdict == "refused" else finding for finding in findings
     )
 
 
-def judge_facts(work: Work, facts: InputFacts) -> None:
-    """Set the findings before the first release, as the key `preflight` of the run file requires."""
-    if work.run.input.preflight == "report":
-        report_facts(work, facts)
-    else:
-        work.findings = check_facts(facts, check_limits(work))
-
-
-def check_not_refused(work: Work) -> None:
-    """Check that no finding before the first release is a refusal.
-
-    Raises:
-        PreflightFailed: a finding is a refusal; `preflight = "report"` in the run file overrides it.
-    """
-    refusal = first_refusal(work.findings)
-    if refusal is not None:
-        raise _preflight_error(work, refusal, work.findings)
-
-
-def _preflight_error(work: Work, refusal: Finding, findings: Sequence[Finding]) -> PreflightFailed:
+def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFailed | None:
+    """Return the refusal of a first release; `preflight = "report"` in the run file overrides it."""
+    refusal = first_refusal(findings)
+    if refusal is None:
+        return None
     further = sum(finding.verdict == "refused" for finding in findings) - 1
     ending = f" ({further} more finding{'s' * (further != 1)})" if further else ""
-    head = f"{work.run.name}: {refusal.public}"
+    head = f"{run.name}: {refusal.public}"
     tail = f" Nothing was drawn; {_OVERRIDE}."
     return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")

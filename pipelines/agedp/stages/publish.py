@@ -22,7 +22,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from agedp.budget import ReleaseTerms
+from agedp.ledger_session import LedgerSession
 from agedp.local_files import locks
+from agedp.planning.forecast import ForecastContract
 from agedp.release_folder.folder_writer import add_checksums, file_checksums, make_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import (
@@ -34,7 +37,8 @@ from agedp.release_folder.result_tables import (
     parquet_bytes,
 )
 from agedp.reports.public_report import public_report
-from agedp.run_context import Work, apply_earlier_contracts
+from agedp.stage_values import DueDays
+from agedp.stages.release import naming_charged_days
 from agedp.statement_facts import (
     bounds_across_populations,
     contract_versions,
@@ -48,10 +52,12 @@ from agedp.statement_facts import (
     series_end,
     statement_notes,
 )
+from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import InputError, LedgerError
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_population, format_export
 from agedp_data.notions.notion import LossBound
@@ -66,8 +72,24 @@ SOFTWARE = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 _ATTEMPTS = 5
 
 
-def publish_release(work: Work, ledger: Ledger) -> None:
-    """Write the release folder of the ledger, and store its statement; does nothing without a release.
+def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder | None:
+    """Stage 5: write the release folder from the ledger, and store its statement in the ledger; None without a ledger.
+
+    Raises:
+        ContractChanged: as `publish_release`.
+        AgedpError: any other error; it counts the due days that are drawn already.
+    """
+    session = session.opened()
+    if session.ledger is None:
+        return None
+    session = session.checked()
+    with naming_charged_days(session, due_days):
+        publish_release(session)
+    return ReleaseFolder(session.run.release)
+
+
+def publish_release(session: LedgerSession) -> None:
+    """Write the release folder of a session's ledger, and store its statement; does nothing without a release.
 
     One run at a time: of two concurrent runs, the one that has read fewer rows must not overwrite the newer folder. The
     statement is consistent: no release is stored between its rows and its own record.
@@ -76,51 +98,51 @@ def publish_release(work: Work, ledger: Ledger) -> None:
         ContractChanged: the run file differs from the contract; nothing is published.
         InputError: another run writes to the same URL again and again.
     """
-    ledger.require_unchanged(work.promise, population=work.population)
-    if ledger.rows(work.population):
-        with locks.exclusive_lock(make_folder(work.release)):
+    ledger, folder, remote_folder = session.open_ledger, session.run.release, session.remote_folder
+    ledger.require_unchanged(session.promise, population=session.population)
+    if ledger.rows(session.population):
+        with locks.exclusive_lock(make_folder(folder)):
             for _ in range(_ATTEMPTS):
-                files = ledger.in_one_transaction(lambda: _record_statement(work, ledger))
-                write_release_files(work.release, files)
+                files = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
+                write_release_files(folder, files)
                 head = ledger.head()
-                if work.remote_folder is None or (
-                    work.remote_folder.put(add_checksums(files)) and ledger.head() == head
-                ):
+                if remote_folder is None or (remote_folder.put(add_checksums(files)) and ledger.head() == head):
                     return
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
 
-def _record_statement(work: Work, ledger: Ledger) -> dict[str, bytes]:
+def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes]:
     """Store the statement of all rows in the ledger and return the files of the release folder."""
-    ledger.require_unchanged(work.promise, population=work.population)
-    apply_earlier_contracts(work, ledger)
-    rows, contracts = ledger.rows(work.population), ledger.contracts(work.population)
+    ledger.require_unchanged(session.promise, population=session.population)
+    rows, contracts = ledger.rows(session.population), ledger.contracts(session.population)
     text = json.dumps(
-        build_statement(_statement_facts(work, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
+        build_statement(_statement_facts(session, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
     )
     statement = json.loads(text)  # keys in the order in which the ledger returns them
-    files = folder_files(work, ledger, statement, rows, contracts)
+    files = folder_files(session.run.run_file, ledger, statement, rows, contracts)
     ledger.record(
         text,
-        population=work.population,
+        population=session.population,
         files=file_checksums(files),
         software=json.dumps(statement["software"], sort_keys=True),
-        at=_statement_date(work, ledger),
+        at=_statement_date(session, ledger),
     )
     return files
 
 
-def _statement_date(work: Work, ledger: Ledger) -> str:
+def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
     """Return the date of a statement: today, but never before its rows or the statement before it."""
     dates = [
-        row.at for row in ledger.all_rows() if not isinstance(row, StatementRecord) or row.population == work.population
+        row.at
+        for row in ledger.all_rows()
+        if not isinstance(row, StatementRecord) or row.population == session.population
     ]
-    today = [] if work.run.schedule.mode == "rehearsal" else [work.today.isoformat()]
+    today = [] if session.run.run_file.schedule.mode == "rehearsal" else [session.run.today.isoformat()]
     return max([*dates, *today])
 
 
 def folder_files(
-    work: Work,
+    run: RunFile,
     ledger: Ledger,
     statement: Mapping[str, Any],
     rows: Sequence[ReleaseRecord],
@@ -130,13 +152,13 @@ def folder_files(
     files = {
         STATEMENT: _json_bytes(statement),
         WORDS: markdown(statement).encode(),
-        ROWS: format_export(export_population(ledger, work.population, head=statement["ledger"]["head"])).encode(),
+        ROWS: format_export(export_population(ledger, run.population.name, head=statement["ledger"]["head"])).encode(),
     }
     for series in list_published_series(rows, contracts):
-        table, guarantee = _series_table(work, series, rows, contracts)
-        guarantee = {**_common_guarantee(work, statement), **guarantee}
+        table, guarantee = _series_table(run, series, rows, contracts)
+        guarantee = {**_common_guarantee(run, statement), **guarantee}
         files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
-    files[REPORT] = public_report(work, ledger, statement, rows, contracts)
+    files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
     return files
@@ -147,7 +169,7 @@ def _json_bytes(document: Mapping[str, Any]) -> bytes:
 
 
 def _series_table(
-    work: Work, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+    run: RunFile, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Return the table of one series, and the part of the guarantee that is specific to it."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
@@ -167,11 +189,11 @@ def _series_table(
         )
         return table, {"schema": "agedp-daily-distribution-1", **metadata, "series_by_version": terms}
     clamps = {number: series_terms["clamp_kwh"] for number, series_terms in terms.items()}
-    table = averages_table(released, coverage=work.run.output.interval, versions=versions)
+    table = averages_table(released, coverage=run.output.interval, versions=versions)
     return table, {"schema": "agedp-daily-averages-1", **metadata, "clamp_kwh_by_version": clamps}
 
 
-def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any]:
+def _common_guarantee(run: RunFile, statement: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of the guarantee that the metadata of every table contain."""
     terms = statement["contract"]["input"]
     return {
@@ -180,7 +202,7 @@ def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any
         "rehearsal": statement["rehearsal"],
         "promise": statement["contract"]["promise"],
         "series": statement["contract"]["series"],
-        "interval": {"coverage": str(work.run.output.interval), "covers": "the noise and nothing else"},
+        "interval": {"coverage": str(run.output.interval), "covers": "the noise and nothing else"},
         "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
         "figures": statement["figures"],
         "ledger": statement["ledger"],
@@ -188,36 +210,42 @@ def _common_guarantee(work: Work, statement: Mapping[str, Any]) -> dict[str, Any
 
 
 def _statement_facts(
-    work: Work, ledger: Ledger, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]
+    session: LedgerSession, ledger: Ledger, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]
 ) -> StatementFacts:
+    run, terms = session.run.run_file, session.terms()
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_states_flags(contracts, rows)
     return StatementFacts(
-        title=release_titles(work),
+        title=release_titles(run.output),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[*statement_bounds(work, rows), *bounds_across_populations(ledger, work.population)],
-        limits=work.run.notion.limits,
-        ending=series_end(work, contracts, rows),
-        model=work.model.public if work.model else None,
-        notes=statement_notes(work, ledger),
+        bounds=[
+            *statement_bounds(terms, session.earlier_models(), rows),
+            *bounds_across_populations(ledger, session.population),
+        ],
+        limits=terms.notion.limits,
+        ending=series_end(ForecastContract(session.promise, terms.effective_promise), session.forecast_view, run),
+        model=session.model.public if session.model else None,
+        notes=statement_notes(run, session.run.roster, ledger),
         ledger_id=ledger.id,
         head=newest_head(ledger),
         versions=contract_versions(contracts),
         software={name: version(name) for name in SOFTWARE} | _tzdata_software(),
-        other_populations=len(other_populations(ledger, work.population)),
-        opening=work.run.promise.opening,
+        other_populations=len(other_populations(ledger, session.population)),
+        opening=run.promise.opening,
         beyond_states=beyond_states,
         represented=represented,
         estimated_from=estimation_periods(contracts),
     )
 
 
-def statement_bounds(work: Work, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+def statement_bounds(
+    terms: ReleaseTerms, earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord]
+) -> list[LossBound]:
     """Return the bounds of these releases under the promise and under every other notion that applies."""
-    return loss_bounds(work, rows)
+    return loss_bounds(terms, earlier_models, rows)
 
 
 def _tzdata_software() -> dict[str, str]:
@@ -226,7 +254,7 @@ def _tzdata_software() -> dict[str, str]:
     return {"tzdata": database_version} if database_version else {}
 
 
-def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
+def write_folder_as_of(session: LedgerSession, day: date) -> bool:
     """Write the release folder as of the end of a day; return whether its bytes are the same.
 
     Other software, another [output] interval or another [compare] writes the same values in other bytes.
@@ -237,14 +265,16 @@ def write_folder_as_of(work: Work, ledger: Ledger, day: date) -> bool:
         ContractChanged: the run file differs from the contract.
     """
     statements = [
-        statement for known_on, statement in _dated_statements(ledger, work.population) if known_on <= day.isoformat()
+        statement
+        for known_on, statement in _dated_statements(session.open_ledger, session.population)
+        if known_on <= day.isoformat()
     ]
     if not statements:
-        raise InputError(f"no statement of {work.population!r} was published by {day}")
-    return _write_folder(work, ledger, statements[-1])
+        raise InputError(f"no statement of {session.population!r} was published by {day}")
+    return _write_folder(session, statements[-1])
 
 
-def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
+def write_folder_of_statement(session: LedgerSession, seq: int) -> bool:
     """Write the release folder of the statement with this number; return whether its bytes are the same.
 
     Raises:
@@ -252,26 +282,27 @@ def write_folder_of_statement(work: Work, ledger: Ledger, seq: int) -> bool:
         LedgerError: the statement contains other days or losses than the rows that it names.
         ContractChanged: the run file differs from the contract.
     """
-    statements = [statement for statement in ledger.statements(work.population) if statement.seq == seq]
+    statements = [statement for statement in session.open_ledger.statements(session.population) if statement.seq == seq]
     if not statements:
-        raise InputError(f"no statement of {work.population!r} has the number {seq}; `agedp ledger show` lists them")
-    return _write_folder(work, ledger, statements[0])
+        raise InputError(f"no statement of {session.population!r} has the number {seq}; `agedp ledger show` lists them")
+    return _write_folder(session, statements[0])
 
 
-def _write_folder(work: Work, ledger: Ledger, statement_record: StatementRecord) -> bool:
-    ledger.require_unchanged(work.promise, population=work.population)
+def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> bool:
+    ledger = session.open_ledger
+    ledger.require_unchanged(session.promise, population=session.population)
     statement = json.loads(statement_record.claim)
     newest = ledger.row_number(statement["ledger"]["head"]) or 0
-    rows = [row for row in ledger.rows(work.population) if row.seq <= newest]
-    contracts = [contract for contract in ledger.contracts(work.population) if contract.seq <= newest]
-    files = folder_files(work, ledger, statement, rows, contracts)
+    rows = [row for row in session.rows if row.seq <= newest]
+    contracts = [contract for contract in session.contracts if contract.seq <= newest]
+    files = folder_files(session.run.run_file, ledger, statement, rows, contracts)
     is_same = file_checksums(files) == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(files)
-    with locks.exclusive_lock(make_folder(work.release)):
-        write_release_files(work.release, files)
-        if work.remote_folder is not None:
-            work.remote_folder.put(add_checksums(files))
+    with locks.exclusive_lock(make_folder(session.run.release)):
+        write_release_files(session.run.release, files)
+        if session.remote_folder is not None:
+            session.remote_folder.put(add_checksums(files))
     return is_same
 
 

@@ -7,7 +7,8 @@ disk, so an archive stores a month of days in each; if a run is killed, the days
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from typing import Final
@@ -15,11 +16,22 @@ from typing import Final
 import numpy as np
 
 from agedp.budget import ReleaseTerms
-from agedp.stage_values import BeforeDraw, Cells, DailySum, DueDay
-from agedp.stages.plan import RELEASED, PlannedRelease, plan_release
+from agedp.ledger_session import LedgerSession
+from agedp.run_context import RunContext
+from agedp.stage_values import (
+    BeforeDraw,
+    Cells,
+    DailySum,
+    DailySums,
+    DueDay,
+    DueDays,
+    PlannedRelease,
+    ReleasedDays,
+)
+from agedp.stages.plan import RELEASED, plan_due_days, plan_release
 from agedp_data import mechanisms
 from agedp_data.datasets.layout import Ints
-from agedp_data.errors import InputError
+from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.series.series import AnySeries
 
@@ -27,6 +39,94 @@ Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""
 
 DAYS_PER_TRANSACTION: Final = 32
+
+
+def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleasedDays:
+    """Stage 4: draw, charge and store the due days; the first release registers the contract.
+
+    Returns:
+        The rows of the due days. The error of the ledger that stopped them is a part of the result, because what was
+        committed before it is published.
+
+    Raises:
+        AgedpError: any other error; it counts the days that are drawn already.
+    """
+    try:
+        with naming_charged_days(session, due_days):
+            return _release_due(session.opened(), due_days, sums)
+    except LedgerError as error:
+        return ReleasedDays(refusal=error)
+
+
+@contextmanager
+def naming_charged_days(session: LedgerSession, due_days: DueDays) -> Iterator[None]:
+    """Add the number of drawn, unpublished days to an error; after a ledger error they are published in this run."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except AgedpError as error:
+        rows = [row for row in _rows_of(session.opened(), due_days) if row.state == RELEASED]
+        if not rows:
+            raise
+        days = len({row.day for row in rows})
+        charged = f"{days} due {'day is' if days == 1 else 'days are'} drawn and charged; the next run publishes them"
+        raise type(error)(f"{error}; {charged}", private=f"{error.private}; {charged}") from None
+
+
+def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, ...]:
+    """Return the rows of these days in the ledger."""
+    due = {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series}
+    return tuple(row for row in session.rows if (row.day, row.series) in due)
+
+
+def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleasedDays:
+    if not due_days.due:
+        if session.ledger is not None:  # a run that was interrupted after its last draw has not recorded its rosters
+            _record_rosters(session.checked())
+        return ReleasedDays()
+    if session.ledger is None:
+        _check_first_release(session, due_days)
+    session = session.checked(create=True)
+    ledger, at = session.open_ledger, _registration_date(session.run)
+    if session.model is not None:
+        ledger.register_model(session.model.text, at=at)
+    terms = session.terms(ledger.register(session.promise, population=session.population, at=at).hash)
+    columns = sorted({series.by for series in terms.run.series.values() if series.by is not None})
+    days = [due_day.day for due_day in due_days.due]
+    before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
+    try:
+        return ReleasedDays(release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw))
+    except Refused as refused:
+        return ReleasedDays(_rows_of(session, due_days), refused)
+    finally:
+        _record_rosters(session)
+
+
+def _registration_date(run: RunContext) -> date:
+    """Return the date of the contract: today; in a rehearsal its clock starts with the period, before any release."""
+    return run.today if run.as_of is None else min(run.run_file.schedule.first_day, run.as_of)
+
+
+def _record_rosters(session: LedgerSession) -> None:
+    session.roster_history.record_rosters(session.roster_digest, session.rows, session.contracts)
+
+
+def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
+    """Check, before a contract is registered, that it permits a first release of at least one household."""
+    run, due = session.run.run_file, due_days.due
+    if not any(cells for due_day in due for cells in due_day.cells.values()):
+        min_households = run.population.min_households
+        raise RunFileError(
+            f"{run.name}: [population] min_households = {min_households}: no due day has {min_households} "
+            "households on the roster. Lower min_households or correct the roster"
+        )
+    if all(due_day.skipped for due_day in due) and run.schedule.mode == "archive":
+        raise RunFileError("[schedule] skip_days: lists every day of the period. Remove the days to be released.")
+    first = next((due_day for due_day in due if due_day.is_drawn), due[0])
+    due_plan = plan_due_days(session.terms(), [first], ())
+    if due_plan.refused is not None:
+        raise due_plan.refused
 
 
 def release(

@@ -16,6 +16,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agedp.local_files import atomic_files
+from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest, content_id
@@ -71,6 +72,16 @@ class Store:
     dataset: str
     rules: ReadingRules
     order: FileOrder = FileOrder()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the store against other runs.
+
+        Raises:
+            Busy: another run keeps the lock for too long.
+        """
+        with locks.exclusive_lock(atomic_files.make_private(self.folder)):
+            yield
 
     @property
     def layout(self) -> Layout:

@@ -11,7 +11,7 @@ import pytest
 
 from agedp.calibration_pipeline import calibrate
 from agedp.pipeline import run_stages
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp.stages.publish import open_release
 from agedp_data.config.model_section import EstimatedModel
@@ -83,9 +83,9 @@ def lived_in(house):
 
 
 def run(house):
-    work = load_work(house.run_file, now=NOW)
-    run_stages(lambda _, stage: stage(work))
-    return work
+    summary = run_stages(RunContext.load(house.run_file, now=NOW))
+    summary.check_not_refused()
+    return summary
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_from_readings_to_a_verified_release(write, kind):
     folder = open_release(house.folder / "release")
     folder.verify()
     said = folder.statement["model"]
-    asked = load_work(house.run_file).run.model
+    asked = RunContext.load(house.run_file).run_file.model
     assert isinstance(asked, EstimatedModel)
     assert said == model_settings(asked)
     assert said["confidence"] == ("sampling-bound" if "bounded" in kind else "plug-in")
@@ -182,7 +182,7 @@ def test_a_model_made_under_other_settings_is_not_used(write, kind, old, new, ke
     assert old in text
     house.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        load_work(house.run_file)
+        RunContext.load(house.run_file)
 
 
 @pytest.mark.parametrize(("before", "after"), [("day", "plain"), ("plain", "day")])
@@ -197,7 +197,7 @@ def test_a_model_of_another_kind_is_adopted_by_amendment_only_and_the_larger_fig
     made = calibrate(house.run_file)
     with pytest.raises(ContractChanged):
         run(house)
-    amend(load_work(house.run_file, now=NOW))
+    amend(RunContext.load(house.run_file, now=NOW))
     if after == "day":  # days hang together more than half-hours: what is out already exceeds the promise
         with pytest.raises(Refused, match="releases stop, nothing is rewritten"):
             run(house)

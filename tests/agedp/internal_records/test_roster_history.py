@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.errors import LedgerBehind, Refused
@@ -196,7 +196,7 @@ def test_a_day_that_was_noted_and_never_drawn_binds_nobody(homes):
 
 def test_of_two_runs_with_other_rosters_the_second_does_not_go_on_with_the_first_one_s_day(homes):
     run_file(homes, second=True)
-    work = load_work(homes.run_file)
+    work = RunContext.load(homes.run_file)
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True):
         mine, theirs = RosterDigest(work.roster), RosterDigest(other_roster(homes))
     notes = RosterHistory(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
@@ -217,7 +217,7 @@ def as_fields(row):
 
 def other_roster(homes):
     roster(homes, NEW)
-    found = load_work(homes.run_file).roster
+    found = RunContext.load(homes.run_file).roster
     roster(homes)
     return found
 
@@ -237,7 +237,7 @@ def test_without_notes_the_homes_of_each_group_are_compared(homes):
     homes.run(today=day_before(3))
     without_notes(homes)
     run_file(homes)
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     roster(homes, OLD[:5], column="other")
     with pytest.raises(Refused, match="other households"):  # fewer homes than the groups had
         homes.run(today=day_before(4))
@@ -249,7 +249,7 @@ def test_a_column_that_no_series_needs_any_more_may_leave_the_roster(homes):
     run_file(homes, **BY_TARIFF)
     homes.run(today=day_before(2))
     run_file(homes)
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     roster(homes, column="renamed")
     homes.run(today=day_before(3))
     roster(homes, groups="ba")
@@ -273,7 +273,7 @@ def test_two_populations_share_a_confidential_folder(homes):
 
 def test_a_stretch_between_two_changes_of_the_roster_is_looked_at_once(homes, monkeypatch):
     split(homes, date(2014, 6, 1))
-    counted, looked = RosterDigest(load_work(homes.run_file).roster), Counter()
+    counted, looked = RosterDigest(RunContext.load(homes.run_file).roster), Counter()
     on = Roster.on
 
     def counting(self, day):

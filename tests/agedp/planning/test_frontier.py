@@ -11,9 +11,10 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
 from agedp.planning.frontier import compute_frontier
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_flows.cli.app import main
@@ -34,13 +35,18 @@ KERNEL = '[model]\nsource = "declared"\nkernel = "kernel.csv"\nstep = "day"\nbas
 CURVE = '[model]\nsource = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"\n'
 
 
+def frontier_of_file(run_file):
+    session = LedgerSession.open(RunContext.load(run_file))
+    return compute_frontier(session.run.run_file, session.model, session.forecast_view)
+
+
 def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, days=100):
     house.roster([(f"home-{i}", FIRST, None) for i in range(HOMES)])
     (house.folder / "kernel.csv").write_text("\n".join(",".join(map(str, row)) for row in CHAIN) + "\n")
     (house.folder / "curve.csv").write_text("age_days,total_variation\n1,.5\n3,.25\n10,.1\n")
     last = FIRST + timedelta(days=days - 1)
     house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=promise.format(method=method), rest=model)
-    return compute_frontier(load_work(house.run_file))
+    return frontier_of_file(house.run_file)
 
 
 def error(loss, total_days):
@@ -100,14 +106,14 @@ def test_the_cheapest_daily_schedule_at_the_promised_risk_is_marked_and_no_other
     assert best.error_kwh <= min(feasible)
 
 
-def shown(work):
-    return "\n".join(frontier_lines(work))
+def shown(session):
+    return "\n".join(frontier_lines(session))
 
 
 def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to_by_then(house):
     [own] = [one for one in frontier_of(house).choices if one.promised]
     assert (own.risk, own.adds_up_to, own.ended_by) == (math.inf, 40.0, "epsilon_total")  # 40 of 100 days, 1 each
-    text = shown(load_work(house.run_file))
+    text = shown(LedgerSession.open(RunContext.load(house.run_file)))
     assert "inf" not in text
     assert "+40.0000" in text
     assert "until epsilon_total ends the series" in text
@@ -117,9 +123,9 @@ def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to
     frontier_of(house, promise=endless)
     live = house.run_file.read_text().replace('mode = "archive"', 'mode = "live"')
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    [own] = [one for one in compute_frontier(load_work(house.run_file)).choices if one.promised]
+    [own] = [one for one in frontier_of_file(house.run_file).choices if one.promised]
     assert (own.adds_up_to, own.ended_by) == (None, "")
-    assert "no bound" in shown(load_work(house.run_file))
+    assert "no bound" in shown(LedgerSession.open(RunContext.load(house.run_file)))
 
 
 def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_lost(house):
@@ -163,7 +169,7 @@ def test_without_a_model_or_without_homes_there_is_none(house):
     frontier_of(house)
     house.roster([("home-1", FIRST + timedelta(days=5), None)])
     with pytest.raises(RunFileError, match="the roster has no household"):
-        compute_frontier(load_work(house.run_file))
+        frontier_of_file(house.run_file)
 
 
 def test_the_command_shows_it_without_any_input_file(house, monkeypatch, capsys):

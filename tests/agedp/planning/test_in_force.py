@@ -8,11 +8,14 @@ from datetime import date, timedelta
 import pytest
 
 from agedp.budget import closed_days
-from agedp.pipeline import end_within_30_days, forecast_run, plan, sanitise
+from agedp.ledger_session import LedgerSession
+from agedp.pipeline import sanitise
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
+from agedp.stages.plan import plan
 from agedp.stages.publish import publish_release
+from agedp.stages.run_forecast import end_within_30_days, forecast_run
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_flows.text.ledger_text import amendment_lines
@@ -45,9 +48,9 @@ def write(homes, curve, *, assume="markov"):
 
 def amended(homes, curve, *, assume="markov"):
     write(homes, curve, assume=assume)
-    work = load_work(homes.run_file, as_of=day(5))
-    found = preview_amendment(work)
-    amend(work)
+    run = RunContext.load(homes.run_file, as_of=day(5))
+    found = preview_amendment(LedgerSession.open(run))
+    amend(run)
     return found
 
 
@@ -69,7 +72,7 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
     with pytest.raises(Refused, match=r"under a model that its contracts name .* more than risk = 0\.5"):
         sanitise(homes.run_file, as_of=day(9))
     with pytest.raises(Refused, match="releases stop"):
-        forecast_run(load_work(homes.run_file, as_of=day(9)))
+        forecast_run(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
     assert rows_of(homes) == released
     assert len(released) == 2
 
@@ -81,8 +84,7 @@ def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_releas
     amended(homes, "fast")
     with pytest.raises(Refused, match="releases stop"):
         sanitise(homes.run_file, as_of=day(9))
-    work = load_work(homes.run_file, as_of=day(9))
-    publish_release(work, work.checked_ledger())
+    publish_release(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
     figures = open_release(homes.folder / "release").statement["figures"]
     said = {figure["name"]: round(float(figure["epsilon"]) * 10**9) for figure in figures}
     assert said["risk by an earlier model"] == next(one.value for one in slower if one.name == "risk") > 5 * 10**8
@@ -96,8 +98,7 @@ def test_what_several_models_said_while_they_bound_bears_the_name_of_each(homes)
     amended(homes, "slow")
     amended(homes, "slower")
     amended(homes, "fast")
-    work = load_work(homes.run_file, as_of=day(9))
-    publish_release(work, work.checked_ledger())
+    publish_release(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
     names = [figure["name"] for figure in open_release(homes.folder / "release").statement["figures"]]
     assert len(set(names)) == len(names)
     assert sum(name.startswith("risk by an earlier model (") for name in names) == 2
@@ -119,9 +120,9 @@ def test_the_warning_of_the_last_thirty_days_knows_the_earlier_models(homes):
     with pytest.raises(Refused, match="this model"):
         homes.run(as_of=day(5))
     amended(homes, "fast", assume="markov")
-    work = load_work(homes.run_file, as_of=day(3))
-    plan(work)
-    assert end_within_30_days(work) == FIRST
+    session = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(3)))
+    plan(session)
+    assert end_within_30_days(session) == FIRST
 
 
 def promised(seq, *series):
@@ -160,7 +161,7 @@ def test_a_series_ended_and_added_again_is_released_with_the_others_from_the_nex
         homes.write(FIRST, day(15), mode="rehearsal", promise=promise)
         homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", series))
         if until > 4:
-            amend(load_work(homes.run_file, as_of=day(until)))
+            amend(RunContext.load(homes.run_file, as_of=day(until)))
         homes.run(as_of=day(until))
     days = {name: [row.day for row in rows_of(homes) if row.series == name] for name in ("daily_mean", "small")}
     assert days == {

@@ -10,9 +10,10 @@ from fractions import Fraction
 import pytest
 
 from agedp import privacy_audit
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import write_folder_as_of
 from agedp_data.audit.power import AuditDatasets
@@ -107,7 +108,7 @@ def test_the_noise_is_a_twentyfifth_of_what_the_same_epsilon_asks_for_any_change
 
 def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     write(homes, promised("per-request", cap="0.5", total="3"))
-    lines = plan_lines(load_work(homes.run_file))
+    lines = plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))
     assert any(
         "max_day_epsilon = 0.5 is the binding limit" in line and "epsilon 0.02 for small changes instead" in line
         for line in lines
@@ -124,10 +125,16 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
 
 def test_the_plan_gives_the_noise_of_every_schedule_by_what_is_published(homes):
     write(homes, promised("per-request"))
-    [line] = [line for line in plan_lines(load_work(homes.run_file)) if line.startswith("mean noise scale by schedule")]
+    [line] = [
+        line
+        for line in plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))
+        if line.startswith("mean noise scale by schedule")
+    ]
     # .4 in 4 days are .1 a day about 2 kWh, 2.5 about 50 kWh: the scale is .4 of the clamp
     assert "per-request 0.4," in line
-    assert plan_json(load_work(homes.run_file))["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
+    assert plan_json(LedgerSession.open(RunContext.load(homes.run_file)))["mean_noise_by_schedule"][
+        "per-request"
+    ] == pytest.approx(0.4)
 
 
 def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published_with(homes):
@@ -143,7 +150,7 @@ def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published
 def begin_anew(homes):
     text = homes.run_file.read_text().replace("ledger.sqlite", "other.sqlite").replace('"release"', '"elsewhere"')
     homes.run_file.write_text(text.replace('"confidential"', '"house"'))
-    return load_work(homes.run_file)
+    return RunContext.load(homes.run_file)
 
 
 def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes):
@@ -151,8 +158,10 @@ def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes
     homes.run(today=day(5))
     before = open_release(homes.folder / "release").statement["figures"]
     write(homes, promised("per-request"), rest=BELOW.replace("[0, 5, 6, 10, 40]", "[0, 5, 6, 6.5, 40]"), clamp="20")
-    assert [each.verdict for each in preview_amendment(load_work(homes.run_file)).changes] == ["allowed", "allowed"]
-    amend(load_work(homes.run_file))
+    assert [
+        each.verdict for each in preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
+    ] == ["allowed", "allowed"]
+    amend(RunContext.load(homes.run_file))
     homes.run(today=TODAY)
     release = open_release(homes.folder / "release")
     release.verify()
@@ -169,14 +178,13 @@ def test_a_release_of_before_an_amended_clamp_is_written_again_byte_for_byte(hom
     write(homes, promise, mode="rehearsal")
     homes.run(as_of=day(4))
     write(homes, promise, mode="rehearsal", clamp="40")
-    amend(load_work(homes.run_file, as_of=day(4)))
+    amend(RunContext.load(homes.run_file, as_of=day(4)))
     homes.run(as_of=day(7))
     then = homes.files()
     write(homes, promise, mode="rehearsal", clamp="30", rest=BELOW)
-    amend(load_work(homes.run_file, as_of=day(7)))
+    amend(RunContext.load(homes.run_file, as_of=day(7)))
     homes.run(as_of=day(10))
-    work = load_work(homes.run_file, as_of=day(10))
-    assert write_folder_as_of(work, work.checked_ledger(), day(7))
+    assert write_folder_as_of(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(10))), day(7))
     assert homes.files() == then
     # 2 kWh were .1 a day, of 50 kWh first and then of 40: 4 kWh are twice that under either
     assert "4 kWh: 0.2;" in then["report.html"].decode()
@@ -220,7 +228,7 @@ def test_a_day_between_days_that_filled_their_window_is_skipped_and_the_days_beh
     write(homes, promised("per-request", epsilon="0.4"))
     homes.run(today=day(4))
     write(homes, promised("per-request", epsilon="0.1"))
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     homes.run(today=TODAY)
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
         states = [row.state for row in ledger.rows()]

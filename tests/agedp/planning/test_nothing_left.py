@@ -6,10 +6,12 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.pipeline import end_within_30_days, plan
+from agedp.ledger_session import LedgerSession
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
+from agedp.stages.plan import plan
+from agedp.stages.run_forecast import end_within_30_days
 from agedp_data import mechanisms
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger
@@ -47,9 +49,9 @@ def write(homes, promise, *, shares=None):
 
 def edited(homes, promise, *, shares=None):
     write(homes, promise, shares=shares)
-    work = load_work(homes.run_file, as_of=day(6))
-    found = preview_amendment(work)
-    amend(work)
+    run = RunContext.load(homes.run_file, as_of=day(6))
+    found = preview_amendment(LedgerSession.open(run))
+    amend(run)
     return found
 
 
@@ -115,16 +117,16 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     write(homes, W_EVENT.format(2, '"unlimited"'))
     run(homes, 2)
     edited(homes, W_EVENT.format(4, '"unlimited"'))
-    work = load_work(homes.run_file, as_of=day(7))
-    plan(work)
-    said = plan_json(work)
+    session = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(7)))
+    plan(session)
+    said = plan_json(session)
     why = "releases of neighbouring days have spent the budget"
     assert [(row["state"], row.get("why")) for row in said["due"]] == [("skipped", why)] * 2 + [("released", None)]
-    lines = plan_lines(work)
+    lines = plan_lines(session)
     assert lines[0] == "1 release is due and 2 will be skipped:"
     assert f"skipped ({why}): daily_mean of 2013-01-04 to 2013-01-05" in lines
     assert told(homes, since=3) == []
-    early = load_work(homes.run_file, as_of=day(5))
+    early = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(5)))
     plan(early)
     assert f"days that will be skipped later ({why}): 2013-01-05" in plan_lines(early)
     assert plan_json(early)["skipped_ahead"] == [{"day": "2013-01-05"}]
@@ -140,7 +142,7 @@ def test_a_half_that_is_left_of_a_spent_window_is_waited_for_and_a_total_is_not(
         run(homes, 7)
     assert caught.value.exit_status == 3
     assert told(homes, since=3) == []
-    assert end_within_30_days(load_work(homes.run_file, as_of=day(9))) == day(2)
+    assert end_within_30_days(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9)))) == day(2)
 
 
 def test_a_figure_over_everything_that_was_released_ends_the_series_and_skips_nothing(homes):

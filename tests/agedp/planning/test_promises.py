@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.day_to_day_change import DayToDayChange
 from agedp.planning.least_amount import amount_at, least_amount
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
@@ -50,11 +51,11 @@ def begun(
     last = FIRST + timedelta(days=days - 1)
     text = promise.replace("{cap}", cap).replace("{total}", total)
     house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=text, rest=rest, **keys)
-    return load_work(house.run_file)
+    return LedgerSession.open(RunContext.load(house.run_file))
 
 
-def offers(work, **target):
-    found = compare_promises(work, ComparisonTarget(**target))
+def offers(session, **target):
+    found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(**target))
     return found, {(one.notion, one.method): one for one in found.offers}
 
 
@@ -137,15 +138,15 @@ def test_what_each_row_promises_holds_of_its_losses_and_so_do_the_caps(house, ca
 
 
 def test_for_an_error_each_row_has_the_smallest_four_digit_figure_whose_noise_is_no_larger(house):
-    work = begun(house, cap="20")
-    _, rows = offers(work, error_kwh=0.5)
+    session = begun(house, cap="20")
+    _, rows = offers(session, error_kwh=0.5)
     tried = 0
     for key, one in rows.items():
         if one.series is None or one.promised:
             continue
         assert one.series.noise_kwh <= 0.5 * (1 + 1e-9), key
         step = Decimal(1).scaleb(one.amount.adjusted() - 3)
-        _, less = offers(work, risk=one.amount - step)
+        _, less = offers(session, risk=one.amount - step)
         assert less[key].series.noise_kwh > 0.5, key
         tried += 1
     assert tried >= 9
@@ -179,11 +180,11 @@ def test_as_many_homes_as_it_says_make_an_unusable_release_usable_and_one_less_d
 
 
 def test_so_large_a_figure_as_it_says_makes_it_usable_under_the_same_caps_or_none_does(house):
-    work = begun(house, homes=40, cap="0.8", rest="")
-    _, rows = offers(work, risk=Decimal("0.3"))
+    session = begun(house, homes=40, cap="0.8", rest="")
+    _, rows = offers(session, risk=Decimal("0.3"))
     for key in (("classical", "each day"), ("w-event", "5 days, even"), ("classical", "all days alike")):
         needs = rows[key].needs
-        _, more = offers(work, risk=needs.bound)
+        _, more = offers(session, risk=needs.bound)
         assert more[key].series.noise_kwh <= 1 < rows[key].series.noise_kwh
         assert more[key].series.epsilon == needs.epsilon
         # 40 homes: sqrt 2 x 20/(40 e) = 1 at e = .7071
@@ -204,7 +205,7 @@ def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(h
     # an archive of 2013 says nothing of today: what is left to compare by is the day's loss
     assert (found.target, own.series.reaches) == (ComparisonTarget(risk=Decimal("0.2"), from_run_file=True), 0)
     begun(house, mode="live", promise=AGED)
-    found, rows = offers(load_work(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC)))
+    found, rows = offers(LedgerSession.open(RunContext.load(house.run_file, now=datetime(2013, 1, 1, tzinfo=UTC))))
     risk = float(peak(CHAIN, 0.2, age=1, interval=1, method="tight"))
     assert float(found.target.risk) == pytest.approx(risk, rel=0.1)
     assert rows["age-dependent", "as the run file says"].meets_target
@@ -219,7 +220,7 @@ def test_what_cannot_be_had_says_why(house):
     assert "[compare]" in rows["discounted", ""].reason
     live = house.run_file.read_text().replace('"archive"', '"live"').replace("notion =", "age_days = 1\nnotion =")
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    found, rows = offers(load_work(house.run_file), risk=Decimal(1))
+    found, rows = offers(LedgerSession.open(RunContext.load(house.run_file)), risk=Decimal(1))
     assert "last_day" in rows["classical", "all days alike"].reason
     assert found.endless
     assert rows["classical", "each day"].series.beyond
@@ -238,7 +239,7 @@ def test_the_smallest_published_group_of_the_noisiest_mean_decides(house):
     )
     begun(house, homes=None, least=20)
     house.run_file.write_text(house.run_file.read_text().replace("\n[promise]", grouped))
-    found, rows = offers(load_work(house.run_file), risk=Decimal("0.6"))
+    found, rows = offers(LedgerSession.open(RunContext.load(house.run_file)), risk=Decimal("0.6"))
     assert (found.series, found.groups, found.households) == (
         "daily_mean",
         "tariff",
@@ -268,7 +269,7 @@ def test_what_is_released_already_counts(house):
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None)
     house.run(today=FIRST + timedelta(days=4))
-    found, rows = offers(load_work(house.run_file), risk=Decimal("0.9"))
+    found, rows = offers(LedgerSession.open(RunContext.load(house.run_file)), risk=Decimal("0.9"))
     assert found.days[0] == FIRST + timedelta(days=4)
     even = rows[
         "w-event", "5 days, even"
@@ -288,18 +289,18 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
     house.run(today=FIRST + timedelta(days=4))
-    work = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
-    found, rows = offers(work)
+    session = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
+    found, rows = offers(session)
     own = next(one for one in found.offers if one.promised)
     assert found.target == ComparisonTarget(risk=Decimal("0.1"), from_run_file=True)
     assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
-    lines = promises_lines(work, ComparisonTarget())
+    lines = promises_lines(session, ComparisonTarget())
     assert (
         "   classical, each day: the bound of the released days is 0.5 already; the promise bounds future days by 0.1"
         in lines
     )
-    asked = offers(work, risk=Decimal("0.1"))[1]
+    asked = offers(session, risk=Decimal("0.1"))[1]
     assert not asked["classical", "each day"].meets_target  # no promise undoes what is released
     assert asked["w-event", "7 days, even"].reason == (
         "releases no day: under these caps and this model and what is released already no loss, however small, keeps "
@@ -332,7 +333,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     assert "last possible day, if each day is released when due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
-        offers(load_work(house.run_file))
+        offers(LedgerSession.open(RunContext.load(house.run_file)))
     status, shown = planned(monkeypatch, capsys, house)
     assert (status, "--notions" in shown.out) == (0, False)
 
@@ -341,13 +342,13 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatc
     ("promise", "asked"), [(AGED.replace("day = 0.2", "day = 0.01"), None), (f"age_days = 1\n{WEEKLY}", "0.3")]
 )
 def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_it(house, promise, asked):
-    work = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
+    session = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
     target = ComparisonTarget(risk=None if asked is None else Decimal(asked))
-    own = next(one for one in compare_promises(work, target).offers if one.promised)
+    own = next(one for one in compare_promises(session.terms(), session.forecast_view, target).offers if one.promised)
     assert own.method == "as the run file says"
     assert own.series.noise_kwh > 1
     assert own.needs.households_needed == math.ceil(100 * own.series.noise_kwh)
-    lines = promises_lines(work, target)
+    lines = promises_lines(session, target)
     row, needed = (
         next(i for i, line in enumerate(lines) if own.method in line and at in line)
         for at in ("!", f" {own.needs.households_needed:,} ")
@@ -376,12 +377,12 @@ def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(ho
         losses.append(0.5 - sum(loss / (1 + t - k) for k, loss in enumerate(losses)))
     homes = math.ceil((root_mean_square(losses, 1) + noise(min(losses), 1)) / 2)  # rms below 1 kWh, the worst above
     unusable = sum(noise(loss, homes) > 1 for loss in losses)
-    work = begun(house, homes=homes, rest=COMPARED, days=10)
+    session = begun(house, homes=homes, rest=COMPARED, days=10)
     assert 0 < unusable < 10
     assert (
         f"   discounted, hyperbolic 1, renewal: usable on average, but on {unusable} of 10 days the noise exceeds "
         "the day-to-day change"
-    ) in promises_lines(work, ComparisonTarget(risk=Decimal("0.5")))
+    ) in promises_lines(session, ComparisonTarget(risk=Decimal("0.5")))
 
 
 @pytest.mark.parametrize("written", ["1_000", "\u0663", " 1", "1e", "-1", "nan", ".", "1\n"])
@@ -430,8 +431,8 @@ def planned(monkeypatch, capsys, house, *words):
 
 
 def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(house, monkeypatch, capsys):
-    work = begun(house, homes=40, rest=FEW + KERNEL)
-    _, rows = offers(work, risk=Decimal("0.5"))
+    session = begun(house, homes=40, rest=FEW + KERNEL)
+    _, rows = offers(session, risk=Decimal("0.5"))
     status, shown = planned(monkeypatch, capsys, house, "--risk", "0.5", "--json")
     told = json.loads(shown.out)
     assert (status, shown.err, told["target"]) == (0, "", {"risk": "0.5", "from": "asked for"})

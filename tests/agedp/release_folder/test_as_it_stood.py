@@ -9,9 +9,10 @@ from datetime import date, timedelta
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.release_folder import METADATA_KEY, open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages import publish as publishing
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
@@ -59,14 +60,12 @@ def by_hand(homes, call, day):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clock, "today", lambda: date(2026, 3, day))
-        work = load_work(homes.run_file, now=clock.now().replace(year=2026, month=3, day=day))
-        if call is amended:
-            return amended(work)
-        return call(work, work.checked_ledger())
+        now = clock.now().replace(year=2026, month=3, day=day)
+        return call(LedgerSession.open(RunContext.load(homes.run_file, now=now)))
 
 
-def amended(work):
-    return record_amendment(work, preview_amendment(work))
+def amended(session):
+    return record_amendment(session, preview_amendment(session))
 
 
 def statements(homes):
@@ -87,12 +86,12 @@ def test_a_statement_is_dated_after_what_it_tells_and_a_day_shows_the_last_one_b
     for day, title, epsilon in (
         (20, "Another title", "0.25"), (19, "Made up", "0.25"), (10, "Made up", "0.25"), (9, "Made up", "0.5")
     ):  # fmt: skip
-        assert by_hand(homes, lambda work, ledger, day=day: write_folder_as_of(work, ledger, date(2026, 3, day)), 21)
+        assert by_hand(homes, lambda session, day=day: write_folder_as_of(session, date(2026, 3, day)), 21)
         claim = open_release(homes.folder / "release").statement
         assert (claim["title"], claim["contract"]["promise"]["epsilon_per_day"]) == (title, epsilon), day
     assert homes.files() == of_the_fourth
     with pytest.raises(InputError, match="no statement of 'homes' was published"):
-        by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 3)), 21)
+        by_hand(homes, lambda session: write_folder_as_of(session, date(2026, 3, 3)), 21)
 
 
 def test_a_clock_set_back_dates_no_statement_before_the_one_before_it(homes):
@@ -111,12 +110,12 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
         kept.append(homes.files())
     assert [at for _, at, _ in statements(homes)] == ["2026-03-04", "2026-03-04", "2026-03-06"]
     for (seq, _, _), files in reversed(list(zip(statements(homes), kept, strict=True))):
-        assert by_hand(homes, lambda work, ledger, seq=seq: write_folder_of_statement(work, ledger, seq), 8)
+        assert by_hand(homes, lambda session, seq=seq: write_folder_of_statement(session, seq), 8)
         assert homes.files() == files
         open_release(homes.folder / "release").verify()
         by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
     with pytest.raises(InputError, match="no statement of 'homes' has the number 1; `agedp ledger show` lists them"):
-        by_hand(homes, lambda work, ledger: write_folder_of_statement(work, ledger, 1), 8)
+        by_hand(homes, lambda session: write_folder_of_statement(session, 1), 8)
 
 
 @pytest.mark.parametrize("as_of", [False, True])
@@ -133,7 +132,7 @@ def test_nothing_is_published_from_a_run_file_that_is_not_the_contract(homes, pr
     homes.run(today=date(2026, 3, 4))
     before, said = homes.files(), statements(homes)
     write(homes, promise, rest=CURVE.format(curve))
-    call = (lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 4))) if as_of else publish_release
+    call = (lambda session: write_folder_as_of(session, date(2026, 3, 4))) if as_of else publish_release
     with pytest.raises(ContractChanged, match=key) as caught:
         by_hand(homes, call, 5)
     assert caught.value.exit_status == 3
@@ -150,7 +149,7 @@ def test_files_of_a_later_release_leave_the_folder_and_nobody_else_s_do(homes):
     release = homes.folder / "release"
     (release / "notes.parquet").write_text("of somebody else")
     later = (release / "daily_averages_second.parquet").read_bytes()
-    by_hand(homes, lambda work, ledger: write_folder_as_of(work, ledger, date(2026, 3, 5)), 7)
+    by_hand(homes, lambda session: write_folder_as_of(session, date(2026, 3, 5)), 7)
     open_release(release).verify()
     assert homes.files() == {**before, "notes.parquet": b"of somebody else"}
     (release / "daily_averages_second.parquet").write_bytes(later)
@@ -178,7 +177,7 @@ def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(home
     with pytest.raises(
         LedgerError, match=r"rows differ from this statement: statement\.json and the tables contain different days"
     ):
-        by_hand(homes, lambda work, known: write_folder_of_statement(work, known, seq), 8)
+        by_hand(homes, lambda session: write_folder_of_statement(session, seq), 8)
     assert homes.files() == before
 
 

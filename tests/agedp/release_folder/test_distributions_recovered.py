@@ -9,7 +9,7 @@ import pytest
 
 from agedp.ledger_transfer import recover
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger
@@ -69,6 +69,6 @@ def test_groups_that_left_the_roster_are_counted_once_and_not_once_for_each_rang
     moved(house, HISTOGRAM + 'by = "tariff"\n')
     roster(house, HOMES)
     house.write(FIRST, THIRD)
-    amend(load_work(house.run_file))
+    amend(RunContext.load(house.run_file))
     house.run(today=TODAY)
     assert days_of(house)[-1] == str(THIRD)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import recover, verify_against
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger
@@ -81,10 +82,10 @@ def test_the_next_run_goes_on_from_it_and_draws_no_day_again(homes):
 
 def test_as_it_stood_its_figures_and_statement_are_the_same_in_the_files_of_today(homes):
     homes.run(today=date(2013, 1, 6))
-    work = load_work(homes.run_file, now=datetime(2013, 1, 7, tzinfo=UTC))
-    ledger = work.checked_ledger()
+    session = LedgerSession.open(RunContext.load(homes.run_file, now=datetime(2013, 1, 7, tzinfo=UTC)))
+    ledger = session.open_ledger
     earliest = ledger.statements("homes")[0]
-    assert not write_folder_of_statement(work, ledger, earliest.seq)  # other bytes, and it says so
+    assert not write_folder_of_statement(session, earliest.seq)  # other bytes, and it says so
     release = open_release(homes.folder / "release")
     release.verify()
     earlier = open_release(EARLIER)

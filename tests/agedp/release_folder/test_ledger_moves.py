@@ -12,7 +12,7 @@ import pytest
 from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
 from agedp.release_folder.origin import check_ledger_not_behind, release_origins
 from agedp.release_folder.release_folder import ROWS, open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
@@ -36,7 +36,7 @@ def made(houses, tmp_path_factory):
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.5), rest=MODEL)
     house.run(today=date(2013, 1, 3))
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.25), rest=MODEL)
-    amend(load_work(house.run_file))
+    amend(RunContext.load(house.run_file))
     house.run(today=date(2013, 1, 5))
     return house
 
@@ -260,7 +260,7 @@ def test_what_was_spent_before_the_seam_counts_behind_it(homes):
     (homes.folder / "ledger.sqlite").unlink()
     recover(folder, url(homes), at=date(2013, 1, 6))
     homes.write(FIRST, LAST, promise=CLASSICAL.format(0.25).replace("= 3", "= 1.5"), rest=MODEL)
-    amend(load_work(homes.run_file))
+    amend(RunContext.load(homes.run_file))
     with pytest.raises(Refused, match="2013-01-05"):
         homes.run(today=date(2013, 1, 7))
 

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.statement.document import schema
@@ -133,7 +133,7 @@ def told(request, inputs, houses, tmp_path_factory):
     for number, (promise, rest, until) in enumerate(scene.runs):
         write(house, scene, promise, rest)
         if number:
-            amend(load_work(house.run_file, as_of=day(until)))
+            amend(RunContext.load(house.run_file, as_of=day(until)))
         with suppress(Refused):  # the series has ended
             house.run(as_of=day(until))
     if scene.second:

@@ -10,10 +10,11 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from agedp.ledger_session import LedgerSession
 from agedp.pipeline import sanitise
 from agedp.release_folder.release_folder import SUMS, ReleaseFolder
 from agedp.release_folder.remote import RemoteFolder
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
@@ -44,8 +45,7 @@ def test_it_holds_the_same_bytes_as_a_folder_on_a_disk(house: House, there: Memo
     house.run()
     found = objects(house, there)
     house.run_file.write_text(house.run_file.read_text().replace(f"memory://{house.folder.name}/open", "release"))
-    work = load_work(house.run_file)
-    publish_release(work, work.checked_ledger())
+    publish_release(LedgerSession.open(RunContext.load(house.run_file)))
     assert house.files() == found
     assert {SUMS, "statement.json", "daily_averages.parquet", "report.html"} <= set(found)
 

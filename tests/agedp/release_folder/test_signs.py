@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
 from agedp.release_folder.release_folder import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
@@ -102,15 +103,17 @@ def test_a_pipe_in_the_folder_is_not_waited_for(homes):
         homes.run(today=date(2013, 1, 5))
 
 
-@pytest.mark.parametrize("command", [publish_release, lambda work, _: record_amendment(work, preview_amendment(work))])
+@pytest.mark.parametrize(
+    "command", [publish_release, lambda session: record_amendment(session, preview_amendment(session))]
+)
 def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(homes, command):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     shutil.rmtree(homes.folder / "release")
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
-    work = load_work(homes.run_file)
+    run = RunContext.load(homes.run_file)
     with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger, or a newer copy"):
-        command(work, work.checked_ledger())
+        command(LedgerSession.open(run))
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     assert not (homes.folder / "release").exists()
 

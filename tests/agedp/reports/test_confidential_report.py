@@ -17,9 +17,10 @@ from agedp.internal_records.cell_tables import COVERAGE
 from agedp.local_files import atomic_files
 from agedp.pipeline import run_stages
 from agedp.reports.clamping import clamp_effects
+from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean
 from agedp.reports.utility import CellUtility, pair_with_true_means, utility
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from tests.agedp.reports.html import Page, faults_of
 from tests.minimal import of_three_states
 
@@ -107,9 +108,10 @@ def test_coverage_and_clamp_are_counted_by_day(made):
 
 def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_cut(made):
     assert cells(report(made), LARGE) == ["3", "72"]
-    work = load_work(made.run_file)
-    run_stages(lambda _, stage: stage(work))  # nothing is due: the store is read, the report made anew
-    (found,) = clamp_effects(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
+    run = RunContext.load(made.run_file)
+    summary = run_stages(run)  # nothing is due: the store is read, the report made anew
+    sources = InternalSources(run.run_file, run.paths, run.roster, run.store, summary.delivery)
+    (found,) = clamp_effects(sources, [FIRST + timedelta(days=i) for i in range(DAYS)])
     assert [(one.household, one.days_above, one.largest_kwh) for one in found.clamped_households] == [(LARGE, 3, 72.0)]
     assert found.cut_kwh == pytest.approx(3 * 22 / 4 / DAYS)
 

@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.ledger_session import LedgerSession
 from agedp.release_folder.release_folder import open_release
 from agedp.reports.loss_over_time import bound_key, losses_over_time, noise_factors
 from agedp.reports.mean_series import cell_means, series_parts
 from agedp.reports.public_report import public_report_page
 from agedp.reports.report_data import ReportData
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config.contract import promise_of
 from agedp_data.epsilon import NANO
@@ -75,14 +76,14 @@ def made(houses, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(made):
-    work = load_work(made.run_file)
+    run = RunContext.load(made.run_file)
     with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         claim = json.loads(ledger.statements("homes")[-1].claim)
     promise = promise_of(contracts[-1].promise)
     accounts = [promise, WindowLoss(7)]
     known = {one.hash: json.loads(one.promise) for one in contracts}
-    return ReportData(claim, rows, known, accounts, work.model.leakage_bound, Decimal("0.95"), promise, {})
+    return ReportData(claim, rows, known, accounts, run.model.leakage_bound, Decimal("0.95"), promise, {})
 
 
 def report(house) -> str:
@@ -125,12 +126,12 @@ def test_it_is_listed_and_hashed_with_the_release(made):
 
 def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, houses):
     before = report(made)
-    work = load_work(made.run_file)
-    with work.checked_ledger() as ledger:
-        publish_release(work, ledger)
+    session = LedgerSession.open(RunContext.load(made.run_file))
+    with session.open_ledger as ledger:
+        publish_release(session)
         assert report(made) == before
         number = ledger.statements("homes")[0].seq
-        assert write_folder_of_statement(work, ledger, number)
+        assert write_folder_of_statement(session, number)
     assert report(made) == before
 
 

@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.errors import ContractChanged, RunFileError, UnreadableFile
@@ -119,7 +119,7 @@ def test_hours_come_to_daily_sums_and_are_counted_in_hours(house):
     """Of C's hour that lacks a quarter nothing is left; D lacks 6 of 24 hours."""
     prepare(house, 60)
     work = house.run()
-    sums = {day: (one.exact["all"][0], one.usable["all"]) for (day, _), one in work.sums.items()}
+    sums = {day: (one.exact["all"][0], one.usable["all"]) for (day, _), one in work.checked.sums.by_day.items()}
     lost = sum(use().get(("C", datetime(2013, 4, 1, 7, minute)), 0) for minute in (0, 15, 30, 45))
     (total, usable) = by_hand()[date(2013, 4, 1)]
     assert sums == {**by_hand(), date(2013, 4, 1): (total - lost, usable)}
@@ -150,7 +150,7 @@ def test_half_hours_of_hourly_files_are_refused(house, rest, promise, what):
     keys = {} if promise is None else {"promise": promise}
     prepare(house, 60, rest=rest, **keys)
     with pytest.raises(RunFileError, match=what):
-        load_work(house.run_file)
+        RunContext.load(house.run_file)
 
 
 def test_a_chain_of_days_is_estimated_from_hours(house):
@@ -164,7 +164,7 @@ def test_a_chain_of_days_is_estimated_from_hours(house):
 def test_the_interval_is_part_of_the_contract_and_30_is_what_silence_means(house):
     prepare(house, 30)
     work = house.run()
-    kept = json.loads(Ledger.open(work.run.output.ledger).contracts("homes")[-1].promise)
+    kept = json.loads(Ledger.open(work.run.run_file.output.ledger).contracts("homes")[-1].promise)
     assert "interval_minutes" not in kept["input"]
     house.run_file.write_text(house.run_file.read_text().replace("interval_minutes = 30\n", ""))
     house.run()
@@ -179,7 +179,7 @@ def test_an_interval_that_cannot_be_declared_is_refused(house, dataset, minutes)
     text = house.run_file.read_text().replace("[input]\n", f"[input]\ninterval_minutes = {minutes}\n", 1)
     house.run_file.write_text(text.replace("[output]\n", TABLE + "[output]\n", 1) if dataset == "long" else text)
     with pytest.raises(RunFileError, match=r"\[input\] interval_minutes = "):
-        load_work(house.run_file)
+        RunContext.load(house.run_file)
 
 
 @pytest.mark.parametrize("minutes", [15, 30, 60])
@@ -193,4 +193,4 @@ def test_init_reads_the_interval_off_the_rows(house, minutes):
     assert (f"interval_minutes = {minutes}" in " ".join(text.split())) == (minutes != 30)
     assert made.households == len(HOMES)
     assert (made.facts.first, made.facts.last) == (FIRST, FIRST + timedelta(days=DAYS - 1))
-    assert load_work(made.run_file).run.input.interval_minutes == minutes
+    assert RunContext.load(made.run_file).run_file.input.interval_minutes == minutes

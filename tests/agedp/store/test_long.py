@@ -159,7 +159,7 @@ def test_a_run_on_a_table_of_ones_own_releases_its_days_and_says_whose_midnight_
     rest = TABLE.replace('day_zone = "UTC"', 'day_zone = "Europe/London"')  # the same days in winter
     text = house.write(first, last, dataset="long", rest=rest).read_text()
     work = house.run()
-    assert [each.sum_wh["all"] for each in work.sums.values()] == whole_days(truth).tolist()
+    assert [each.sum_wh["all"] for each in work.checked.sums.by_day.values()] == whole_days(truth).tolist()
     release = ReleaseFolder(house.folder / "release")
     release.verify()
     assert len(release.table()) == 5

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.run_context import load_work
+from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
 from agedp.stages.amend import amend
 from agedp.store import store as store_module
@@ -64,7 +64,7 @@ def edit(house, old: str, new: str) -> None:
 
 def lower_the_bound(house, number: int) -> None:
     edit(house, "max_half_hour_kwh = 20", "max_half_hour_kwh = 0.75")
-    amend(load_work(house.run_file, now=datetime.combine(day(number), time(), UTC)))
+    amend(RunContext.load(house.run_file, now=datetime.combine(day(number), time(), UTC)))
 
 
 def clear_away(house) -> None:
@@ -73,7 +73,7 @@ def clear_away(house) -> None:
 
 
 def sums(work) -> dict[date, dict[str, int]]:
-    return {of: found.sum_wh for (of, _), found in work.sums.items()}
+    return {of: found.sum_wh for (of, _), found in work.checked.sums.by_day.items()}
 
 
 def rows_counted(house) -> dict[str, int]:
@@ -210,7 +210,7 @@ def test_files_that_version_0_1_read_count_on_after_they_are_cleared_away(nights
     work = nights.run(today=day(4))
     assert sums(work) == {day(1): ALL}
     assert work.delivery.rows_read == work.delivery.rows_kept == 4 * 3 * A_DAY
-    assert (work.delivery.files_new, work.late_rows) == (1, 0)
+    assert (work.delivery.files_new, work.delivery.late_rows) == (1, 0)
 
 
 def test_files_that_version_0_1_read_and_that_are_still_delivered_are_read_again_once(nights, under_the_format_of_0_1):
@@ -218,7 +218,7 @@ def test_files_that_version_0_1_read_and_that_are_still_delivered_are_read_again
     work = nights.run(today=day(4))
     assert sums(work) == {day(1): ALL}
     assert work.delivery.rows_read == work.delivery.rows_kept == 3 * 3 * A_DAY
-    assert (work.delivery.files_new, work.late_rows) == (3, 0)
+    assert (work.delivery.files_new, work.delivery.late_rows) == (3, 0)
     clear_away(nights)
     work = nights.run(today=day(5))
     assert sums(work) == {day(2): ALL}
