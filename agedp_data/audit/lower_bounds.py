@@ -141,26 +141,6 @@ def detection_power(
     return max(_margin_power(tails, heads, margin, needed) for margin in MARGINS)
 
 
-def is_detectable(
-    losses: Sequence[float], promised: float, trials: int, *, confidence: float, span: ArrayLike = 1.0
-) -> bool:
-    r"""Return whether an audit proves more than the promised loss with a probability of at least 0.95.
-
-    .. math:: \text{detection power} \ge 0.95
-
-    Args:
-        losses: as in `detection_power`.
-        promised: as in `detection_power`.
-        trials: as in `detection_power`.
-        confidence: as in `detection_power`.
-        span: as in `detection_power`.
-
-    >>> is_detectable([8.0], 0.0, 1000, confidence=0.999)
-    True
-    """
-    return detection_power(losses, promised, trials, confidence=confidence, span=span) >= _DETECTION_POWER
-
-
 def detectable_epsilon(promised: float, trials: int, *, parts: Sequence[float] = (1.0,), confidence: float) -> float:
     r"""Return the least loss of which an audit proves, with probability 0.95, more than the promised loss.
 
@@ -189,7 +169,8 @@ def detectable_epsilon(promised: float, trials: int, *, parts: Sequence[float] =
     shares = np.asarray(parts, np.float64) / math.fsum(parts)
 
     def is_proven(loss: float) -> bool:
-        return is_detectable((shares * loss).tolist(), promised, trials, confidence=confidence)
+        power = detection_power((shares * loss).tolist(), promised, trials, confidence=confidence)
+        return power >= _DETECTION_POWER
 
     low = high = promised
     while not is_proven(high):  # doubled: a sum of many parts is harder to detect again where each is large

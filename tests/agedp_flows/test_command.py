@@ -33,10 +33,22 @@ def test_help_imports_nothing_heavy() -> None:
         "from agedp_flows.cli.app import main\n"
         "try:\n    main()\nexcept SystemExit: pass\n"
         "heavy = {'pandas', 'pyarrow', 'prefect', 'dask', 'opendp', 'scipy', 'numpy', 'sqlalchemy', 'pydantic'}\n"
+        "heavy |= {'jinja2'}\n"
         "print('heavy:', sorted(heavy & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout.splitlines()[-1] == "heavy: []"
+
+
+def test_verifying_needs_no_engine_sampler_or_page(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert agedp(monkeypatch, "run", "run.toml", "--quiet") == 0
+    code = (
+        "import sys; sys.argv = ['agedp', 'verify', 'out/release']\n"
+        "sys.modules |= dict.fromkeys(['prefect', 'dask', 'opendp', 'jinja2', 'markdown_it'])\n"
+        "from agedp_flows.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_run_releases_once_and_a_second_run_changes_nothing(

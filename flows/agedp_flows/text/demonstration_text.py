@@ -15,11 +15,15 @@ import numpy as np
 from agedp.demo.demo_folder import CHAINS
 from agedp.demo.demo_run_files import AGES_DAYS
 from agedp.demo.demo_steps import DemoPage, DemoStarted, Step
-from agedp.demo.exact_bounds import exact_bound
-from agedp.demo.mixing_rows import gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
-from agedp.demo.mixing_table import Mixing
-from agedp.demo.release_rows import COLUMNS_ARE, credit_text, day_epsilon_text, release_row
-from agedp.demo.release_table import ReleaseSummary
+from agedp.demo.mixing_table import Mixing, gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
+from agedp.demo.release_table import (
+    COLUMNS_ARE,
+    ReleaseSummary,
+    credit_text,
+    day_epsilon_text,
+    exact_bound,
+    release_row,
+)
 from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_flows.text.run_text import format_path

@@ -17,8 +17,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agedp.demo.demo_run_files import NOTIONS, run_file_text
-from agedp.demo.synthetic_datasets import DATASETS, Dataset, DemonstrationDataset, Size, draw_dataset
-from agedp.demo.walks import WALKS, relative_energies, walk_eigenvalues
+from agedp.demo.synthetic_datasets import (
+    DATASETS,
+    WALKS,
+    Dataset,
+    DemonstrationDataset,
+    Size,
+    draw_dataset,
+    relative_energies,
+    walk_eigenvalues,
+)
 from agedp.local_files import atomic_files
 from agedp.local_files.locks import exclusive_lock
 from agedp_data.datasets.synthetic import write_roster

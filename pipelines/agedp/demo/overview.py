@@ -6,15 +6,16 @@ the page states this.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 from agedp.demo.demo_folder import PAGE_TITLE
 from agedp.demo.demo_run_files import AGES_DAYS, NOTIONS
-from agedp.demo.mixing_rows import (
+from agedp.demo.mixing_table import (
     AGE_COLUMNS,
+    Mixing,
     gap_text,
     mixing_rows,
     not_applicable,
@@ -22,118 +23,83 @@ from agedp.demo.mixing_rows import (
     sampling_text,
     state_text,
 )
-from agedp.demo.mixing_table import Mixing
-from agedp.demo.release_rows import COLUMNS_ARE, RELEASE_COLUMNS, credit_text, release_row
-from agedp.demo.release_table import ReleaseSummary
+from agedp.demo.release_table import COLUMNS_ARE, RELEASE_COLUMNS, ReleaseSummary, credit_text, release_row
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
-from agedp.reports.heat_map import heat_map
-from agedp.reports.html import document, paragraph, section, table, text_table
-from agedp.reports.svg import Line, chart
+from agedp.reports.html import part, render_page, table, text_table
+from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.statement.facts import WITH_MODEL
 
-_TITLE = "From half-hourly readings to daily averages under three notions of differential privacy over time"
-_SYNTHETIC = (
-    "Synthetic households: every reading was drawn from a Markov chain that this demonstration states (chains.json). "
-    "No household exists."
-)
-_SUMMARY = (
-    "What was done, for each dataset: rows were read in the publisher's format and kept or rejected; readings were "
-    "quantized to 12 states per household; one transition matrix per household was estimated with Dask, from days "
-    "before the released ones; total variation and its bounds were computed from the matrices; then Prefect flows "
-    "released daily averages, two days old and with discrete Laplace noise, under age-dependent, temporal and "
-    "discounted differential privacy. Each release is a rehearsal with a simulated clock and a ledger of its own."
-)
-_CONFIDENTIAL = (
-    "For real households these parts of this page are confidential: row counts, states, transition matrices, spectral "
-    "gaps, total variation and bounds of single households and their medians, true means, and each comparison with a "
-    "true mean. agedp writes them to the confidential folder and the folder of the model only."
-)
-_PUBLIC = (
-    "Public are the release folders: the released means with their noise intervals, the noise, every epsilon and bound "
-    "in the table of releases except noise / true change, and the model's leakage bound by age. The leakage "
-    "bound is a maximum over all households, is computed from readings and is published without noise; the largest "
-    "total variation and the largest bounds of the estimated chains are part of it."
-)
-_REAL = "Real households are usually not such chains. These synthetic ones are, so the Markov assumption holds."
-_INTERVAL = (
-    "The shaded band is the 95 % interval of the added noise. The dashed line is the true mean before noise: "
-    "confidential for real households, shown because these are synthetic."
-)
-
 
 def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary]) -> str:
     """Return the page."""
-    parts = [
-        f"<header><h1>{escape(_TITLE)}</h1>",
-        paragraph(_SYNTHETIC, "mark"),
-        paragraph(_SUMMARY),
-        "</header><main>",
-        section("The six releases", *_releases(releases, mixings)),
-    ]
-    for mixing in mixings:
-        of_dataset = [release for release in releases if release.dataset == mixing.dataset]
-        parts.append(section(f"{mixing.dataset.capitalize()}: chains and bounds", *_chains(mixing)))
-        parts.append(section(f"{mixing.dataset.capitalize()}: the released series", *_series(of_dataset)))
-    warnings = (_CONFIDENTIAL, _PUBLIC, _REAL, _warning())
-    parts.append(section("Before you do this with real households", *map(paragraph, warnings)))
-    return document(PAGE_TITLE, [*parts, "</main>"])
+    return render_page(
+        "overview.html",
+        title=PAGE_TITLE,
+        release_table=text_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases]),
+        columns_are=COLUMNS_ARE,
+        datasets=[_dataset(mixing, releases) for mixing in mixings],
+        model_warning=WITH_MODEL[1],
+    )
 
 
-def _warning() -> str:
-    """Return the fixed warning of every statement that rests on a Markov model."""
-    return f"The statement of every release with a model says: {WITH_MODEL[1]}"
-
-
-def _releases(releases: Sequence[ReleaseSummary], mixings: Sequence[Mixing]) -> Iterator[str]:
-    yield text_table("", _RELEASE_COLUMNS, [_release_cells(release) for release in releases])
-    yield from (paragraph(text, "soft") for text in (*COLUMNS_ARE, _TRUE_CHANGE))
-    yield from (paragraph(credit_text(releases, mixing)) for mixing in mixings)
+def _dataset(mixing: Mixing, releases: Sequence[ReleaseSummary]) -> dict[str, Any]:
+    """Return what the page shows of one dataset: texts, charts and tables."""
+    dataset = mixing.dataset.capitalize()
+    of_dataset = [release for release in releases if release.dataset == mixing.dataset]
+    return {
+        "name": dataset,
+        "credit": credit_text(releases, mixing),
+        "rows": row_text(mixing.rows),
+        "states": state_text(mixing),
+        "matrices": _matrices(mixing),
+        "matrix_table": _matrix_table(mixing.example),
+        "gaps": gap_text(mixing),
+        "mixing_chart": _mixing_chart(mixing),
+        "mixing_tables": [
+            table(f"{dataset}: {measure}", AGE_COLUMNS, [row[1:] for row in rows])
+            for measure, rows in groupby(mixing_rows(mixing), key=itemgetter(0))
+        ],
+        "sampling": f"{not_applicable(mixing)} {sampling_text(mixing)}",
+        "series_charts": _series_charts(of_dataset),
+        "series_table": _series_table(of_dataset),
+    }
 
 
 _RELEASE_COLUMNS = (*RELEASE_COLUMNS[:4], "noise / true change", *RELEASE_COLUMNS[4:], "files")
-_TRUE_CHANGE = (
-    "Noise / true change: the same with the true means, which are known because the households are synthetic."
-)
 _FILES = (("report", "report.html"), ("privacy statement", "STATEMENT.md"))
 
 
 def _release_cells(release: ReleaseSummary) -> tuple[str, ...]:
-    """Return one row of the table of releases as HTML."""
+    """Return one row of the table of releases; the last cell has links."""
     path = f"{release.dataset}/{release.notion}"
-    links = [_link(text, f"{path}/release/{name}") for text, name in _FILES]
-    name, *cells = map(escape, release_row(release))
+    links = [(text, f"{path}/release/{name}") for text, name in _FILES]
+    cells = release_row(release)
     true_ratio = f"{release.noise.deviation / release.noise.true_change:.2f}"
-    return (name, *cells[:3], true_ratio, *cells[3:], ", ".join([*links, _link("run file", f"{path}.toml")]))
+    return (*cells[:4], true_ratio, *cells[4:], part("links", [*links, ("run file", f"{path}.toml")]))
 
 
-def _link(text: str, url: str) -> str:
-    return f'<a href="{escape(url, quote=True)}">{escape(text)}</a>'
-
-
-def _chains(mixing: Mixing) -> Iterator[str]:
-    dataset = mixing.dataset.capitalize()
-    yield paragraph(row_text(mixing.rows))
-    yield paragraph(state_text(mixing))
+def _matrices(mixing: Mixing) -> list[str]:
+    """Return the estimated and the exact transition matrix of one household as heat maps."""
     exact = next(chain for chain in mixing.exact if chain.name == mixing.example_kind)
-    yield '<div class="two">'
-    for origin, matrix in (("estimated", mixing.example), ("exact", exact.matrix)):
-        title = f"{dataset}, a household of the {exact.name} chain: {origin} transition matrix"
-        yield heat_map(title, _band(matrix), matrix.tolist(), x_title="state after half an hour", y_title="state now")
-    yield "</div>"
-    numbers = [f"{i + 1}" for i in range(len(mixing.example))]
-    cells = [(number, *map(_cell, row)) for number, row in zip(numbers, mixing.example.tolist(), strict=True)]
-    yield table(
-        "The estimated matrix in percent: from the state now (row) to the state after half an hour",
-        ("", *numbers),
-        cells,
-    )
-    yield paragraph(gap_text(mixing))
-    yield _mixing_chart(mixing)
-    for measure, rows in groupby(mixing_rows(mixing), key=itemgetter(0)):
-        yield table(f"{dataset}: {measure}", AGE_COLUMNS, [row[1:] for row in rows])
-    yield paragraph(f"{not_applicable(mixing)} {sampling_text(mixing)}", "soft")
+    return [
+        heat_map(
+            f"{mixing.dataset.capitalize()}, a household of the {exact.name} chain: {origin} transition matrix",
+            _band(matrix),
+            matrix.tolist(),
+            x_title="state after half an hour",
+            y_title="state now",
+        )
+        for origin, matrix in (("estimated", mixing.example), ("exact", exact.matrix))
+    ]
+
+
+def _matrix_table(matrix: Floats) -> str:
+    numbers = [f"{i + 1}" for i in range(len(matrix))]
+    cells = [(number, *map(_cell, row)) for number, row in zip(numbers, matrix.tolist(), strict=True)]
+    caption = "The estimated matrix in percent: from the state now (row) to the state after half an hour"
+    return table(caption, ("", *numbers), cells)
 
 
 def _cell(share: float) -> str:
@@ -176,18 +142,19 @@ def _mixing_chart(mixing: Mixing) -> str:
     return chart(title, description, lines, x=x, y=logarithmic_axis(all_values, decades=3), y_title=y_title, height=280)
 
 
-def _series(releases: Sequence[ReleaseSummary]) -> Iterator[str]:
-    yield paragraph(_INTERVAL, "soft")
+def _series_charts(releases: Sequence[ReleaseSummary]) -> list[str]:
     ends = [row[end] for release in releases for row in release.days for end in ("low_kwh", "high_kwh")]
     y = linear_axis(ends)
-    for release in releases:
-        yield _series_chart(release, y)
+    return [_series_chart(release, y) for release in releases]
+
+
+def _series_table(releases: Sequence[ReleaseSummary]) -> str:
     rows = [
         (f"{row['day']:%Y-%m-%d}", *(f"{release.days[i]['mean_kwh']:.2f}" for release in releases), f"{true:.2f}")
         for i, (row, true) in enumerate(zip(releases[0].days, releases[0].true_means, strict=True))
     ]
     caption = f"Released means in numbers, kWh per household, {releases[0].dataset.capitalize()}"
-    yield table(caption, ("day", *NOTIONS, "true mean"), rows)
+    return table(caption, ("day", *NOTIONS, "true mean"), rows)
 
 
 def _series_chart(release: ReleaseSummary, y: Scale) -> str:

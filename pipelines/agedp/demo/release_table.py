@@ -1,8 +1,14 @@
 """Noise, losses and bounds of the six release folders of a demonstration, read from the folders themselves.
 
+First the values, then their table cells, which are the same in the terminal and on the page.
+
 The noise-to-signal ratio is estimated from the published series alone, as for any release: mean squared day-to-day
 change of the published mean, less twice the noise variance. The true change comes from the confidential true means;
 it may be shown here only because no household exists.
+
+The promise is kept under the estimated model. Bounds under the exact chains show that the credit for age and for mixing
+is real: they are computed from the stated chains alone, by the library's recursions for known kernels ([A] Theorem 3,
+[T] section 3).
 """
 
 from __future__ import annotations
@@ -14,9 +20,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 
+from agedp.demo.mixing_table import Mixing
 from agedp.release_folder.release_folder import AVERAGES, ReleaseFolder
+from agedp.reports.axes import format_rounded_up
+from agedp_data.accounting.ageing import compose
+from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
+from agedp_data.datasets.layout import SLOTS
+from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.notions import NOTIONS
 from agedp_data.statement.document import Statement
 
@@ -32,7 +45,6 @@ class NoiseRatio:
     """
 
     deviation: float
-    published_change: float
     estimated_change: float | None
     true_change: float
 
@@ -131,7 +143,7 @@ def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) 
     published = _root_mean_square([after["mean_kwh"] - before["mean_kwh"] for before, after in pairwise(days)])
     squared = published**2 - 2 * deviation**2
     true = _root_mean_square([after - before for before, after in pairwise(true_means)])
-    return NoiseRatio(deviation, published, math.sqrt(squared) if squared > 0 else None, true)
+    return NoiseRatio(deviation, math.sqrt(squared) if squared > 0 else None, true)
 
 
 def _root_mean_square(values: Sequence[float]) -> float:
@@ -145,3 +157,82 @@ def _own_bound(statement: Statement) -> NotionBound:
     key, shown = notion.TEXT.own_bound.of(promise)
     bound = next(bound for bound in statement.bounds if bound.name == key)
     return NotionBound(shown, bound.epsilon, bound.limit)
+
+
+def exact_bound(release: ReleaseSummary, kernels: Floats) -> float | None:
+    """Return the notion's bound of a release under exact chains (c, k, k), the largest over them [epsilon].
+
+    None for discounted privacy, whose bound needs no chain.
+    """
+    losses = np.array([row["epsilon"] for row in release.days])
+    days = np.array([row["day"].toordinal() for row in release.days])
+    if release.notion == "temporal":
+        _, _, total = daily_release_leakage(kernels, losses, np.diff(days), steps_per_day=SLOTS)
+        return float(total.max())
+    if release.notion == "age-dependent":
+        age = release.age_days * SLOTS
+        published = (days - days[0] + 1) * SLOTS + age
+        ages = np.full(len(days), age)
+        return float(compose(kernels, published, ages, losses, published, method="tight").max())
+    return None
+
+
+RELEASE_COLUMNS = (
+    "dataset, notion",
+    "days",
+    "noise, kWh per household",
+    "noise / day-to-day change",
+    "epsilon of a day",
+    "epsilon of the period",
+    "bound of the notion",
+)
+
+COLUMNS_ARE = (
+    "Noise: standard deviation of the added noise, root mean square over the released days. Change: day-to-day change "
+    "of the mean, estimated from the published series alone; the ratio is 'hidden' where the noise hides the change.",
+    "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
+    "without any assumption. It is large, because these notions bound the loss about the present, about any one day, "
+    "or about the recent past, not about all days together.",
+    "Bound of the notion: what the releases reach, and what the run file promises. Risk: loss about the "
+    "present from all releases, published at that age. Temporal leakage: loss about any one day from all releases. "
+    "Both hold under the model. Discounted sum: sum of all losses, in which old ones count less.",
+)
+
+
+def release_row(release: ReleaseSummary) -> tuple[str, ...]:
+    """Return one row of the table of releases; bounds are rounded up to three digits."""
+    bound = release.bound
+    return (
+        f"{release.dataset.capitalize()}, {release.notion}",
+        f"{len(release.days)}",
+        f"{release.noise.deviation:.3f}",
+        ratio_text(release),
+        day_epsilon_text(release),
+        format_rounded_up(float(release.total_epsilon)),
+        f"{bound.name}: {format_rounded_up(float(bound.epsilon))} of {format_rounded_up(float(bound.limit))}",
+    )
+
+
+def ratio_text(release: ReleaseSummary) -> str:
+    """Return the noise-to-signal ratio, or that the noise hides the signal."""
+    return "hidden" if release.noise.ratio is None else f"{release.noise.ratio:.2f}"
+
+
+def day_epsilon_text(release: ReleaseSummary) -> str:
+    """Return the privacy loss of a day: the smallest and the largest where days differ."""
+    least, most = format_rounded_up(release.least_day_epsilon), format_rounded_up(float(release.day_epsilon))
+    return most if least == most else f"{least} to {most}"
+
+
+def credit_text(releases: Sequence[ReleaseSummary], mixing: Mixing) -> str:
+    """Return what the credit for age is worth in a dataset's releases, and that the exact chains justify it."""
+    by_notion = {release.notion: release for release in releases if release.dataset == mixing.dataset}
+    aged, temporal = by_notion["age-dependent"], by_notion["temporal"]
+    limit, alpha = (format_rounded_up(float(release.bound.limit)) for release in (aged, temporal))
+    risk, leakage = (format_rounded_up(exact_bound(release, mixing.kernels) or 0.0) for release in (aged, temporal))
+    dataset, days = mixing.dataset.capitalize(), len(aged.days)
+    return (
+        f"Credit for age, {dataset}: without it, one release of epsilon {limit} reaches the promised risk of {limit}; "
+        f"with it, {days} days have epsilon {day_epsilon_text(aged)} each. Under the exact chains the risk is {risk} "
+        f"(promised {limit}) and the temporal leakage {leakage} (promised {alpha})."
+    )

@@ -1,12 +1,14 @@
-"""Axes of a chart: the position of a value between the two ends, and the labelled values."""
+"""Axes of a chart: the position of a value between the two ends, and the labelled values; months and numbers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import TypeVar
 
+Shown = TypeVar("Shown")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MAX_TICKS = 5
 _SHORT_DAYS = 62
@@ -91,6 +93,24 @@ def date_axis(first: date, last: date) -> Scale:
 def named_axis(ticks: Mapping[float, str]) -> Scale:
     """Return an axis whose positions have names."""
     return Scale(min(ticks), max(ticks), tuple(ticks.items()))
+
+
+def evenly_spaced(values: Sequence[Shown], count: int) -> list[Shown]:
+    """Return at most `count` of the values, evenly spaced, with the first and the last.
+
+    >>> evenly_spaced("abcde", 3), evenly_spaced("ab", 3)
+    (['a', 'c', 'e'], ['a', 'b'])
+    """
+    last, shown = len(values) - 1, min(count, len(values))
+    return [values[round(i * last / max(1, shown - 1))] for i in range(shown)]
+
+
+def by_month(values: Iterable[Shown], day_of: Callable[[Shown], date]) -> dict[str, list[Shown]]:
+    """Return the values by the month of their day, such as "2013-02"."""
+    months: dict[str, list[Shown]] = {}
+    for value in values:
+        months.setdefault(f"{day_of(value):%Y-%m}", []).append(value)
+    return months
 
 
 def _with_years(dates: list[date], texts: list[str]) -> list[str]:

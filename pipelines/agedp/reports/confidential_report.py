@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from html import escape
 from typing import Any
 
 from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
-from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
 from agedp.reports.clamping import ClampEffect, clamp_effects
 from agedp.reports.household_details import clamp_parts, household_model_parts
-from agedp.reports.html import document, fact_list, paragraph, section, table
+from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.model_files import read_model_files
@@ -38,7 +37,6 @@ from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
 
 REPORT = "report.html"
-_CONFIDENTIAL_NOTE = "Confidential: true means, counts and household ids. Do not hand over this file."
 _ERROR_NOTE = (
     "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
     "many days indicates a fault. True means are after the clamp and the rule for missing days."
@@ -63,20 +61,19 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     ]
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
-    title = f"{sources.run.output.title or sources.population}: published and true values"
-    body = [
-        f"<header><h1>{escape(title)}</h1>",
-        paragraph(_CONFIDENTIAL_NOTE, "mark"),
-        fact_list([*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))]),
-        "</header><main>",
-        section("Published and true values", *_mean_parts(sources, utilities, results), *count_parts(sources, rows)),
-        section("Coverage and clamp", *_coverage_parts(coverage_rows), *clamp_parts(clamp_effects_by_series)),
-        section("States instead of readings", *states) if (states := [*state_parts(sources)]) else "",
-        section("Kept and rejected rows", *_quality_parts(sources)),
-        *household_model_parts(sources, files, rows),
-        "</main>",
-    ]
-    atomic_files.write(sources.paths.folder / REPORT, document(title, body).encode())
+    page = render_page(
+        "confidential_report.html",
+        title=f"{sources.run.output.title or sources.population}: published and true values",
+        facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
+        means=[*_mean_parts(sources, utilities, results)],
+        counts=[*count_parts(sources, rows)],
+        coverage=[*_coverage_parts(coverage_rows)],
+        clamp=[*clamp_parts(clamp_effects_by_series)],
+        states=[*state_parts(sources)],
+        rows=[*_quality_parts(sources)],
+        model=[*household_model_parts(sources, files, rows)],
+    )
+    atomic_files.write(sources.paths.folder / REPORT, page.encode())
     return files.notices
 
 
@@ -210,11 +207,8 @@ def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
 
 
 def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
-    months: dict[str, list[CellUtility]] = {}
-    for cell_day in cell_days:
-        months.setdefault(f"{cell_day.day:%Y-%m}", []).append(cell_day)
     rows = []
-    for month, month_days in months.items():
+    for month, month_days in by_month(cell_days, lambda cell_day: cell_day.day).items():
         result = utility(month_days, age_days=0)
         true_mean, published_mean = (
             sum(values) / len(month_days)
@@ -250,10 +244,8 @@ def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]
             counts[i] += row[name]
     for name, by_day in by_series.items():
         yield _coverage_chart(name, by_day)
-        months: dict[str, list[list[int]]] = {}
-        for day, counts in sorted(by_day.items()):
-            months.setdefault(f"{day:%Y-%m}", []).append(counts)
-        rows = [_coverage_row(month, day_counts) for month, day_counts in months.items()]
+        months = by_month(sorted(by_day), lambda day: day)
+        rows = [_coverage_row(month, [by_day[day] for day in month_days]) for month, month_days in months.items()]
         columns = ("month", "days", "lowest usable %", "usable %", "clamped %")
         yield table(f"Household-days that are usable, and of these above the clamp: {name}", columns, rows)
 

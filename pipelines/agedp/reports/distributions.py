@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from agedp.reports.axes import Scale, format_number, linear_axis, named_axis
-from agedp.reports.html import paragraph, table
+from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.mean_series import percent
 from agedp.reports.svg import Bars, Line, chart
 from agedp_data import mechanisms
@@ -100,11 +100,9 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
             yield _chart(title, days[-1], series, coverage)
             yield _group_table(title, days, series, coverage)
     else:
-        yield '<div class="two">'
-        yield from (
-            _chart(f"{name}, {group}", days[-1], series, coverage, small=True) for group, days in shown_groups.items()
+        yield side_by_side(
+            [_chart(f"{name}, {group}", days[-1], series, coverage, small=True) for group, days in shown_groups.items()]
         )
-        yield "</div>"
         yield _groups_table(name, {group: days[-1] for group, days in shown_groups.items()}, series, coverage)
     if hidden_groups := len(groups) - len(shown_groups):
         yield paragraph(

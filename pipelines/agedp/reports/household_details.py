@@ -20,7 +20,7 @@ from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.reports.axes import format_number, format_rounded_up, linear_axis, named_axis
 from agedp.reports.clamping import ClampEffect
-from agedp.reports.html import paragraph, section, table
+from agedp.reports.html import paragraph, table
 from agedp.reports.internal_sources import InternalSources
 from agedp.reports.model_files import ModelFiles
 from agedp.reports.svg import Line, chart
@@ -94,18 +94,13 @@ def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Seq
     model = sources.run.model
     if not isinstance(model, EstimatedModel):
         return
-    parts = [
-        *(paragraph(f"Not shown: {notice.private}", "mark") for notice in files.notices),
-        *(_deciding_households(files.households) if files.households is not None else ()),
-        *household_leakage_parts(model, files.chains, rows),
-        *(
-            _memory_parts(files.goodness_of_fit, report_name(model.file, sources.paths.folder))
-            if files.goodness_of_fit is not None
-            else ()
-        ),
-    ]
-    if parts:
-        yield section("The model", *parts)
+    for notice in files.notices:
+        yield paragraph(f"Not shown: {notice.private}", "mark")
+    if files.households is not None:
+        yield from _deciding_households(files.households)
+    yield from household_leakage_parts(model, files.chains, rows)
+    if files.goodness_of_fit is not None:
+        yield from _memory_parts(files.goodness_of_fit, report_name(model.file, sources.paths.folder))
 
 
 def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:

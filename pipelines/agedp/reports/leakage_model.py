@@ -9,8 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
-from agedp.reports.html import table
+from agedp.reports.axes import (
+    Scale,
+    by_month,
+    date_axis,
+    evenly_spaced,
+    format_rounded_up,
+    linear_axis,
+    logarithmic_axis,
+)
+from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.integer_discounting import losses_by_day_number
 from agedp_data.accounting.temporal_losses import DayLeakage, TemporalLosses
@@ -39,14 +47,18 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
         _METHODS.get(name, name): [to_float(aged_leakage(age * leakage_bound.steps_per_day, largest)) for age in ages]
         for name, aged_leakage in by_method.items()
     }
-    yield '<div class="two">'
-    yield _age_chart(f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name)
     name, aged_leakage = next(iter(by_method.items()))
     composition = aged_leakage.of(losses)
     newest = composition.inputs[-1]
     all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
-    yield _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days})
-    yield "</div>"
+    yield side_by_side(
+        [
+            _age_chart(
+                f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name
+            ),
+            _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days}),
+        ]
+    )
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
         (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))
@@ -73,9 +85,7 @@ def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -
         *(i for i in range(1, len(ages)) if any(curve[i] != curve[i - 1] for curve in curves)),
         len(ages) - 1,
     ]
-    indices = sorted(set(change_indices))
-    count = min(_MAX_ROWS, len(indices))
-    return [ages[indices[round(i * (len(indices) - 1) / max(1, count - 1))]] for i in range(count)]
+    return [ages[index] for index in evenly_spaced(sorted(set(change_indices)), _MAX_ROWS)]
 
 
 def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
@@ -141,9 +151,7 @@ def leakage_parts(
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = "Temporal leakage about each day from all releases"
     yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
-    months: dict[str, list[DayLeakage]] = {}
-    for leakage in day_leakages:
-        months.setdefault(f"{date.fromordinal(leakage.day):%Y-%m}", []).append(leakage)
+    months = by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
     month_rows = [
         (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages)))
         for month, month_leakages in months.items()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
-from agedp.reports.html import paragraph, table
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.svg import Line, Marks, chart
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
@@ -18,7 +18,6 @@ MAX_CELLS = 40
 """Number of groups on a page, the largest ones; the tables contain all of them."""
 
 _MAX_DAILY_ROWS = 31
-_MANY_CELLS = 1
 _WIDE_RATIO = 2.5
 
 
@@ -74,22 +73,24 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     shown_days = [*(mean.day for mean in all_means), *skipped]
     x = date_axis(min(shown_days), max(shown_days))
     y = _value_axis(all_means)
-    is_split = len(cells) > _MANY_CELLS
-    if is_split:
-        yield '<div class="two">'
-    for cell, means in cells.items():
-        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        title = f"Mean daily use per household{f': {label}' if label else ''}"
-        yield _chart(title, means, skipped, x, y, coverage, small=is_split)
-    if is_split:
-        yield "</div>"
+    is_split = len(cells) > 1
+    labels = {
+        cell: ", ".join([*([name] if titled else []), *([cell] if cell != "all" or is_split else [])]) for cell in cells
+    }
+    charts = [
+        _chart(_title(labels[cell]), means, skipped, x, y, coverage, small=is_split) for cell, means in cells.items()
+    ]
+    yield side_by_side(charts) if is_split else charts[0]
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
     if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
         yield paragraph(f"{hidden_cells} more groups, of fewer households, are in the Parquet file only.", "soft")
     for cell, means in cells.items():
-        label = ", ".join([*([name] if titled else []), *([cell] if cell != "all" or len(cells) > 1 else [])])
-        yield _means_table(label, means, skipped)
+        yield _means_table(labels[cell], means, skipped)
+
+
+def _title(label: str) -> str:
+    return f"Mean daily use per household{f': {label}' if label else ''}"
 
 
 def _chart(
@@ -180,9 +181,6 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
         ]
         caption = f"The same in numbers, kWh per household{label_text}"
         return table(caption, ("day", "households", "mean", "low", "high", "noise sd"), rows)
-    months: dict[str, list[CellMean]] = {}
-    for mean in means:
-        months.setdefault(f"{mean.day:%Y-%m}", []).append(mean)
     skipped_months = [f"{day:%Y-%m}" for day in skipped]
     rows = [
         (
@@ -193,7 +191,7 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
             format_number(max(mean.mean for mean in month_means)),
             format_number(max(mean.sd for mean in month_means)),
         )
-        for month, month_means in months.items()
+        for month, month_means in by_month(means, lambda mean: mean.day).items()
     ]
     remark = "; (−n): skipped days" if skipped else ""
     caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from agedp.calibration.household_memory import (
 from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp.reports.axes import linear_axis, named_axis
-from agedp.reports.html import document, paragraph, section, table
+from agedp.reports.html import render_page, table
 from agedp.reports.svg import Line, chart
 from agedp_data.leakage.function import leakage_from_total_variation
 
@@ -58,6 +57,15 @@ _CALENDAR_TEXTS = {
 }
 
 
+class _Section(NamedTuple):
+    """A section of the page; chart and table are HTML."""
+
+    title: str
+    description: str
+    chart: str
+    table: str
+
+
 def write_memory_report(curves: MemoryCurves) -> None:
     """Write the page of the confidential report on the Markov model where the curves name it."""
     atomic_files.write(curves.page, memory_report_page(curves).encode())
@@ -66,18 +74,23 @@ def write_memory_report(curves: MemoryCurves) -> None:
 def memory_report_page(curves: MemoryCurves) -> str:
     """Return the page of the confidential report on the Markov model."""
     summary, lines, conclusions = _verdict(curves)
-    return document(
-        _TITLE,
-        [
-            f"<h1>{_TITLE}</h1>",
-            paragraph("Confidential: computed from readings, without noise.", "mark"),
-            f"<p><strong>{escape(summary)}</strong></p>",
-            *(paragraph(f"{line[0].upper()}{line[1:]}.") for line in lines),
-            *(paragraph(conclusion) for conclusion in conclusions),
-            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in curves.series_by_name),
-            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in curves.series_by_name),
-            _reading_section(),
+    names = curves.series_by_name
+    return render_page(
+        "model_check_report.html",
+        title=_TITLE,
+        summary=summary,
+        conclusions=[*(f"{line[0].upper()}{line[1:]}." for line in lines), *conclusions],
+        sections=[
+            *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
+            *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in names),
         ],
+        interval_level=f"{LEVEL:.0%}",
+        coverage_table=_table(
+            "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days",
+            COVERED_DAYS,
+            list(COVERAGE.items()),
+            digits=2,
+        ),
     )
 
 
@@ -115,7 +128,7 @@ _TITLE = "Goodness of fit of the Markov model"
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
 
 
-def _chain_section(curves: MemoryCurves, name: str) -> str:
+def _chain_section(curves: MemoryCurves, name: str) -> _Section:
     title, description = _CHAIN_TEXTS[name]
     values = {value: curves.quantile(name, value, 0.5) for value in ("direct", "powers", "floor", "low", "high")}
     low, high = (curves.quantile(name, "direct", share) for share in (_LOW_SHARE, _HIGH_SHARE))
@@ -137,12 +150,12 @@ def _chain_section(curves: MemoryCurves, name: str) -> str:
     ]
     chart_html = _chart(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
     households = curves.checks[name].checked
-    return section(
-        f"{title} ({households:,} households)", paragraph(description), chart_html, _medians_table(curves, title, rows)
+    return _Section(
+        f"{title} ({households:,} households)", description, chart_html, _medians_table(curves, title, rows)
     )
 
 
-def _calendar_section(curves: MemoryCurves, name: str) -> str:
+def _calendar_section(curves: MemoryCurves, name: str) -> _Section:
     title, secret = _CALENDAR_TEXTS[name]
     leakage = {share: curves.quantile(name, "loss_left", share) for share in (0.5, _LOW_SHARE, _HIGH_SHARE)}
     powers = curves.quantile(DAY_TOTALS, "powers", 0.5)
@@ -171,7 +184,7 @@ def _calendar_section(curves: MemoryCurves, name: str) -> str:
     chart_html = _chart(
         curves, f"Aged loss about {secret}, of epsilon {curves.loss:g}", lines, "aged loss", curves.loss
     )
-    return section(title, paragraph(description), chart_html, _medians_table(curves, title, rows))
+    return _Section(title, description, chart_html, _medians_table(curves, title, rows))
 
 
 def _maximum_from_age(values: Floats) -> Floats:
@@ -219,26 +232,6 @@ def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence
         (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
     ]
     return table(caption, ("lag", *(f"{age} d" for age in ages)), cells)
-
-
-def _reading_section() -> str:
-    notes = (
-        "An output of age a days is about a day that ended a days ago: the lag to the current day is a + 1 days.",
-        "A lagged count is the largest of noisy numbers, so it is above 0 even for independent data: this null level "
-        "is shown, never subtracted, and is too high for strict habits.",
-        f"Intervals are nominal {LEVEL:.0%} intervals from a bootstrap of whole weeks: they describe sampling error "
-        "given the observed regimes, and do not bound the memory. Their measured coverage is below.",
-        "Beyond the largest measured age nothing is known: there a loss counts as never decaying.",
-        "Values per household are in the Parquet table beside this page.",
-    )
-    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    coverage_table = _table(
-        "Measured coverage of the intervals: synthetic households over a year with regimes of 30 to 180 days",
-        COVERED_DAYS,
-        list(COVERAGE.items()),
-        digits=2,
-    )
-    return section("How to read this", f'<ul class="soft">{items}</ul>', coverage_table)
 
 
 def _float_list(values: Floats) -> list[float]:

@@ -13,10 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
-from html import escape
+from itertools import accumulate
 
-from agedp.reports.axes import date_axis, format_number, format_rounded_up, linear_axis, logarithmic_axis
-from agedp.reports.html import paragraph, size_bar, table, text_table
+from agedp.reports.axes import (
+    Scale,
+    by_month,
+    date_axis,
+    evenly_spaced,
+    format_number,
+    format_rounded_up,
+    linear_axis,
+    logarithmic_axis,
+)
+from agedp.reports.html import paragraph, part, side_by_side, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
 from agedp.reports.svg import Level, Line, Marks, chart
 from agedp_data.config.contract_document import PromiseTerms
@@ -37,7 +46,7 @@ _CAPS_NOTE = (
     "A bound that is conditional on a model does not justify less noise by itself: models may be wrong, so the caps of "
     "the promise hold whatever the model."
 )
-_DATES = 3
+_MAX_DATES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +109,13 @@ def bounds_table(
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [
         (
-            f'<b class="letter">{bound.letter}</b> {escape(bound.key.name)}',
-            size_bar(scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0, filled=bound.is_unconditional),
-            f"<strong>{escape(bound.text)}</strong>",
-            escape(bound.factor or "–"),
-            escape(bound.limit or "none"),
+            part("lettered", bound.letter, bound.key.name),
+            part("size_bar", _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
+            part("strong", bound.text),
+            bound.factor or "–",
+            bound.limit or "none",
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
-            escape(f"{bound.key.scope} · {bound.condition}"),
+            f"{bound.key.scope} · {bound.condition}",
         )
         for bound in bounds
     ]
@@ -118,6 +127,10 @@ def bounds_table(
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")
     yield text_table(caption, columns, rows)
+
+
+def _bar_length(bound: LabelledBound, scale: Scale) -> int:
+    return max(1, round(1000 * (scale.position(bound.epsilon) if bound.epsilon > 0 else 0.0)))
 
 
 def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | None], sd_kwh: float) -> str:
@@ -165,7 +178,7 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
     x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
     title = "Every bound as the days were released"
     yield chart(title, description, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
-    shown_dates = sorted({dates[round(i * (len(dates) - 1) / _DATES)] for i in range(_DATES + 1)})
+    shown_dates = evenly_spaced(dates, _MAX_DATES)
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
         for curve, same_bounds in bounds_by_curve.items()
@@ -253,59 +266,35 @@ def spending_parts(rows: Sequence[ReleaseRecord], promise: PromiseTerms) -> Iter
     first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
     all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in all_days]
-    running_totals = [sum(spent[: i + 1]) for i in range(len(spent))] if len(spent) < 2 else _running_totals(spent)
+    running_totals = [*accumulate(spent)]
     x = date_axis(first, last)
     positions = [float(day.toordinal()) for day in all_days]
-    largest = max(spent)
-    yield '<div class="two">'
-    for title, values, cap, amount_text in (
-        (
-            "Loss of each day",
-            spent,
-            promise.max_day_epsilon,
-            f"at most {format_rounded_up(to_float(largest))} per day",
-        ),
-        (
-            "Composed loss so far",
-            running_totals,
-            promise.epsilon_total,
-            f"{format_rounded_up(to_float(running_totals[-1]))} in total",
-        ),
-    ):
-        limit = None if cap == "unlimited" else float(cap)
-        line = Line("spent", positions, [to_float(value) for value in values], steps=len(values) > 1)
-        y = linear_axis([to_float(max(values)), *([limit] if limit is not None else [])], zero=True)
-        levels = [Level(f"cap of the promise, {cap}", limit)] if limit is not None else []
-        description = (
-            f"{amount_text}; "
-            + (f"the promise permits {cap}" if limit is not None else "the promise sets no limit")
-            + "."
-        )
-        yield chart(
-            title,
-            f"Epsilon by day of the data: {description}",
-            [line, *levels],
-            x=x,
-            y=y,
-            y_title="epsilon",
-            height=170,
-        )
-    yield "</div>"
+    by_day = f"at most {format_rounded_up(to_float(max(spent)))} per day"
+    in_total = f"{format_rounded_up(to_float(running_totals[-1]))} in total"
+    yield side_by_side(
+        [
+            _spending_chart("Loss of each day", x, positions, spent, promise.max_day_epsilon, by_day),
+            _spending_chart("Composed loss so far", x, positions, running_totals, promise.epsilon_total, in_total),
+        ]
+    )
     yield _month_table(all_days, spent, running_totals)
 
 
-def _running_totals(spent: Sequence[int]) -> list[int]:
-    totals, total = [], 0
-    for loss in spent:
-        total += loss
-        totals.append(total)
-    return totals
+def _spending_chart(
+    title: str, x: Scale, positions: Sequence[float], values: Sequence[int], cap: str, amount_text: str
+) -> str:
+    """Return the chart of losses by day [nano-epsilon] with their cap, a number or "unlimited"."""
+    caps = [] if cap == "unlimited" else [float(cap)]
+    line = Line("spent", positions, [to_float(value) for value in values], steps=len(values) > 1)
+    levels = [Level(f"cap of the promise, {cap}", limit) for limit in caps]
+    y = linear_axis([to_float(max(values)), *caps], zero=True)
+    cap_text = f"the promise permits {cap}" if caps else "the promise sets no limit"
+    description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
+    return chart(title, description, [line, *levels], x=x, y=y, y_title="epsilon", height=170)
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
-    months: dict[str, list[int]] = {}
-    for index, day in enumerate(all_days):
-        months.setdefault(f"{day:%Y-%m}", []).append(index)
+    months = by_month(range(len(all_days)), all_days.__getitem__)
     rows = [
         (
             month,

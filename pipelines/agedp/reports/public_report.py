@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 
 from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import document, fact_list, markdown_to_html, paragraph, section
+from agedp.reports.html import render_page, statement_to_html
 from agedp.reports.leakage_model import leakage_parts, model_parts
 from agedp.reports.loss_over_time import losses_over_time, noise_factors, schedule_noise_kwh
 from agedp.reports.mean_series import percent, series_parts
@@ -46,37 +45,12 @@ from agedp_data.parameters import watt_hours
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
 
-_EPSILON_NOTE = (
-    "Epsilon bounds the privacy loss of one household: all releases change the odds of any guess about it by a "
-    "factor of at most e^epsilon, 1.1 at epsilon 0.1, 2.7 at 1, 22,000 at 10. Small is private; an epsilon far above "
-    "10 guarantees little."
-)
 _ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
 _ENDED = {
     "promise": "the budget is used up",
     "period": "the last day of its period",
     "broken": "a newer model stops it",
 }
-
-
-def header_parts(report: ReportData, title: str, bounds: Sequence[LabelledBound]) -> Iterator[str]:
-    """Yield the head of a page: title, notes, summary."""
-    statement = report.statement
-    days, published = statement.days, statement.published
-    yield f"<header><h1>{escape(title)}</h1>"
-    yield from (f'<p class="mark">{escape(note)}</p>' for note in statement.notes)
-    if days.released:
-        dates = _dates_text(published.first, published.last)
-        yield paragraph(
-            f"{_content_text(report)}, by day, of the population {statement.population}, released with noise "
-            f"that protects each household. Published {dates}.",
-            "soft",
-        )
-    else:
-        yield paragraph(f"Nothing is released yet for the population {statement.population}.")
-    yield fact_list([*_facts(report, bounds)])
-    yield paragraph(_EPSILON_NOTE, "soft")
-    yield "</header>"
 
 
 def _content_text(report: ReportData) -> str:
@@ -142,24 +116,7 @@ def _range_text(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-_NOTIONS_NOTE = (
-    "The same releases under every notion that applies. Filled bars hold whatever households do; outlined bars hold "
-    "if the model does, and only for the scope beside them."
-)
-_INTERVAL_NOTE = (
-    "The shaded band covers the added noise and nothing else: not missing readings, not clamped days, not households "
-    "off the roster. Negative values are published as drawn."
-)
 _TABLE_NOTE = "The bounds are those of the table above, which contains everything that the statement reports of each."
-_AGE_NOTE = (
-    "Under the model, the release of a day reveals less and less about later days as it ages. It never reveals less "
-    "about that day itself, and real households may have longer memory than the model."
-)
-_CORRELATION_NOTE = (
-    "Temporal correlation: where a household's days are alike, the release of one also reveals others. Under the "
-    "model, this is what earlier and later releases add to a day's own loss. Days of real households may be more "
-    "strongly correlated."
-)
 
 
 def public_report(
@@ -192,53 +149,44 @@ def public_report(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    title = statement.full_title
-    bounds = labelled_bounds(statement)
-    return document(
-        title,
-        [
-            *header_parts(report, title, bounds),
-            "<main>",
-            _released_section(report),
-            _losses_section(report, bounds),
-            *_model_section(report),
-            *_leakage_section(report),
-            section(
-                "The statement, word for word",
-                markdown_to_html(markdown(statement), below=2, tables=_TABLE_NOTE),
-                kind="annex",
-            ),
-            "</main>",
-            *_footer(statement),
-        ],
+    bounds, published = labelled_bounds(statement), statement.published
+    promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
+    return render_page(
+        "public_report.html",
+        title=statement.full_title,
+        statement=statement,
+        content=_content_text(report),
+        published=_dates_text(published.first, published.last) if statement.days.released else "",
+        facts=[*_facts(report, bounds)],
+        series=[*_series_parts(report)],
+        losses=[*_loss_parts(report, bounds)],
+        model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows)],
+        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise)],
+        statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
     )
 
 
-def _released_section(report: ReportData) -> str:
+def _series_parts(report: ReportData) -> Iterator[str]:
     names = series_names(report, "mean")
-    parts = [paragraph(_INTERVAL_NOTE, "soft")]
     for name in names:
-        parts += series_parts(name, series_rows(report, name, "mean"), coverage=report.coverage, titled=len(names) > 1)
+        rows = series_rows(report, name, "mean")
+        yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1)
     for name in series_names(report, "distribution"):
         rows = series_rows(report, name, "distribution")
-        parts += distribution_parts(name, rows, report.contracts, coverage=report.coverage)
-    return section("What was released", *parts)
+        yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)
 
 
-def _losses_section(report: ReportData, bounds: Sequence[LabelledBound]) -> str:
+def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
     curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
-    return section(
-        "Privacy loss of one household under every notion",
-        paragraph(_NOTIONS_NOTE, "soft"),
-        *bounds_table(bounds, factors, sd_kwh=sd),
-        *([_schedules(report, newest)] if newest is not None and report.noise_means else []),
-        *growth_parts(bounds, curves),
-        *size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report)),
-        *spending_parts(report.rows, report.statement.contract.promise),
-    )
+    yield from bounds_table(bounds, factors, sd_kwh=sd)
+    if newest is not None and report.noise_means:
+        yield _schedules(report, newest)
+    yield from growth_parts(bounds, curves)
+    yield from size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report))
+    yield from spending_parts(report.rows, report.statement.contract.promise)
 
 
 def _newest_mean(report: ReportData) -> ReleaseRecord | None:
@@ -264,23 +212,3 @@ def _full_wh(report: ReportData) -> int:
         terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
     )
     return max(watt_hours(Decimal(terms_of_series["clamp_kwh"])) for terms_of_series in all_series)
-
-
-def _model_section(report: ReportData) -> Iterator[str]:
-    parts = [*model_parts(report.leakage_bound, report.rows)] if report.leakage_bound is not None else []
-    if parts:
-        yield section("Privacy loss by age under the model", paragraph(_AGE_NOTE, "soft"), *parts)
-
-
-def _leakage_section(report: ReportData) -> Iterator[str]:
-    promise = report.statement.contract.promise.content()
-    parts = [*leakage_parts(report.leakage_bound, report.rows, promise)] if report.leakage_bound is not None else []
-    if parts:
-        yield section("Temporal leakage under the model", paragraph(_CORRELATION_NOTE, "soft"), *parts)
-
-
-def _footer(statement: Statement) -> Iterator[str]:
-    software = ", ".join(f"{name} {version}" for name, version in statement.software.items())
-    yield "<footer>"
-    yield f'<p class="soft">Ledger <code>{escape(statement.ledger.id)}</code>, head '
-    yield f"<code>{escape(statement.ledger.head)}</code>; made by {escape(software)}.</p></footer>"

@@ -1,4 +1,4 @@
-"""One chart as HTML with an SVG inside, for screens of any width and for print.
+"""A chart or a heat map as HTML with an SVG inside, for screens of any width and for print.
 
 Decisions:
 
@@ -8,6 +8,8 @@ Decisions:
   writes 45 to 65 kB per chart, takes 0.4 s, and its text does not grow with the page; plotly adds 4.9 MB.
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
+* A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
+  the same order. Cells of one opacity are one path: a 12 x 12 matrix takes about 4 kB.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import groupby, pairwise
 
 from agedp.reports.axes import Scale
+from agedp.reports.html import part
 
 _MAX_DOTS = 45
 _LETTER_PX = 17
@@ -73,7 +75,7 @@ Layer = Line | Bars | Level | Marks
 def chart(
     title: str, about: str, layers: Sequence[Layer], *, x: Scale, y: Scale, y_title: str = "", height: int = 220
 ) -> str:
-    """Return a figure: title, legend if needed, drawing and axis labels. Texts are escaped here.
+    """Return a figure: title, legend if needed, drawing and axis labels.
 
     Args:
         title: subject of the chart, different from every other title of the page.
@@ -85,22 +87,22 @@ def chart(
         height: height of the drawing [px].
     """
     sheet = _DrawingArea(x, y, 2000, 2 * height)
-    label = escape(f"{title}. {about}", quote=True)
-    return "\n".join(
-        [
-            f'<figure class="chart"><figcaption>{escape(title)}</figcaption>',
-            *_legend(layers),
-            f'<div class="plot" style="--h:{height}px">',
-            f'<svg viewBox="0 0 {sheet.width} {sheet.height}" preserveAspectRatio="none" role="img" '
-            f'aria-label="{label}">',
-            *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
-            *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
-            *(part for layer in layers for part in _layer_paths(layer, sheet)),
-            "</svg>",
-            *_axis_labels(x, y, y_title),
-            *_end_letters([layer for layer in layers if isinstance(layer, Line) and layer.letter], sheet, height),
-            "</div></figure>",
-        ]
+    drawing = [
+        *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
+        *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
+        *(path for layer in layers for path in _layer_paths(layer, sheet)),
+    ]
+    lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
+    return part(
+        "figure",
+        title,
+        about,
+        height,
+        (sheet.width, sheet.height),
+        "\n".join(drawing),
+        [*_axis_labels(x, y, y_title)],
+        [_legend_entry(layer) for layer in layers if layer.name],
+        [*_end_letters(lettered, sheet, height)],
     )
 
 
@@ -212,48 +214,36 @@ def _step_corners(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return corners if corners[-1][0] == points[-1][0] else [*corners, points[-1]]
 
 
-def _legend(layers: Sequence[Layer]) -> list[str]:
-    lines = [layer for layer in layers if layer.name]
-    if not lines:
-        return []
-    items = "".join(f"<li>{_legend_sample(layer)}{escape(layer.name)}</li>" for layer in lines)
-    return [f'<ul class="key">{items}</ul>']
+def _legend_entry(layer: Layer) -> tuple[str, int, str, str]:
+    """Return a layer's letter, style, sample drawing and name."""
+    style = getattr(layer, "style", 0)
+    match layer:
+        case Line():
+            band = f'<path class="band s{style}" d="M1 1h26v10h-26z"/>' if layer.band is not None else ""
+            sample = f'{band}<path class="line s{style}" d="M1 6h26"/>'
+        case Bars():
+            sample = f'<path class="bar s{style}" d="M4 1h20v10h-20z"/>'
+        case Level():
+            sample = '<path class="level" d="M1 6h26"/>'
+        case Marks():
+            sample = '<path class="skip" d="M8 1v10M14 1v10M20 1v10"/>'
+    return getattr(layer, "letter", ""), style, sample, layer.name
 
 
-def _legend_sample(layer: Layer) -> str:
-    shape = {
-        Line: '<path class="line s{style}" d="M1 6h26"/>',
-        Bars: '<path class="bar s{style}" d="M4 1h20v10h-20z"/>',
-        Level: '<path class="level" d="M1 6h26"/>',
-        Marks: '<path class="skip" d="M8 1v10M14 1v10M20 1v10"/>',
-    }[type(layer)].format(style=getattr(layer, "style", 0))
-    if isinstance(layer, Line):
-        if layer.band is not None:
-            shape = f'<path class="band s{layer.style}" d="M1 1h26v10h-26z"/>' + shape
-        if layer.letter:
-            return f'<b class="letter s{layer.style}" aria-hidden="true">{escape(layer.letter)}</b>' + _sample_svg(
-                shape
-            )
-    return _sample_svg(shape)
-
-
-def _sample_svg(shape: str) -> str:
-    return f'<svg class="sample" viewBox="0 0 28 12" aria-hidden="true">{shape}</svg>'
-
-
-def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[str]:
+def _axis_labels(x: Scale, y: Scale, y_title: str) -> Iterator[tuple[str, str, str]]:
+    """Yield class, position and text of the labels of both axes."""
     for value, text in y.ticks:
-        yield f'<span class="y" aria-hidden="true" style="top:{_percent(1 - y.position(value))}">{escape(text)}</span>'
+        yield "y", f"top:{_percent(1 - y.position(value))}", text
     for value, text in x.ticks:
         position = x.position(value)
         end = " first" if position < 0.05 else " last" if position > 0.95 else ""
-        yield f'<span class="x{end}" aria-hidden="true" style="left:{_percent(position)}">{escape(text)}</span>'
+        yield f"x{end}", f"left:{_percent(position)}", text
     if y_title:
-        yield f'<span class="yt" aria-hidden="true">{escape(y_title)}</span>'
+        yield "yt", "", y_title
 
 
-def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[str]:
-    """Yield the letters at the ends of lines, moved apart where they would overlap."""
+def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Iterator[tuple[int, str, str]]:
+    """Yield style, position and letter of the ends of lines, moved apart where they would overlap."""
     ends = []
     for line in lines:
         last = next((value for value in reversed(line.values) if not math.isnan(value)), None)
@@ -268,9 +258,49 @@ def _end_letters(lines: Sequence[Line], sheet: _DrawingArea, height: int) -> Ite
         positions[i] = min(positions[i], lowest)
         lowest = positions[i] - _LETTER_PX
     for position, (_, line) in zip(positions, ends, strict=True):
-        at = f'style="top:{_percent(position / height)}"'
-        yield f'<b class="letter end s{line.style}" aria-hidden="true" {at}>{escape(line.letter)}</b>'
+        yield line.style, _percent(position / height), line.letter
 
 
 def _percent(share: float) -> str:
     return f"{round(100 * share, 1):g}%"
+
+
+_MAP_HEIGHT, _CELL, _STEPS = 300, 20, 20
+
+
+def heat_map(title: str, about: str, shares: Sequence[Sequence[float]], *, x_title: str, y_title: str) -> str:
+    """Return a figure of a square matrix of shares in [0, 1].
+
+    Args:
+        title: subject of the figure, different from every other title of the page.
+        about: description for a reader who cannot see the figure.
+        shares: rows from top to bottom, columns from left to right [-].
+        x_title: meaning of the columns.
+        y_title: meaning of the rows.
+    """
+    edge = len(shares) * _CELL
+    drawing = "\n".join([*_cells(shares), f'<path class="grid" d="M0 0H{edge}V{edge}H0z"/>'])
+    labels = [*_labels(len(shares), x_title, y_title)]
+    return part("figure", title, about, _MAP_HEIGHT, (edge, edge), drawing, labels, (), ())
+
+
+def _cells(shares: Sequence[Sequence[float]]) -> Iterator[str]:
+    """Yield one path for the cells of each opacity; a share above 0 always has a visible cell."""
+    by_step: dict[int, list[str]] = {}
+    for row, values in enumerate(shares):
+        for column, share in enumerate(values):
+            step = min(_STEPS, max(round(share * _STEPS), int(share > 0)))
+            by_step.setdefault(step, []).append(f"M{column * _CELL} {row * _CELL}h{_CELL}v{_CELL}h-{_CELL}z")
+    for step, squares in sorted(by_step.items()):
+        if step:
+            yield f'<path style="fill:var(--s0);fill-opacity:{step / _STEPS:g}" d="{"".join(squares)}"/>'
+
+
+def _labels(size: int, x_title: str, y_title: str) -> Iterator[tuple[str, str, str]]:
+    """Yield class, position and text of the numbers of rows and columns, from 1, and of the titles of both axes."""
+    for i in range(size):
+        middle = _percent((i + 0.5) / size)
+        yield "y", f"top:{middle}", f"{i + 1}"
+        yield "x", f"left:{middle}", f"{i + 1}"
+    yield "yt", "", y_title
+    yield "xt", "top:100%;right:0;padding-top:1.7rem", x_title

@@ -118,12 +118,6 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
     return float(np.sqrt(np.mean(np.square(values))))
 
 
-_STATES_NOTE = (
-    "Where states are counted, a published mean has this error in addition to its noise, and no published interval "
-    "covers it. Both means are after the clamp and the rule for missing days."
-)
-
-
 def state_parts(sources: InternalSources) -> Iterator[str]:
     """Yield the table of means by states and by readings, for each series that counts states."""
     table_rows = [
@@ -148,7 +142,6 @@ def state_parts(sources: InternalSources) -> Iterator[str]:
     )
     caption = "Daily means by readings and by states, kWh per household; differences by day: states less readings"
     yield table(caption, columns, [(", ".join(key), *_row(cell_rows)) for key, cell_rows in by_cell.items()])
-    yield paragraph(_STATES_NOTE, "soft")
 
 
 def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

@@ -65,7 +65,23 @@ def _column(flag: str, key: str, metavar: str, text: str, form: Form = "text") -
 
 
 def _promise(key: str, metavar: str, text: str) -> RunFileOption:
-    return RunFileOption("--" + key.replace("_", "-"), ("promise", key), metavar, text)
+    return _named_as_key("promise", key, metavar, text, "value")
+
+
+def _output(key: str, metavar: str, text: str) -> RunFileOption:
+    return _named_as_key("output", key, metavar, text, "text")
+
+
+def _schedule(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return _named_as_key("schedule", key, metavar, text, form)
+
+
+def _series(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return _named_as_key(SERIES, key, metavar, text, form)
+
+
+def _named_as_key(table: str, key: str, metavar: str, text: str, form: Form) -> RunFileOption:
+    return RunFileOption("--" + key.replace("_", "-"), (table, key), metavar, text, form)
 
 
 def _model(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
@@ -93,19 +109,11 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _column("--day-zone", "day_zone", "ZONE", "time zone whose midnight ends a day"),
     _column("--unit", "unit", "UNIT", "unit of the energy column: kWh or Wh"),
     _column("--missing", "missing", "LIST", "texts that mean a missing reading, such as NA,-", "list"),
-    RunFileOption("--title", ("output", "title"), "TEXT", "name of the release, for people", "text"),
-    RunFileOption(
-        "--source", ("output", "source"), "TEXT", "attribution of the data; it travels with the release", "text"
-    ),
-    RunFileOption("--licence", ("output", "licence"), "TEXT", "licence of the release", "text"),
-    RunFileOption("--contact", ("output", "contact"), "TEXT", "contact for questions about the release", "text"),
-    RunFileOption(
-        "--witness",
-        ("output", "witness"),
-        "PLACE",
-        "confirms the ledger's head from another disk, s3:// or postgresql://",
-        "text",
-    ),
+    _output("title", "TEXT", "name of the release, for people"),
+    _output("source", "TEXT", "attribution of the data; it travels with the release"),
+    _output("licence", "TEXT", "licence of the release"),
+    _output("contact", "TEXT", "contact for questions about the release"),
+    _output("witness", "PLACE", "confirms the ledger's head from another disk, s3:// or postgresql://"),
     RunFileOption("--noise-interval", ("output", "interval"), "P", "coverage of the published noise interval"),
     RunFileOption("--population", ("population", "name"), "NAME", "name of the population", "text"),
     RunFileOption(
@@ -114,43 +122,21 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "N",
         "a day with fewer households on the roster is never released",
     ),
-    RunFileOption(
-        "--mode",
-        ("schedule", "mode"),
-        "MODE",
-        "archive (every day now), rehearsal (simulated clock) or live; archive if left out",
-    ),
-    RunFileOption("--first-day", ("schedule", "first_day"), "DATE", "first day of the series; read off the files"),
-    RunFileOption("--last-day", ("schedule", "last_day"), "DATE", "last day of the series; read off the files"),
-    RunFileOption("--skip-days", ("schedule", "skip_days"), "LIST", "days of the period that are skipped", "list"),
-    RunFileOption(
-        "--absent-days",
-        ("schedule", "absent_days"),
-        "RULE",
-        "archive: days without a usable household: refuse or missing",
-    ),
-    RunFileOption("--wait-for", ("schedule", "wait_for"), "PATH", "marker of a delivery, {day} for the date", "text"),
-    RunFileOption("--give-up-days", ("schedule", "give_up_days"), "DAYS", "a day without its marker is then skipped"),
-    RunFileOption(
-        "--statistic", (SERIES, "statistic"), "WHAT", "mean, or distribution with --bins-kwh; mean if left out"
-    ),
-    RunFileOption(
-        "--bins-kwh",
-        (SERIES, "bins_kwh"),
-        "LIST",
-        "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30",
-        "list",
-    ),
-    RunFileOption("--form", (SERIES, "form"), "FORM", "distribution: histogram, or cumulative; histogram if left out"),
-    RunFileOption(
-        "--by", (SERIES, "by"), "COLUMN", "one value per group; roster.csv must exist with this column", "text"
-    ),
-    RunFileOption(
-        "--clamp-kwh", (SERIES, "clamp_kwh"), "KWH", "upper bound on a household's daily total; never from the data"
-    ),
-    RunFileOption("--max-missing", (SERIES, "max_missing"), "N", "a day that lacks more readings counts as missing"),
-    RunFileOption("--missing-kwh", (SERIES, "missing_kwh"), "KWH", "a missing household-day counts as this"),
-    RunFileOption("--values", (SERIES, "values"), "WHICH", "sum readings, or the public values of their states"),
+    _schedule("mode", "MODE", "archive (every day now), rehearsal (simulated clock) or live; archive if left out"),
+    _schedule("first_day", "DATE", "first day of the series; read off the files"),
+    _schedule("last_day", "DATE", "last day of the series; read off the files"),
+    _schedule("skip_days", "LIST", "days of the period that are skipped", "list"),
+    _schedule("absent_days", "RULE", "archive: days without a usable household: refuse or missing"),
+    _schedule("wait_for", "PATH", "marker of a delivery, {day} for the date", "text"),
+    _schedule("give_up_days", "DAYS", "a day without its marker is then skipped"),
+    _series("statistic", "WHAT", "mean, or distribution with --bins-kwh; mean if left out"),
+    _series("bins_kwh", "LIST", "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30", "list"),
+    _series("form", "FORM", "distribution: histogram, or cumulative; histogram if left out"),
+    _series("by", "COLUMN", "one value per group; roster.csv must exist with this column", "text"),
+    _series("clamp_kwh", "KWH", "upper bound on a household's daily total; never from the data"),
+    _series("max_missing", "N", "a day that lacks more readings counts as missing"),
+    _series("missing_kwh", "KWH", "a missing household-day counts as this"),
+    _series("values", "WHICH", "sum readings, or the public values of their states"),
     _promise(
         "notion",
         "NOTION",

@@ -11,8 +11,7 @@ import pytest
 
 from agedp.demo.demo_folder import check_folder, locked_folder, write_dataset
 from agedp.demo.demo_run_files import NOTIONS
-from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
-from agedp.demo.walks import WALKS, walk_matrix
+from agedp.demo.synthetic_datasets import DATASETS, WALKS, Size, draw_dataset, walk_matrix
 from agedp.setup.sample import sample
 from agedp.stages.ingest import read_readings
 from agedp_data.config import load
@@ -60,7 +59,7 @@ def test_every_state_of_every_household_is_seen_far_more_than_min_visits(demonst
 def test_periods_do_not_meet_and_no_day_exceeds_the_clamp(dataset):
     draw = draw_dataset(dataset, Size())
     assert draw.calibration.last < draw.released.first
-    assert 48 * 11.5 * draw.step_wh.max() / 1000 <= dataset.largest_day_kwh <= dataset.clamp_kwh
+    assert 48 * 11.5 * draw.step_wh.max() / 1000 <= 48 * 11.5 * max(dataset.steps_wh) / 1000 <= dataset.clamp_kwh
     if dataset.name == "ausgrid":
         sydney = ZoneDays("Australia/Sydney")
         days = np.arange(np.datetime64(draw.calibration.first), np.datetime64(draw.released.last) + 1)

@@ -14,10 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.demo.demo_run_files import NOTIONS
-from agedp.demo.exact_bounds import exact_bound
-from agedp.demo.mixing_rows import mixing_rows
-from agedp.demo.release_rows import release_row
-from agedp.demo.release_table import noise_ratio
+from agedp.demo.mixing_table import mixing_rows
+from agedp.demo.release_table import exact_bound, noise_ratio, release_row
 from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.mixing import MIXING_NAMES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agedp.reports.heat_map import heat_map
+from agedp.reports.svg import heat_map
 
 SHARES = [[0.9, 0.1, 0.0], [0.001, 0.5, 0.499], [0.0, 0.0, 1.0]]
 
@@ -31,4 +31,4 @@ def test_rows_and_columns_are_numbered_and_texts_escaped() -> None:
     assert re.findall(r'class="y"[^>]*top:([\d.]+)%">(\d)<', html) == [("16.7", "1"), ("50", "2"), ("83.3", "3")]
     assert re.findall(r'class="x"[^>]*left:([\d.]+)%">(\d)<', html) == [("16.7", "1"), ("50", "2"), ("83.3", "3")]
     assert "a &lt; b" in html
-    assert 'aria-label="a &lt; b. so &quot;it&quot; is"' in html
+    assert 'aria-label="a &lt; b. so &#34;it&#34; is"' in html

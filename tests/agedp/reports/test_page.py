@@ -8,9 +8,11 @@ from html import unescape
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
-from agedp.reports.html import STYLE, document, fact_list, markdown_to_html, paragraph, section, table, text_table
+from agedp.reports.html import paragraph, part, render_page, side_by_side, statement_to_html, table, text_table
 
+STYLE = render_page("page.html", title="A page")
 THEMES = [dict(re.findall(r"--(\w+):(#[0-9a-f]{3,6})", block)) for block in re.findall(r":root\{([^}]*)\}", STYLE)]
 
 
@@ -43,29 +45,54 @@ def test_there_are_three_themes_and_print_is_light():
 
 def test_every_text_of_a_page_is_escaped():
     bad = '<img src=x onerror="y">&'
-    parts = [paragraph(bad, "soft"), fact_list([(bad, bad, bad)]), table(bad, (bad, bad), [(bad, bad)])]
-    html = document(
-        bad, [section(bad, *parts, text_table(bad, (bad, bad), [("x", "y")]), markdown_to_html(bad, below=2))]
-    )
+    links, label = part("links", [(bad, bad)]), part("lettered", bad, bad)
+    numbers = table(bad, (bad, bad), [(bad, bad)])
+    texts = text_table(bad, (bad, bad, bad), [(label, part("strong", bad), links)])
+    figure = part("figure", bad, bad, 1, (1, 1), "", [(bad, bad, bad)], [(bad, 0, "", bad)], [(0, bad, bad)])
+    facts = part("fact_list", [(bad, bad, bad)])
+    text = statement_to_html(f"{bad}\n\n* {bad}\n\n## {bad}", tables="")
+    parts = side_by_side([numbers, texts, figure, paragraph(bad, bad), bad])
+    html = "".join([render_page("page.html", title=bad), text, facts, parts])
+    assert html.count("&lt;img") == 37
     assert "<img" not in html
     assert 'onerror="' not in html
+
+
+def test_a_text_that_a_template_lacks_is_an_error():
+    with pytest.raises(UndefinedError, match="title"):
+        render_page("page.html")
 
 
 plain_text = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=30)
 
 
 @example([("", "|")])
+@example([("", "2013. a year"), ("* ", "* x")])
+@example([("* ", "# x")])
 @given(st.lists(st.tuples(st.sampled_from(["## ", "* ", "", "| "]), plain_text), max_size=12))
-def test_every_word_of_a_markdown_text_is_on_the_page(lines):
-    text = "\n".join(start + said + (" | x |" if start == "| " else "") for start, said in lines)
-    html = unescape(re.sub(r"<[^>]+>", " ", markdown_to_html(text, below=2)))
+def test_every_word_outside_tables_is_on_the_page(lines):
+    text = "\n".join(["# Title", "", *(start + said for start, said in lines)])
+    html = unescape(re.sub(r"<[^>]+>", " ", statement_to_html(text, tables="See above.")))
     for start, said in lines:
-        for word in re.findall(r"[^\W_]+", said):
+        for word in re.findall(r"[^\W_]+", said) if not (start + said).startswith("|") else ():
             assert word in html, (start, said)
 
 
-def test_a_table_keeps_all_its_cells_and_names_each_by_its_column():
-    html = markdown_to_html("| a | b |\n|---|---|\n| 1 | **2** |\n| 3 |\n", below=2)
-    assert '<th scope="col">a</th><th scope="col">b</th>' in html
-    assert '<td data-of="b" class="brief"><strong>2</strong></td>' in html
-    assert html.count("<td data-of") == 2
+def test_a_table_of_the_statement_becomes_a_sentence():
+    html = statement_to_html("a\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nb\n", tables="See above.")
+    assert html == "<p>a</p>\n<p>See above.</p>\n<p>b</p>\n"
+
+
+def test_no_link_enters_a_page_through_a_statement():
+    text = "[a](javascript:b) <https://c.example> ![d](e) <i>f</i> https://g.example\n\n[a]: http://h.example"
+    html = statement_to_html(text, tables="")
+    assert re.findall(r"<(\w+)", html) == ["p", "p"]
+    assert unescape(re.sub(r"</?p>", "", html)).split() == text.split()
+
+
+def test_a_table_names_each_cell_by_its_column():
+    html = text_table("", ("a", "b", ""), [("1", part("strong", "2"), "3"), ("4", "a cell that is longer", "5")])
+    assert '<th scope="col">a</th><th scope="col">b</th><th scope="col"></th>' in html
+    assert '<td data-of="b"><strong>2</strong></td><td data-of="" class="plain">3</td>' in html
+    assert html.count("<td data-of") == 4
+    assert '<td data-of="b" class="brief">2</td>' in text_table("", ("a", "b"), [("1", "2")])
