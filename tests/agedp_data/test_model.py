@@ -206,13 +206,8 @@ def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
     text = path.read_text()
     whole = json.loads(text)
     broken = [text[:cut] for cut in range(0, len(text), 97)] + [
-        "[]",
-        "7",
-        '"envelope"',
-        "{}",
-        "\u00e9",
-        '{"envelope":7}',
-    ]
+        "[]", "7", '"envelope"', "{}", "\u00e9", '{"envelope":7}',
+    ]  # fmt: skip
     broken += [
         json.dumps({**whole, "envelope": {**whole["envelope"], key: None}}) for key in ("ages", "losses", "bounds")
     ]

@@ -83,13 +83,9 @@ def _never_below(leakage_bound: LeakageBound, text: str) -> None:
         assert (Decimal(value) > 0) <= (leakage_bound.bounds["total_variation"][at] > 0)
 
 
-def test_a_spoilt_curve_or_kernel_is_a_bound_or_is_refused(tmp_path):
-    _declared_fuzz(tmp_path, 300)
-
-
-@pytest.mark.long
-def test_thousands_of_spoilt_curves_and_kernels_are_bounds_or_are_refused(tmp_path):
-    _declared_fuzz(tmp_path, 5000)
+@pytest.mark.parametrize("examples", [150, pytest.param(5000, marks=pytest.mark.long)])
+def test_a_spoilt_curve_or_kernel_is_a_bound_or_is_refused(tmp_path, examples):
+    _declared_fuzz(tmp_path, examples)
 
 
 @pytest.mark.parametrize(
@@ -134,23 +130,8 @@ def _public() -> dict:
 
 
 ODD_JSON = [
-    None,
-    True,
-    -1,
-    0,
-    1.5,
-    "inf",
-    "nan",
-    "x",
-    [],
-    {},
-    [[]],
-    10**30,
-    -(10**30),
-    "9" * 5000,
-    Raw("NaN"),
-    Raw("1e999"),
-]
+    None, True, -1, 0, 1.5, "inf", "nan", "x", [], {}, [[]], 10**30, -(10**30), "9" * 5000, Raw("NaN"), Raw("1e999"),
+]  # fmt: skip
 
 
 def _spoilt_public(seed: int) -> str:

@@ -109,20 +109,18 @@ def ended_well(done: Done, name: str, *, full: bool = False) -> None:
     assert done.returncode == (2 if told or name in WRONG else 0), (name, done.returncode, done.stderr)
 
 
+SHORT = [("help of one", "no room for results"), ("run", "no standard error"), ("unknown", "no room for errors")]
+
+
 @pytest.mark.parametrize(
-    ("name", "streams"),
-    [("help of one", "no room for results"), ("run", "no standard error"), ("unknown", "no room for errors")],
+    ("streams", "names"),
+    [(streams, [name]) for name, streams in SHORT]
+    + [pytest.param(streams, list(COMMANDS), marks=pytest.mark.long) for streams in STREAMS],
 )
-def test_without_one_of_its_streams_a_command_does_what_it_does(name: str, streams: str, house: Path) -> None:
-    ended_well(agedp(COMMANDS[name], house, STREAMS[streams]), name, full="results" in streams)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("streams", STREAMS)
-def test_without_one_of_its_streams_every_command_does_what_it_does(streams: str, lived: Path, tmp_path: Path) -> None:
-    for number, (name, words) in enumerate(COMMANDS.items()):
+def test_without_one_of_its_streams_a_command_does_what_it_does(streams, names, lived, tmp_path):
+    for number, name in enumerate(names):
         house = shutil.copytree(lived, tmp_path / str(number))
-        ended_well(agedp(words, house, STREAMS[streams]), name, full="results" in streams)
+        ended_well(agedp(COMMANDS[name], house, STREAMS[streams]), name, full="results" in streams)
 
 
 def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: Path) -> None:
@@ -159,19 +157,15 @@ def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, h
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("told", ["one column", "ASCII"])
-def test_in_odd_surroundings_the_help_is_there(told: str, tmp_path: Path) -> None:
-    done = agedp(COMMANDS["help"], tmp_path, **SURROUNDINGS[told])
-    ended_well(done, "help")
-    assert done.stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("told", SURROUNDINGS)
-def test_in_odd_surroundings_every_command_does_what_it_does(told: str, lived: Path, tmp_path: Path) -> None:
-    for number, (name, words) in enumerate(COMMANDS.items()):
+@pytest.mark.parametrize(
+    ("surroundings", "names"),
+    [("one column", ["help"]), ("ASCII", ["help"])]
+    + [pytest.param(surroundings, list(COMMANDS), marks=pytest.mark.long) for surroundings in SURROUNDINGS],
+)
+def test_in_odd_surroundings_a_command_does_what_it_does(surroundings, names, lived, tmp_path):
+    for number, name in enumerate(names):
         house = shutil.copytree(lived, tmp_path / str(number))
-        done = agedp(words, house, **SURROUNDINGS[told])
+        done = agedp(COMMANDS[name], house, **SURROUNDINGS[surroundings])
         ended_well(done, name)
         assert done.stdout or name in WRONG
 

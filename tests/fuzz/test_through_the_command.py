@@ -100,14 +100,13 @@ REFUSALS: dict[str, dict[str, str | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["cut off", "misspelt", "long name"])
+QUICK = ("cut off", "misspelt", "long name")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in REFUSALS]
+)
 def test_what_cannot_be_understood_is_one_line_and_registers_nothing(tmp_path, name):
-    assert judged(house(tmp_path / "h", **REFUSALS[name])) == 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", REFUSALS)
-def test_nothing_that_cannot_be_understood_registers_anything(tmp_path, name):
     assert judged(house(tmp_path / "h", **REFUSALS[name])) == 2
 
 
@@ -124,10 +123,6 @@ def _sampled(folder: Path, examples: int) -> None:
     assert examples < 100 or met[0] > 0 < met[2], met
 
 
-def test_a_few_spoilt_houses_end_in_a_release_or_one_line(tmp_path):
-    _sampled(tmp_path, 3)
-
-
-@pytest.mark.long
-def test_many_spoilt_houses_end_in_a_release_or_one_line(tmp_path):
-    _sampled(tmp_path, 100)
+@pytest.mark.parametrize("examples", [3, pytest.param(100, marks=pytest.mark.long)])
+def test_spoilt_houses_end_in_a_release_or_one_line(tmp_path, examples):
+    _sampled(tmp_path, examples)

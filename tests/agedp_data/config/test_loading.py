@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.config import load, parse
 from agedp_data.errors import RunFileError
@@ -86,13 +83,6 @@ def test_bounds_by_a_spectrum_go_with_one_kernel_taken_as_counted(chain, confide
                 f'r.toml: [promise] method = "{method}": rests on the spectrum of one kernel; [model] {why} allows '
                 '"tight" and "total_variation"'
             )
-
-
-def test_a_chain_of_days_knows_no_half_hours():
-    text = TEXTS["london-live"].replace('secret          = "day"', 'secret = "half-hour"')
-    text = text.replace('step       = "half-hour"', 'step = "day"').replace('"cyclic"', '"homogeneous"')
-    with pytest.raises(RunFileError, match=r"\[promise\] secret = \"half-hour\": needs \[model\] step"):
-        parse(text, base=HOUSE, name="r.toml")
 
 
 def test_a_declared_kernel_is_of_days_unless_it_says_otherwise_and_a_curve_has_no_step():
@@ -184,23 +174,6 @@ def test_the_public_text_names_no_input_file_and_the_private_one_does():
     assert "MAC000002" in caught.value.private
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("version 1\n", "r.toml: line 1, column 9: is not TOML"),
-        ("version = 1\n\nversion = 2\n", "r.toml: line 3, column 12: is not TOML: cannot overwrite a value"),
-        ("version = ", "r.toml: line 1, column 11: is not TOML"),
-        ("a = " + "[" * 100_000, "r.toml: lists or tables are nested too deeply"),
-        ("version = " + "9" * 5000, "r.toml: a number is too long to be read"),
-    ],
-)
-def test_toml_errors_are_one_line_with_line_and_column(text, what):
-    with pytest.raises(RunFileError) as caught:
-        parse(text, base=HOUSE, name="r.toml")
-    assert str(caught.value).startswith(what)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(tmp_path):
     with pytest.raises(RunFileError, match=r"^r\.toml: there is no such file"):
         load(tmp_path / "r.toml")
@@ -252,23 +225,6 @@ def test_a_run_file_cannot_be_changed_in_memory():
     run = parse(TEXTS["london"], base=HOUSE, name="r.toml")
     with pytest.raises(ValueError, match="frozen"):
         run.promise.epsilon_per_day = Decimal(5)
-
-
-VALUES = st.sampled_from(
-    ["true", "-1", "0", "1e-400", "nan", "[]", "[[1]]", "{}", "{a = 1}", '""', '"\\u0000"', "2013-01-01", "07:32:00"]
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(number=st.integers(0, 200), value=VALUES)
-def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, value):
-    for example in ("london", "london-live", "ausgrid-full"):
-        lines = TEXTS[example].splitlines()
-        places = [i for i, line in enumerate(lines) if "=" in line.partition("#")[0]]
-        at = places[number % len(places)]
-        lines[at] = f"{lines[at].partition('=')[0]} = {value}"
-        with suppress(RunFileError):
-            parse("\n".join(lines), base=HOUSE, name="r.toml")
 
 
 @pytest.mark.parametrize(

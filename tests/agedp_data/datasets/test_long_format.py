@@ -205,16 +205,6 @@ def test_an_empty_cell_is_text_where_the_run_file_does_not_call_it_missing() -> 
     assert found == [RejectionReason.TEXT, RejectionReason.MISSING]
 
 
-def test_utc_stamps_fall_into_the_civil_day_and_its_passes_add_up() -> None:
-    """Summer time: 27 October 2013 began at 23:00 UTC; 00:00, 00:30 and 01:00, 01:30 UTC are its two hours from one."""
-    starts = [datetime(2013, 10, 26, 23) + timedelta(minutes=30 * i) for i in range(50)]
-    rows = [f"A,{start + timedelta(minutes=30)},0.{i:03d}" for i, start in enumerate(starts)]
-    found = told(UTC, rows)
-    assert {day for _, day, _ in found} == {AUTUMN}
-    sizes = [wh for _, wh in sorted(found.items())]
-    assert sizes == [0, 1, 2 + 4, 3 + 5, *range(6, 50)]
-
-
 @pytest.mark.parametrize("lost", [2, 4])
 def test_a_slot_with_one_pass_lacking_is_a_missing_reading(lost: int) -> None:
     ends = [datetime(2013, 10, 26, 23, 30) + timedelta(minutes=30 * i) for i in range(50)]
@@ -258,22 +248,11 @@ def test_stamps_that_the_clock_never_shows_are_set_aside() -> None:
     clocks = ("01:00", "01:30", "02:00", "02:30")  # ends; 01:00 to 02:00 does not exist
     rows = [f"A,2013-03-31 {clock}:00,0.1" for clock in clocks]
     assert reasons(read(LONDON, *rows)) == [
-        RejectionReason.KEPT,
-        RejectionReason.DATE,
-        RejectionReason.DATE,
-        RejectionReason.KEPT,
-    ]
+        RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.DATE, RejectionReason.KEPT,
+    ]  # fmt: skip
     starts = reasons(read(replace(LONDON, stamp="start"), *rows))
     assert starts == [RejectionReason.DATE, RejectionReason.DATE, RejectionReason.KEPT, RejectionReason.KEPT]
     assert reasons(read(UTC, *rows)) == [RejectionReason.KEPT] * 4
-
-
-def test_a_clock_a_quarter_off_has_its_half_hours_at_the_quarters_of_utc() -> None:
-    columns = replace(UTC, stamp="start", day_zone="Asia/Kathmandu")  # UTC + 5:45
-    rows = ["A,2013-01-04 18:15:00,0.1", "A,2013-01-04 18:30:00,0.1", "A,2013-01-04 18:14:59,0.1"]
-    parsed = read(columns, *rows)
-    assert reasons(parsed) == [RejectionReason.KEPT, RejectionReason.OFF_GRID, RejectionReason.OFF_GRID]
-    assert told(columns, rows) == {("A", date(2013, 1, 5), 0): 100}
 
 
 @pytest.mark.parametrize("stamp", ["1970-01-01 00:00:00", "1969-12-31 23:30:00", "2200-01-01 01:00:00", "9999-01-01"])

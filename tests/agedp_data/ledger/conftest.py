@@ -23,6 +23,7 @@ class Book:
 
     url: str
     contract: str = ""
+    server: PostgreSQL | None = None
     homes = "london-homes"
     promise = promise()
     leakage_bound = ENVELOPE
@@ -79,7 +80,8 @@ class Book:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Try the tests of a module that says EVERYWHERE in each kind of database."""
-    if "place" in metafunc.fixturenames and getattr(metafunc.module, "EVERYWHERE", False):
+    by_hand = any("place" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "place" in metafunc.fixturenames and getattr(metafunc.module, "EVERYWHERE", False) and not by_hand:
         metafunc.parametrize("place", PLACES, indirect=True)
 
 
@@ -106,9 +108,9 @@ def new_schema(postgresql: PostgreSQL, shared_database: str) -> str:
 
 
 @pytest.fixture
-def book(place: str) -> Book:
+def book(place: str, request: pytest.FixtureRequest) -> Book:
     """A ledger with a contract and nothing else."""
-    book = Book(place)
+    book = Book(place, server=None if place.startswith("sqlite") else request.getfixturevalue("postgresql"))
     with Ledger.open(book.url, create=True) as ledger:
         book.contract = ledger.register(book.promise, population=book.homes, at=book.day(7)).hash
     return book

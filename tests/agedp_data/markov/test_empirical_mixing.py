@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
 from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
 from agedp_data.markov.lagged_counts import lag_kernel
 from agedp_data.markov.states import daily_totals, mask_incomplete_days, merge_rare
@@ -76,48 +75,6 @@ def test_labels_give_a_kernel_for_each_pair_of_parts():
     for kernel, (now, then) in zip(found, pairs, strict=True):
         expected = by_loop(secret, read, 4, 2, 2, used=lambda i, j, n=now, t=then: label[i] == n and label[j] == t)
         np.testing.assert_allclose(kernel, expected)
-
-
-def test_pooled_over_parts_a_kernel_bounds_nothing():
-    # MATHS 2b: in one part the state is copied, in the other flipped: pooled 0, truth 1.
-    rng = np.random.default_rng(3)
-    first = rng.integers(0, 2, 4000)
-    part = np.arange(8000) % 4 // 2
-    states = np.repeat(first, 2)
-    states[1::2] ^= part[1::2]
-    within = np.arange(8000) % 2 == 1
-    pooled = lag_kernel(states, states, 1, n_secret=2, n_read=2, part=within)
-    assert np.abs(pooled[0] - pooled[1]).sum() / 2 < 0.05
-    label = np.where(within, part, 2)
-    assert empirical_total_variation(states, [1], n_states=2, by="direct", part=label)[0] == 1.0
-    assert empirical_total_variation(states, [1], n_states=2, by="direct")[0] < 0.1
-
-
-def test_through_the_last_half_hour_alone_a_noon_habit_goes_unseen():
-    # MATHS 2b, exact: noon kept for ever, midnights random. The day's total tells the noon; its last reading does not.
-    days = 4000
-    rng = np.random.default_rng(4)
-    noon = np.repeat(rng.integers(0, 2, 1), days)
-    homes = [np.stack([noon ^ home, rng.integers(0, 2, days)], axis=1) for home in (0, 1)]
-    secret = np.concatenate([home[:, 0] for home in homes])
-    last = np.concatenate([home[:, 1] for home in homes])
-    total = np.concatenate([home.sum(axis=1) for home in homes])
-    lag, loss = 1, 0.5
-    through_last = leakage(lag_kernel(secret, last, lag, n_secret=2, n_read=2), loss)
-    through_total = leakage(lag_kernel(secret, total, lag, n_secret=2, n_read=3), loss)
-    assert through_last < 0.02
-    # Totals: {0, 1} or {1, 2} with equal odds: ln((1 + (e-1)/2) / 1) in half the cases.
-    assert through_total == pytest.approx(np.log1p(np.expm1(loss) / 2), abs=0.02)
-    assert leakage(lag_kernel(secret, secret, lag, n_secret=2, n_read=2), loss) == pytest.approx(loss, abs=0.01)
-
-
-def test_coarser_input_states_always_lower_the_figure():
-    rng = np.random.default_rng(5)
-    for _ in range(20):
-        secret, read = rng.integers(0, 3, 300), rng.integers(0, 6, 300)
-        fine = leakage(lag_kernel(secret, read, 2, n_secret=3, n_read=6), 1.0)
-        coarse = leakage(lag_kernel(secret, read // 2, 2, n_secret=3, n_read=3), 1.0)
-        assert coarse <= fine + 1e-12
 
 
 def test_powers_forget_what_is_kept_for_weeks():

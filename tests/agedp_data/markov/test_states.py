@@ -80,15 +80,10 @@ def test_cuts_ascend_and_every_value_of_two_shares_is_alone(histogram, n):
 @pytest.mark.parametrize(
     ("values", "counts", "n"),
     [
-        ([], [], 3),
-        ([1], [0], 3),
-        ([2, 1], [1, 1], 3),
-        ([-1, 1], [1, 1], 3),
-        ([1, 2], [1, -1], 3),
-        ([1], [1, 2], 3),
+        ([], [], 3), ([1], [0], 3), ([2, 1], [1, 1], 3), ([-1, 1], [1, 1], 3), ([1, 2], [1, -1], 3), ([1], [1, 2], 3),
         ([1], [1], 0),
     ],
-)
+)  # fmt: skip
 def test_a_histogram_that_is_none_is_refused(values, counts, n):
     with pytest.raises(ChainError):
         edges_quantile(values, counts, n)

@@ -44,16 +44,8 @@ def largest(statistic, universe, change):
 
 
 CHANGES = [
-    Move(0),
-    Move(1),
-    Move(2),
-    Move(3),
-    Move(5),
-    Move(8),
-    "arrival",
-    "departure",
-    "replacement",
-]
+    Move(0), Move(1), Move(2), Move(3), Move(5), Move(8), "arrival", "departure", "replacement",
+]  # fmt: skip
 
 
 class TestSensitivities:
