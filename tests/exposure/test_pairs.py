@@ -58,7 +58,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = [name for number, name in enumerate(CASES) if number % 2 == 0]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in CASES]
+)
 def test_what_leaves_two_different_houses_is_the_same(case):
     same(CASES[case], (1, 2))
 

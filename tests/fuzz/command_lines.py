@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from agedp_flows.cli.app import app
 
 WRONG = (
     "", "-", "--", "nowhere.toml", "run.tmol", "nowhere/run.toml", "run.toml/more", "incoming", "out/release", "/", ".",
-    "empty", "bytes", "text", "list.json", "loop", "pipe", "closed", "closed/run.toml", "/dev/null", "/proc/self/mem",
+    "empty", "bytes", "text", "list.json", "loop", "closed", "closed/run.toml", "/dev/null", "/proc/self/mem",
     "x" * 300, "x/" * 2000 + "x", "a\nb", "\udc80", "\u202eoverride", "~nobody/x", "*", "[", "**/*", "{day}", "%s",
     "$HOME", "http://127.0.0.1:9/x", "s3://", "file://", "memory://nothing", "sqlite://", "sqlite:///", "sqlite:///incoming",
     "sqlite:///text", "sqlite:///nowhere/x/y.sqlite", "sqlite:////proc/1/x.sqlite", "sqlite:///run.toml?x=1",
@@ -96,5 +95,4 @@ def furnish(folder: Path) -> None:
     (folder / "text").write_text("version = 1\n")
     (folder / "list.json").write_text("[1, 2]\n")
     (folder / "loop").symlink_to("loop")
-    os.mkfifo(folder / "pipe")
     (folder / "closed").mkdir(mode=0)

@@ -109,7 +109,7 @@ def ended_well(done: Done, name: str, *, full: bool = False) -> None:
     assert done.returncode == (2 if told or name in WRONG else 0), (name, done.returncode, done.stderr)
 
 
-SHORT = [("help of one", "no room for results"), ("run", "no standard error"), ("unknown", "no room for errors")]
+SHORT = [("help of one", "no room for results"), ("run", "no standard error")]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: P
     assert len(found) > 2 * 4096
 
 
-@pytest.mark.parametrize("name", ["help", "plan"])
+@pytest.mark.parametrize("name", [pytest.param("help", marks=pytest.mark.long), "plan"])
 def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, house: Path) -> None:
     agedp_words = " ".join([sys.executable, "-u", "-m", "agedp_flows", *COMMANDS[name]])
     done = subprocess.run(
@@ -214,7 +214,7 @@ def stopped_well(words: tuple[str, ...], folder: Path, after: float) -> int:
     return status
 
 
-@pytest.mark.parametrize("after", [0.0, 0.3])
+@pytest.mark.parametrize("after", [pytest.param(0.0, marks=pytest.mark.long), 0.3])
 def test_told_to_stop_a_command_says_so_in_one_line(after: float, house: Path) -> None:
     stopped_well(("run", "london.toml"), house, after)
 

@@ -131,7 +131,11 @@ TRIED: dict[str, Tried] = {
     "discounted": Tried(
         st.builds(
             lambda fading, scheduled, clock, amount: {
-                "notion": "discounted", "epsilon": amount, "clock": clock, **fading, **scheduled,
+                "notion": "discounted",
+                "epsilon": amount,
+                "clock": clock,
+                **fading,
+                **scheduled,
             },
             st.sampled_from(
                 [
@@ -185,7 +189,7 @@ TRIED: dict[str, Tried] = {
             f"change of {promise.delta_kwh} kWh, window of {promise.window_days} days": promise.epsilon_per_window,
         },
     ),
-}  # fmt: skip
+}
 
 
 class Alike(dict[str, Mean]):

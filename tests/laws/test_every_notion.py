@@ -24,7 +24,7 @@ DAYS = st.integers(0, 12)
 PARTS = st.sampled_from([1.0, 1.0, 1.0, 0.6, 0.1])
 LOSSES = st.integers(0, 2 * NANO) | st.integers(0, 5)
 ATTEMPTS = st.lists(st.tuples(DAYS, st.integers(0, 3), PARTS | LOSSES), max_size=14)
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=25, deadline=None)
 
 
 def line(promise: Any, history: Sequence[Line], offset: int, wait: int, loss: int = 0) -> Line:

@@ -196,7 +196,7 @@ STAMPS = st.from_regex(
 
 
 @given(NUMBERS, STAMPS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_a_cell_is_read_alike_whether_or_not_others_are_odd(number: str, stamp: str) -> None:
     """Alone, Arrow reads the column; beside a cell that is none, this project does, cell by cell."""
     layout = Long(NamedColumns("id", "at", "iso", "end", "UTC", "UTC", "kwh", "kWh", ("Null",)))

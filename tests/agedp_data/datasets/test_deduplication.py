@@ -63,7 +63,7 @@ def told(found: Readings) -> tuple[dict, dict]:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.DataObject) -> None:
     energy = st.tuples(st.integers(0, 2))
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.just(0), st.integers(-3, 3), energy), max_size=12))
@@ -74,7 +74,7 @@ def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_order(
     data: st.DataObject, absent_is_zero: bool
 ) -> None:

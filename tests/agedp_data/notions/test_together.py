@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.accounting.composed_loss import ComposedLoss
@@ -77,6 +77,7 @@ class TestTogether:
         assert tried.with_day(text(day))(loss, 48 * age) == added.risk(48 * age)
         assert tried.risk(48 * age) == ComposedLoss(Halving(assume), losses).risk(48 * age)
 
+    @settings(max_examples=30)
     @given(stories=st.lists(added, max_size=4), age=st.integers(0, 3))
     def test_what_is_kept_from_one_question_never_shows_in_the_next(self, assume, stories, age):
         curve = np.array([0.5, 0.25])
