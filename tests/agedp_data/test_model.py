@@ -70,7 +70,7 @@ def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1,0.5\n2,0.6\n", "must not increase with age"),
         ("2,0.5\n1,0.4\n", "ascending ages"),
@@ -87,8 +87,8 @@ def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
         ("1,0.9\n2,x\n", "numbers only"),
     ],
 )
-def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, said):
-    with pytest.raises(AgedpError, match=said) as caught:
+def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, message):
+    with pytest.raises(AgedpError, match=message) as caught:
         declared(tmp_path, text)
     assert str(tmp_path) not in str(caught.value)
 
@@ -128,7 +128,7 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([[0.5, 0.5]], "square"),
         ([[0.5, 0.5], [0.5, 0.6]], "add up to 1"),
@@ -138,8 +138,8 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
         ([[1]], "every other"),
     ],
 )
-def test_a_kernel_that_says_nothing_of_a_state_is_refused(tmp_path, rows, said):
-    with pytest.raises(RunFileError, match=said):
+def test_a_kernel_that_says_nothing_of_a_state_is_refused(tmp_path, rows, message):
+    with pytest.raises(RunFileError, match=message):
         kernel(tmp_path, rows)
 
 

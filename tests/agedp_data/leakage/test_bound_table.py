@@ -197,20 +197,6 @@ def test_ages_and_losses_that_are_none_are_refused(age, loss):
         tight(made(), age, loss)
 
 
-@pytest.mark.parametrize("method", ["tight", "total_variation"])
-@pytest.mark.parametrize("gap", [1, 3, 8])
-@pytest.mark.parametrize("loss", [0.01, 1 / 7, 0.5, 1.1])
-def test_the_supremum_is_never_passed_by_the_recursion(method, gap, loss):
-    known = made(LOSS_GRID)
-    limit = known.supremum(gap, loss, direction="backward", method=method)
-    x = 0.0
-    for _ in range(400):
-        x = loss + float(known(gap, x, direction="backward", method=method))
-        assert x <= limit
-    if np.isfinite(limit):
-        assert x == pytest.approx(limit, rel=0.2)
-
-
 @pytest.mark.parametrize("loss", [0.05, 0.5])
 def test_the_supremum_bounds_the_exact_one_and_is_near_it_on_a_fine_grid(loss):
     known = made(np.append(np.geomspace(1e-3, 20, 3000), np.inf))

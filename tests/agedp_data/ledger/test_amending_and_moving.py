@@ -144,7 +144,7 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda text: "", "no file of ledger rows"),
         (lambda text: "{}\n", "no file of ledger rows"),
@@ -156,10 +156,10 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
         (lambda text: text.replace('"version":"1"', '"version":"2"'), "has version '2', which a newer agedp reads"),
     ],
 )
-def test_a_file_that_is_no_export_is_one_line(full, spoil, said):
+def test_a_file_that_is_no_export_is_one_line(full, spoil, message):
     with full.open() as ledger:
         text = format_export(complete_export(ledger.all_rows()))
-    with pytest.raises(LedgerError, match=said):
+    with pytest.raises(LedgerError, match=message):
         parse_export(spoil(text))
 
 

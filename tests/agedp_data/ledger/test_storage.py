@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql+psycopg2://agedp@ledger.internal/agedp", "no ledger on 'postgresql.psycopg2'"),
         ("postgresql://agedp@ledger.internal", "names no database"),
@@ -191,8 +191,8 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
         ("postgresql://u:hunter2@h:port/x", "cannot be read"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused_and_no_password_quoted(url, said):
-    with pytest.raises(LedgerError, match=said) as caught:
+def test_an_address_that_cannot_be_used_is_refused_and_no_password_quoted(url, message):
+    with pytest.raises(LedgerError, match=message) as caught:
         Ledger.open(url, create=True)
     assert "hunter2" not in str(caught.value) + caught.value.private
 

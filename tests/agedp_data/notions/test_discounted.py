@@ -265,7 +265,7 @@ class TestFigures:
 
 class TestRunFile:
     @pytest.mark.parametrize(
-        ("old", "new", "says"),
+        ("old", "new", "message"),
         [
             ("rate          = 0.99 ", "rate = 1 ", "[promise] rate = 1: must lie between 0 and 1"),
             ('"exponential"', '"hyperbolic"\n#', ""),
@@ -278,15 +278,15 @@ class TestRunFile:
             ('"optimal"\nhorizon_days  = 365', '"renewal"\n', ""),
         ],
     )
-    def test_keys_that_do_not_go_together_are_refused(self, old, new, says):
+    def test_keys_that_do_not_go_together_are_refused(self, old, new, message):
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
         assert old in text
-        if not says:
+        if not message:
             assert parse(text.replace(old, new), base=Path("/house"), name="r.toml").promise.name == "discounted"
             return
         with pytest.raises(RunFileError) as caught:
             parse(text.replace(old, new), base=Path("/house"), name="r.toml")
-        assert says in str(caught.value)
+        assert message in str(caught.value)
 
     @pytest.mark.parametrize("fading", [("exponential", "0.9999999999"), ("hyperbolic", "0.000000000001")])
     def test_renewal_is_refused_where_the_ledger_cannot_tell_the_second_day_from_the_first(self, fading):

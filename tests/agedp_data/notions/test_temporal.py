@@ -448,7 +448,7 @@ def test_series_that_share_a_day_count_their_sum():
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (promise("1"), r'name horizon_days with budget = "best" \(365 days leave each of them epsilon 0.002739726'),
         (promise("1", 10, "exact"), r'"even" leaves each of 10 days epsilon 0.1'),
@@ -456,10 +456,10 @@ def test_series_that_share_a_day_count_their_sum():
         (promise("0.000000001", 10, "even"), r"leaves a day less than 0.000000001"),
     ],
 )
-def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, said):
+def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, message):
     known = bound_of(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
     assert made.loss([], line(0).day, NEVER) == 0
-    assert re.search(said, made.obstacle(NEVER))
+    assert re.search(message, made.obstacle(NEVER))
     if made.alpha == 1:
         assert made.obstacle(known) == ""
         assert made.loss([], line(0).day, known) > 0
