@@ -59,17 +59,12 @@ def test_an_id_may_hold_a_comma_a_quote_and_a_line_end(tmp_path):
 
 
 BAD = {
-    "SECRET,2013-01-01": "2 fields where the header has 3",
-    "SECRET,2013-01-01,,": "4 fields where the header has 3",
-    ",2013-01-01,": "no household_id",
-    "SECRET,,": "`from` must be a date",
-    "SECRET,01/02/2013,": "`from` must be a date",
-    "SECRET,2013-02-29,": "`from` must be a date",
-    "SECRET,2013-01-01,never": "`to` must be a date",
-    "SECRET,2013-01-02,2013-01-01": "`to` lies before `from`",
-    '"SECRET"x,2013-01-01,': "is not CSV",
-    '"SECRET,2013-01-01,': "is not CSV",
-}
+    "SECRET,2013-01-01": "2 fields where the header has 3", "SECRET,2013-01-01,,": "4 fields where the header has 3",
+    ",2013-01-01,": "no household_id", "SECRET,,": "`from` must be a date",
+    "SECRET,01/02/2013,": "`from` must be a date", "SECRET,2013-02-29,": "`from` must be a date",
+    "SECRET,2013-01-01,never": "`to` must be a date", "SECRET,2013-01-02,2013-01-01": "`to` lies before `from`",
+    '"SECRET"x,2013-01-01,': "is not CSV", '"SECRET,2013-01-01,': "is not CSV",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("above", [0, 1])

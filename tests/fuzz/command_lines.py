@@ -25,21 +25,12 @@ WRONG = (
 """What may stand anywhere, whether or not it makes sense there."""
 
 SOUND = {
-    "RUN.toml": ("run.toml",),
-    "RUN.toml...": ("run.toml",),
-    "RUN.toml|URL": ("run.toml", "sqlite:///out/ledger.sqlite"),
-    "FILES": ("incoming", "incoming/*"),
-    "FILE": ("rows.jsonl", "new.jsonl"),
-    "FOLDER": ("out/release",),
-    "DATE": ("2013-02-05", "2026-03-04"),
-    "URL": ("sqlite:///out/ledger.sqlite", "sqlite:///new.sqlite"),
-    "SEQ": ("3", "4"),
-    "dataset": ("london", "ausgrid"),
-    "folder": ("made",),
-    "households": ("2", "3"),
-    "days": ("2",),
-    "seed": ("1",),
-}
+    "RUN.toml": ("run.toml",), "RUN.toml...": ("run.toml",),
+    "RUN.toml|URL": ("run.toml", "sqlite:///out/ledger.sqlite"), "FILES": ("incoming", "incoming/*"),
+    "FILE": ("rows.jsonl", "new.jsonl"), "FOLDER": ("out/release",), "DATE": ("2013-02-05", "2026-03-04"),
+    "URL": ("sqlite:///out/ledger.sqlite", "sqlite:///new.sqlite"), "SEQ": ("3", "4"),
+    "dataset": ("london", "ausgrid"), "folder": ("made",), "households": ("2", "3"), "days": ("2",), "seed": ("1",),
+}  # fmt: skip
 """By what stands in the help in place of an argument, or by its name."""
 
 LONG_WORK = {"audit"}

@@ -19,22 +19,15 @@ from tests.fuzz.command_lines import WRONG, commands, furnish
 
 COMMANDS = {" ".join(one.words): one for one in commands()}
 SOUND_HERE = {
-    "sample": "london sound --households 2 --days 2",
-    "init": "incoming --in empty-folder",
+    "sample": "london sound --households 2 --days 2", "init": "incoming --in empty-folder",
     "sanitise": "incoming --out new --notion classical --epsilon-per-day 0.5 --max-day-epsilon 0.5 --epsilon-total 5 "
     "--clamp-kwh 20 --min-households 2",
-    "plan": "run.toml",
-    "run": "run.toml",
-    "publish": "run.toml",
-    "verify": "out/release --ledger sqlite:///out/ledger.sqlite",
-    "ledger show": "run.toml",
-    "ledger verify": "sqlite:///out/ledger.sqlite",
-    "ledger amend": "run.toml",
-    "ledger export": "run.toml sound.jsonl",
-    "ledger import": "rows.jsonl --to sqlite:///sound.sqlite --lost",
-    "ledger recover": "out/release --to sqlite:///sound.sqlite",
-    "ledger upgrade": "run.toml",
-}
+    "plan": "run.toml", "run": "run.toml", "publish": "run.toml",
+    "verify": "out/release --ledger sqlite:///out/ledger.sqlite", "ledger show": "run.toml",
+    "ledger verify": "sqlite:///out/ledger.sqlite", "ledger amend": "run.toml",
+    "ledger export": "run.toml sound.jsonl", "ledger import": "rows.jsonl --to sqlite:///sound.sqlite --lost",
+    "ledger recover": "out/release --to sqlite:///sound.sqlite", "ledger upgrade": "run.toml",
+}  # fmt: skip
 """What is wrong with a line is not the world: `audit` would work for long, the others are for other run files."""
 SECONDS = 60
 """No command line takes longer, or it waits for something that never comes."""

@@ -88,36 +88,6 @@ def test_a_spoilt_curve_or_kernel_is_a_bound_or_is_refused(tmp_path, examples):
     _declared_fuzz(tmp_path, examples)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        ("curve", "1,0.5\n2,nan\n"),
-        ("curve", "1,0.5\n2,0.6\n"),
-        ("curve", "-1,0.5\n"),
-        ("curve", "1,1.01\n"),
-        ("curve", "1,-0.01\n"),
-        ("curve", "1e999999999,0.5\n"),
-        ("curve", "1,1e999999999\n"),
-        ("curve", "1_0,0.5\n"),
-        ("curve", "nan,nan\n1,0.5\n"),
-        ("curve", "-,-\n1,0.5\n"),
-        ("curve", "\u0661,0.5\n"),
-        ("kernel", "0.5,0.5\n0.5,0.4\n"),
-        ("kernel", "0.5,0.5\n0.5\n"),
-        ("kernel", "1.5,-0.5\n0.5,0.5\n"),
-        ("kernel", "1,0\n0,1\n"),
-        ("kernel", "1\n"),
-        ("kernel", "1e400,0\n0.5,0.5\n"),
-        ("kernel", "nan,1\n0.5,0.5\n"),
-    ],
-)
-def test_a_curve_or_kernel_that_is_none_is_refused(tmp_path, kind, text):
-    (tmp_path / "given.csv").write_text(text, "utf-8")
-    with in_time(5), pytest.raises(AgedpError, match=rf"^\[model\] {kind}: must") as caught:
-        _model(tmp_path, **{kind: "given.csv"})
-    _one_line(caught.value)
-
-
 def _public() -> dict:
     leakage_bound = LeakageBound(
         np.array([48, 96]), LOSS_GRID, None, None, {"total_variation": np.array([0.9, 0.5])}, 48, "markov"
@@ -174,15 +144,3 @@ def test_a_spoilt_public_part_is_refused_as_damaged_or_made_under_other_settings
     again = json.loads(found.text)["envelope"]
     assert LeakageBound.from_json(again) == found.leakage_bound
     assert all(0 <= value <= 1 for values in found.leakage_bound.bounds.values() for value in values)
-
-
-@pytest.mark.parametrize(
-    "text", ["[" * 100_000, "null", "[]", '"envelope"', "1" * 5000, "", '{"envelope": []}', "\ud800"]
-)
-def test_a_public_part_that_is_none_is_damaged(tmp_path, text):
-    folder = tmp_path / "out" / "confidential" / "model"
-    folder.mkdir(parents=True)
-    (folder / "public.json").write_bytes(text.encode("utf-8", "surrogatepass"))
-    run = parse(toml(sound("model", "estimated")), base=tmp_path, name="r.toml")
-    with pytest.raises(AgedpError, match=r"^\[model\] file: public\.json is damaged"):
-        read_model(run)

@@ -19,26 +19,18 @@ from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
-    "help": ("--help",),
-    "help of one": ("run", "--help"),
-    "version": ("--version",),
-    "nothing": (),
-    "unknown": ("rnu",),
-    "no such file": ("plan", "nowhere.toml"),
+    "help": ("--help",), "help of one": ("run", "--help"), "version": ("--version",), "nothing": (),
+    "unknown": ("rnu",), "no such file": ("plan", "nowhere.toml"),
     "sample": ("sample", "london", "made", "--households", "2", "--days", "2"),
-    "init": ("init", "input", "--in", "own"),
-    "plan": ("plan", "london.toml"),
-    "plan for machines": ("plan", "london.toml", "--json"),
-    "run": ("run", "london.toml"),
-    "publish": ("publish", "london.toml"),
-    "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
-    "ledger show": ("ledger", "show", "london.toml"),
-    "ledger verify": ("ledger", "verify", "london.toml"),
+    "init": ("init", "input", "--in", "own"), "plan": ("plan", "london.toml"),
+    "plan for machines": ("plan", "london.toml", "--json"), "run": ("run", "london.toml"),
+    "publish": ("publish", "london.toml"), "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
+    "ledger show": ("ledger", "show", "london.toml"), "ledger verify": ("ledger", "verify", "london.toml"),
     "ledger amend": ("ledger", "amend", "london.toml"),
     "ledger export": ("ledger", "export", "london.toml", "new.jsonl"),
     "ledger import": ("ledger", "import", "rows.jsonl", "--to", "sqlite:///new.sqlite", "--lost"),
     "ledger recover": ("ledger", "recover", "release", "--to", "sqlite:///again.sqlite"),
-}
+}  # fmt: skip
 WRONG = {"nothing", "unknown", "no such file"}
 """They end in status 2 wherever they are run."""
 STREAMS = {
