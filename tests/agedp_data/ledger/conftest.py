@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,9 +65,12 @@ class Book:
         return ReleaseRecord(**(fields | changed))  # type: ignore[arg-type]
 
     def add(self, ledger: Ledger, number: int, **changed: object) -> ReleaseRecord:
+        return self.release(ledger, number, lambda _: [100 + number, -number], **changed)
+
+    def release(self, ledger: Ledger, number: int, draw: Callable[..., Any], **changed: object) -> ReleaseRecord:
+        """Release a day whose plan is admitted as it is."""
         row = self.planned(number, **changed)
-        values = [100 + number, -number]
-        return ledger.release(row.population, row.series, row.day, draw=lambda _: values, admit=lambda _: row)
+        return ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
 
     def skip(self, ledger: Ledger, number: int) -> ReleaseRecord:
         return self.add(ledger, number, state="skipped", cells=(), households=(), loss=0, scale=0.0)

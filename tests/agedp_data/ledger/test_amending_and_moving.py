@@ -93,9 +93,8 @@ def test_a_closed_ledger_takes_no_row_and_says_why(full):
 def test_nothing_is_drawn_from_a_closed_ledger(full):
     with full.open() as ledger:
         handed_over(ledger, full)
-        row = full.planned(9)
         with pytest.raises(LedgerError, match="was closed"):
-            ledger.release(row.population, row.series, row.day, draw=full.never, admit=lambda _: row)
+            full.release(ledger, 9, full.never)
 
 
 def test_a_ledger_is_handed_over_the_same_twice_and_closed_once(full):

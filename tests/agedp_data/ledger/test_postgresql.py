@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import date
+from itertools import count
 from pathlib import Path
 
 import psycopg
@@ -72,8 +73,7 @@ def test_of_several_writers_at_once_one_draws_each_day_and_all_read_the_same(
             drawn.append(row.day)
             return [len(drawn), 0]
 
-        row = book.planned(number, published_on="2025-02-01")
-        return ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+        return book.release(ledger, number, draw, published_on="2025-02-01")
 
     with ThreadPoolExecutor(3) as threads:
         first, *others = threads.map(write, range(3))
@@ -124,8 +124,7 @@ def test_what_another_serialisable_writer_undid_is_carried_out_again(
                 other.register_model(book.leakage_bound, at=book.day(7))
             return [len(drawn), 0]
 
-        row = book.planned(0)
-        stored = ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+        stored = book.release(ledger, 0, draw)
         assert (stored.values, stored.seq, len(drawn)) == ((2, 0), 3, 2)
         assert ledger.verify() == ()
 
@@ -152,18 +151,12 @@ def test_a_lost_commit_is_looked_up_before_anything_is_drawn_again(
     lossy: Callable[..., tuple[Lossy, Book]], book: Book, fates: list[str], draws: int
 ) -> None:
     network, far = lossy()
-    drawn = []
-
-    def draw(_: object) -> list[int]:
-        drawn.append(1)
-        return [len(drawn), 0]
-
+    counter = count(1)
     with far.open() as ledger:
         network.fates += fates
-        row = book.planned(0)
-        stored = ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+        stored = book.release(ledger, 0, lambda _: [next(counter), 0])
     assert network.fates == []
-    assert (len(drawn), stored.values) == (draws, (draws, 0))
+    assert (next(counter) - 1, stored.values) == (draws, (draws, 0))
     with book.open() as ledger:
         assert ledger.rows() == (stored,)
         assert ledger.verify() == ()
@@ -276,9 +269,8 @@ def test_a_server_that_lacks_what_was_read_from_it_before_is_refused(
                 behind("DELETE FROM release")
             return [1, 1]
 
-        row = book.planned(1)
         with pytest.raises(LedgerBehind, match="replaced or shortened"):
-            ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
+            book.release(ledger, 1, draw)
 
 
 def test_a_commit_behind_a_failed_statement_is_an_error_and_not_a_silent_rollback(book: Book) -> None:
@@ -412,9 +404,8 @@ def test_with_the_statements_of_the_how_to_page_a_role_adds_rows_and_can_change_
     assert grant_insert.startswith("GRANT INSERT")
     server.admin(*before, database="keeper")
     with book.open() as ledger:
-        row = book.planned(0)
         with pytest.raises(LedgerError, match="lacks INSERT"):
-            ledger.release(row.population, row.series, row.day, draw=book.never, admit=lambda _: row)
+            book.release(ledger, 0, book.never)
         server.admin(grant_insert, database="keeper")
         book.add(ledger, 0)
         assert ledger.verify() == ()
@@ -431,9 +422,8 @@ def test_with_the_statements_of_the_how_to_page_a_role_adds_rows_and_can_change_
 def test_a_read_only_role_reads_and_does_not_draw(book: Book, server: PostgreSQL) -> None:
     with Ledger.open(book.url + "%20-cdefault_transaction_read_only%3Don") as ledger:
         assert ledger.length() == 1
-        row = book.planned(0)
         with pytest.raises(LedgerError, match="read-only"):
-            ledger.release(row.population, row.series, row.day, draw=book.never, admit=lambda _: row)
+            book.release(ledger, 0, book.never)
 
 
 def test_every_transaction_that_writes_is_serialisable_and_waits_for_the_disk(book: Book) -> None:

@@ -214,9 +214,8 @@ def test_a_part_that_is_missing_changed_or_added_stops_writing(full, part):
     assert lines(full) == [f"0 {part}"]
     with full.open() as ledger:
         assert len(ledger.rows()) == 3  # what was drawn can be read
-        row = full.planned(9)
         with pytest.raises(LedgerError, match=f"its {part}, so nothing is written"):
-            ledger.release(row.population, row.series, row.day, draw=full.never, admit=lambda _: row)
+            full.release(ledger, 9, full.never)
         with pytest.raises(LedgerError, match="export"):
             ledger.record(full.claim("more"), population=full.homes, files={}, software="1", at=full.day(9))
 
