@@ -147,7 +147,7 @@ class House:
                 (self.folder / f"{FIRST + timedelta(days=day)}.done").touch()
 
     def deliver(self, night: int) -> None:
-        """Write the two files of a night: the days up to then, and what is said again of earlier ones."""
+        """Write the two files of a night: the days up to then, and what is left again of earlier ones."""
         chance = Random(self.seed * 10 + night)  # noqa: S311
         sound = self.public.preflight == "refuse" and night == 0
         lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1, sound=sound)
@@ -179,7 +179,7 @@ class House:
                 lines += [f"{home},{stamp},{text}"] * (2 if chance.random() < again else 1)
         return lines
 
-    def told(self, *words: str, now: datetime) -> tuple[int, str, str]:
+    def run_command(self, *words: str, now: datetime) -> tuple[int, str, str]:
         """Return exit status, standard output and standard error of a command, in this process."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.ExitStack() as stack:
@@ -205,7 +205,7 @@ class House:
 
     def lived(self) -> list[object]:
         """Live two nights and return all that left the house, command by command."""
-        said: list[object] = []
+        left: list[object] = []
         self.build()
         for night, on in enumerate(NIGHTS):
             self.deliver(night)
@@ -213,12 +213,12 @@ class House:
             as_of = ("--as-of", str(on)) if self.public.mode == "rehearsal" else ()
             if night and self.public.adopts:
                 (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.6\n2,0.4\n")
-                said.append(self.told("ledger", "amend", "run.toml", "--yes", "--json", now=now))
+                left.append(self.run_command("ledger", "amend", "run.toml", "--yes", "--json", now=now))
             for words in (("plan", "run.toml", *as_of), ("run", "run.toml", *as_of), ("publish", "run.toml")):
-                said.append(self.told(*words, "--json", now=now))
-                said.append(self.published())
-        said.append(self.told("ledger", "show", "run.toml", "--json", now=now))
-        return said
+                left.append(self.run_command(*words, "--json", now=now))
+                left.append(self.published())
+        left.append(self.run_command("ledger", "show", "run.toml", "--json", now=now))
+        return left
 
 
 def _stream(now: datetime) -> object:
