@@ -19,6 +19,7 @@ from agedp.release_folder.release_folder import open_release
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.config.contract_values import comparable
 from agedp_data.ledger import Ledger, canonical
+from tests.command import agedp
 from tests.compatibility.fixtures import (
     AMENDED_NIGHTS,
     FIXTURES,
@@ -30,7 +31,6 @@ from tests.compatibility.fixtures import (
     standing_clock,
 )
 from tests.nights.keyed import JOURNAL, draws
-from tests.nights.year import agedp
 
 NOTIONS = ("age-dependent", "classical", "discounted", "neighbourhood", "temporal", "w-event")
 MODES = ("archive", "live", "rehearsal")
