@@ -54,6 +54,7 @@ CASES = {
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
     "sound files first, then any, with alerts": Public(mode="live", preflight="refuse", marked=True, witnessed=True),
+    "discounted by the day of publication": Public(notion="discounted", mode="live"),
     "counts of groups beside a mean": Public(counts="cumulative", grouped=True, notion="neighbourhood"),
 }
 
