@@ -24,7 +24,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
 from agedp_data.notions.alternatives import Alternative
 from agedp_flows.text.comparison_text import parse_target, promises_lines
-from tests.agedp_flows.in_process import agedp
+from tests.command import agedp
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -322,20 +322,20 @@ def test_the_mark_of_the_run_file_is_explained_only_where_a_row_bears_it(house):
     assert any("w-event" in line and "releases no day: under these caps and what is" in line for line in lines)
 
 
-def test_a_period_that_is_released_has_nothing_left_to_promise(house, monkeypatch, capsys):
+def test_a_period_that_is_released_has_nothing_left_to_promise(house):
     readings = {
         (f"h{i}", FIRST + timedelta(days=d), slot): 200 for i in range(3) for d in range(3) for slot in range(48)
     }
     house.london(readings)
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, promise=DAILY.format(day=0.5, cap=1, total=18), days=3)
-    _, before = planned(monkeypatch, capsys, house)
+    before = planned(house)
     assert "last possible day, if each day is released when due: 2013-01-03" in before.out
     house.run(today=FIRST + timedelta(days=4))
     with pytest.raises(RunFileError, match="every day of the period is released"):
         offers(LedgerSession.open(RunContext.load(house.run_file)))
-    status, shown = planned(monkeypatch, capsys, house)
-    assert (status, "--notions" in shown.out) == (0, False)
+    shown = planned(house)
+    assert (shown.status, "--notions" in shown.out) == (0, False)
 
 
 @pytest.mark.parametrize(
@@ -425,17 +425,16 @@ def test_the_least_amount_is_that_of_a_walk_along_the_whole_grid(place, power, g
         assert least_amount(noise_of, cap**-power * 0.99, guess=guess) is None
 
 
-def planned(monkeypatch, capsys, house, *words):
-    monkeypatch.chdir(house.folder)
-    return agedp(monkeypatch, "plan", "run.toml", *words), capsys.readouterr()
+def planned(house, *words):
+    return agedp("plan", "run.toml", *words, folder=house.folder)
 
 
-def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(house, monkeypatch, capsys):
+def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(house):
     session = begun(house, homes=40, rest=FEW + KERNEL)
     _, rows = offers(session, risk=Decimal("0.5"))
-    status, shown = planned(monkeypatch, capsys, house, "--risk", "0.5", "--json")
+    shown = planned(house, "--risk", "0.5", "--json")
     told = json.loads(shown.out)
-    assert (status, shown.err, told["target"]) == (0, "", {"risk": "0.5", "from": "asked for"})
+    assert (shown.status, shown.err, told["target"]) == (0, "", {"risk": "0.5", "from": "asked for"})
     assert [(one["notion"], one["method"]) for one in told["offers"]] == list(rows)
     for one in told["offers"]:
         same = rows[one["notion"], one["method"]]
@@ -444,7 +443,7 @@ def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(hou
             same.series and same.series.noise_kwh,
         )
         assert one.get("cheapest", False) == same.cheapest
-    status, shown = planned(monkeypatch, capsys, house, "--risk", "0.5")
+    shown = planned(house, "--risk", "0.5")
     lines = shown.out.splitlines()
     assert max(map(len, lines)) <= 120
     assert sum(line.startswith((" > ", "=> ")) for line in lines) == 2
@@ -454,20 +453,20 @@ def test_the_command_says_the_same_to_people_and_machines_and_writes_nothing(hou
     assert not (house.folder / "ledger.sqlite").exists()
 
 
-def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after(house, monkeypatch, capsys):
+def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after(house):
     readings = {(f"h{i}", FIRST, slot): 200 for i in range(3) for slot in range(48)}
     house.london(readings)
     house.roster([(f"h{i}", FIRST, None) for i in range(3)])
     begun(house, homes=None, rest="")
-    _, before = planned(monkeypatch, capsys, house)
+    before = planned(house)
     assert "Notions that guarantee the same bound as your run file (epsilon 1), and their noise" in before.out
-    _, machines = planned(monkeypatch, capsys, house, "--json")
+    machines = planned(house, "--json")
     assert json.loads(machines.out)["notions"]["target"] == {"risk": "1", "from": "the run file's promise"}
     house.run(today=FIRST + timedelta(days=1))
-    _, after = planned(monkeypatch, capsys, house)
+    after = planned(house)
     assert "as your run file" not in after.out
     assert "agedp plan --notions" in after.out
-    _, asked = planned(monkeypatch, capsys, house, "--notions")
+    asked = planned(house, "--notions")
     assert "Notions that guarantee the same bound as your run file (epsilon 1)" in asked.out
 
 
@@ -481,8 +480,8 @@ def test_the_plan_shows_it_until_something_is_released_and_the_option_ever_after
         (("--frontier", "--notions"), "--frontier cannot be combined"),
     ],
 )
-def test_a_target_that_is_none_is_refused_in_one_line(house, monkeypatch, capsys, words, said):
+def test_a_target_that_is_none_is_refused_in_one_line(house, words, said):
     begun(house)
-    status, shown = planned(monkeypatch, capsys, house, *words)
-    assert (status, shown.out, len(shown.err.splitlines())) == (2, "", 1)
+    shown = planned(house, *words)
+    assert (shown.status, shown.out, len(shown.err.splitlines())) == (2, "", 1)
     assert said in shown.err
