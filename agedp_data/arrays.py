@@ -254,3 +254,34 @@ def checked_steps(steps: ArrayLike, *, quantity: str = "steps") -> NDArray[np.in
     if not integral or not ((values >= 0) & (values <= 2**62)).all():
         raise ChainError(f"{quantity} must be whole numbers of steps, at least 0")
     return values.astype(np.int64)
+
+
+def step_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
+    r"""One-dimensional array of steps.
+
+    Use it for ages, gaps and publication times that a caller passes.
+
+    .. math:: (t_1, \dots, t_n), \qquad t_i \in \{0, 1, 2, \dots\}
+
+    Source: [A] section III.
+
+    Args:
+        steps: shape (n,), integers >= 0 [steps].
+        quantity: name of the quantity in the error message.
+
+    Returns:
+        Shape (n,), int64 [steps].
+
+    Raises:
+        ChainError: numbers that are negative or not integers, or an array that is not one-dimensional.
+
+    References:
+        [A] section III counts time in integer steps. https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> step_list([0, 48.0], "ages").tolist()
+    [0, 48]
+    """
+    values = checked_steps(steps, quantity=quantity)
+    if values.ndim != 1:
+        raise ChainError(f"{quantity} are a list of whole numbers, got shape {values.shape}")
+    return values

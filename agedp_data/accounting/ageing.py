@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.accounting.approximate_ageing import approximate_risk, compose_approximate
-from agedp_data.accounting.composition import GapLeakage, compose_with, compose_without_markov, step_list, sum_rule
-from agedp_data.arrays import Floats, checked_loss, checked_steps
+from agedp_data.accounting.composition import GapLeakage, compose_with, compose_without_markov, sum_rule
+from agedp_data.arrays import Floats, checked_loss, checked_steps, step_list
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage, leakage_from_total_variation, supremum
 from agedp_data.leakage.pieces import fixed_point

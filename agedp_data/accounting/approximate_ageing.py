@@ -17,8 +17,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.composition import composed_losses, step_list
-from agedp_data.arrays import Floats, checked_loss
+from agedp_data.accounting.composition import composed_losses
+from agedp_data.arrays import Floats, checked_loss, step_list
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.markov.mixing import total_variation

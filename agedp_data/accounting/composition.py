@@ -1,4 +1,4 @@
-"""Composition of several releases: for any schedule under the Markov assumption, and without a model.
+"""Composition of several releases: z = e + L(z'), for any schedule under the Markov assumption, and without a model.
 
 Under a Markov chain the loss about one input implies a loss about the next input through the chain between them. So
 releases are taken in the order of their INPUTS, not of their publication. Example: two-state chain, p = q = .1, three
@@ -6,25 +6,211 @@ releases one step apart with inputs five steps old, epsilon 0.5 each: the compos
 
 Decisions:
 
+* `Composition` is the only recursion: float arrays for papers and the public functions, whole nano-epsilon, rounded up,
+  where a release is admitted.
 * Erratum to [A] Theorem 3, eq. 25: the literal lookup is unsafe whenever an input is older than the previous
   publication, the normal case. It gives 0.1927 in the example.
-* Without the Markov assumption no rule is much smaller than the sum (`compose_without_markov`).
-* One recursion serves pure losses and (loss, delta) pairs. Runs use the same rule in nano-epsilon (`composed_loss`).
+* Without the Markov assumption no rule is much smaller than the sum (`compose_without_markov`, `SumComposition`).
+* A release may be composed with one that is several releases back; those between count by the sum of their losses. A
+  chain in which one step loses no information (its states are pairs of days) may mix in two. P(y | x) = P(y_far | x)
+  P(y_near | y_far, x) for the outputs y about a day x: another x changes the first factor by e^L(z_(k-j)) at most, the
+  second by e to the losses of y_near.
+
+[A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
+https://doi.org/10.1109/TIT.2023.3340147
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from copy import copy
+from functools import partial
+from operator import itemgetter
+from typing import Any, Generic, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agedp_data.arrays import Floats, checked_loss, checked_steps
+from agedp_data.arrays import Floats, checked_loss, step_list
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
+from agedp_data.leakage.function import Number, leakage
 
 GapLeakage = Callable[[int, Floats], Floats]
 """Leakage over a gap: (steps, loss about one end) -> loss about the other end."""
+
+LeakageAt = Callable[[int], Callable[[Number], Number]]
+"""Leakage function of each gap, in steps or days."""
+
+
+class Composition(Generic[Number]):
+    r"""Losses of releases, composed through the leakage between their inputs.
+
+    Use it with floats or arrays [epsilon], or with integers [nano-epsilon] whose leakage functions round up. A release
+    is added in any order of the inputs; only the composed losses of later inputs are computed again.
+
+    .. math:: z_k = e_k + \min_{j \in J} \Bigl[ \sum_{i=1}^{j-1} e_{k-i} + L_{u_k - u_{k-j}}(z_{k-j}) \Bigr], \qquad
+        \varepsilon(t) = \min_{j \in J} \Bigl[ \sum_{i=0}^{j-2} e_{m-i} + L_{t - u_{m-j+1}}(z_{m-j+1}) \Bigr]
+
+    With J = {1}, as in [A]: z_k = e_k + L(z_(k-1)) and L(z_m). Losses of equal inputs add.
+
+    Source: [A] Theorem 3; orders j > 1: this project. Erratum to eq. 25: its bracket is misplaced and its lookup is
+    wrong for overlapping ages; releases are sorted by the time of their input.
+
+    Args:
+        leakage_at: leakage function L of each gap > 0 [steps].
+        orders: J, how many releases back a step of the recursion may begin; contains 1.
+        past: loss of each of infinitely many releases before the first one, one step apart, and the supremum of their
+            composed losses; None for no earlier releases.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> halving = Composition(lambda gap: lambda loss: -(-loss // 2**gap))
+    >>> halving.add(0, 8)
+    >>> halving.add(1, 5)
+    >>> halving.composed, halving.leakage(2)  # 8, 5 + 8/2, and 9/2 rounded up
+    ([8, 9], 5)
+    """
+
+    def __init__(
+        self,
+        leakage_at: LeakageAt[Number],
+        *,
+        day_leakage_at: LeakageAt[Number] | None = None,
+        orders: Collection[int] = (1,),
+        past: tuple[Number, Number] | None = None,
+    ) -> None:
+        self._leakage_at, self._day_leakage_at = leakage_at, day_leakage_at or leakage_at
+        self._orders, self._furthest = orders, max(orders)
+        loss, supremum = past or (None, None)
+        self.n_past = 0 if past is None else self._furthest
+        self.inputs = list(range(-self.n_past, 0))
+        self.losses: list[Any] = [loss] * self.n_past
+        self._composed: list[Any] = [supremum] * self.n_past
+        self._leakages: list[Any] = [supremum] * self.n_past
+
+    @property
+    def composed(self) -> list[Number]:
+        """Composed loss z of the releases up to each one, in the order of the inputs."""
+        self._extend()
+        return self._composed[self.n_past :]
+
+    @property
+    def leakages(self) -> list[Number]:
+        """Leakage of the earlier releases about each input, its own loss excluded."""
+        self._extend()
+        return self._leakages[self.n_past :]
+
+    def add(self, instant: int, loss: Number) -> None:
+        """Add a loss about the input at an instant; losses about one input add."""
+        index = bisect_left(self.inputs, instant, lo=self.n_past)
+        if index == self.n_past:
+            self._place_past(instant)
+        if index < len(self.inputs) and self.inputs[index] == instant:
+            self.losses[index] = self.losses[index] + loss
+        else:
+            self.inputs.insert(index, instant)
+            self.losses.insert(index, loss)
+        self._forget(index)
+
+    def with_release(self, instant: int, loss: Number) -> Self:
+        """Return this composition with a further loss; the composed losses of earlier inputs are not repeated."""
+        self._extend()
+        further = copy(self)
+        for name in ("inputs", "losses", "_composed", "_leakages"):
+            setattr(further, name, getattr(self, name)[:])
+        further.add(instant, loss)
+        return further
+
+    def replace(self, inputs: Sequence[int], losses: Sequence[int]) -> None:
+        """Set the releases, inputs ascending; composed losses before the first difference are not repeated."""
+        first = self.n_past
+        if inputs:
+            self._place_past(inputs[0])
+        for instant, loss in zip(inputs, losses, strict=True):
+            if first == len(self.inputs) or self.inputs[first] != instant or self.losses[first] != loss:
+                break
+            first += 1
+        self.inputs[first:], self.losses[first:] = inputs[first - self.n_past :], losses[first - self.n_past :]
+        self._forget(first)
+
+    def leakage(self, at: int, *, count: int | None = None) -> Number:
+        """Leakage of the releases about an instant.
+
+        Args:
+            at: instant, not before the newest input [steps].
+            count: number of the releases, the earliest ones, to take into account; None: all.
+
+        Returns:
+            Loss in the unit of the releases, 0 without any.
+        """
+        self._extend()
+        number = len(self.inputs) if count is None else count + self.n_past
+        return cast("Number", self._least(at, number, self._day_leakage_at))
+
+    def _place_past(self, first: int) -> None:
+        self.inputs[: self.n_past] = range(first - self.n_past, first)
+
+    def _forget(self, index: int) -> None:
+        del self._composed[index:], self._leakages[index:]
+
+    def _extend(self) -> None:
+        for k in range(len(self._composed), len(self.inputs)):
+            leakage = through = self._least(self.inputs[k], k, self._day_leakage_at)
+            if self._day_leakage_at is not self._leakage_at:
+                through = self._least(self.inputs[k], k, self._leakage_at)
+            self._leakages.append(leakage)
+            self._composed.append(self.losses[k] + through)
+
+    def _least(self, at: int, number: int, leakage_at: LeakageAt[Any]) -> Any:  # noqa: ANN401  (a Number)
+        """Return the least over the orders of the leakage of the first `number` releases about an instant."""
+        if not number:
+            return 0
+        newest = number - 1
+        gap, between = at - self.inputs[newest], 0
+        least = leakage_at(gap)(self._composed[newest]) if gap > 0 else self._composed[newest]
+        for j in range(2, min(self._furthest, number) + 1):
+            between = between + self.losses[number - j + 1]
+            if isinstance(between, int) and between >= least:
+                break
+            if j in self._orders:
+                leakage = between + leakage_at(at - self.inputs[number - j])(self._composed[number - j])
+                least = min(least, leakage) if isinstance(leakage, int) else np.minimum(least, leakage)
+        return least
+
+
+class SumComposition(Composition[Number]):
+    r"""Losses of releases about the present without a joint model: the leave-one-out sum, in whole nano-epsilon.
+
+    .. math:: \min_j \Bigl[ L_{t - u_j}(e_j) + \sum_{k \ne j} e_k \Bigr]
+
+    Source: [A] Theorem 1 for one release, Proposition 2 for all others; as `sum_rule`, L at a declared curve.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> halving = SumComposition(lambda gap: lambda loss: loss // 2**gap)
+    >>> halving.add(0, 8)
+    >>> halving.add(1, 5)
+    >>> halving.leakage(2)  # min(8/4 + 5, 8 + 5/2)
+    7
+    """
+
+    def leakage(self, at: int, *, count: int | None = None) -> Number:
+        """Leakage of the releases about an instant, as `Composition.leakage`."""
+        self._extend()
+        # e - L(e) grows with the loss and with the age: only a loss above those of all older inputs can be the best.
+        gain, index = 0, bisect_left(self._composed, 1)
+        while index < len(self.inputs[:count]):
+            loss = self.losses[index]
+            gain = max(gain, loss - self._leakage_at(at - self.inputs[index])(loss))
+            index = bisect_left(self._composed, loss + 1, lo=index)
+        return cast("Number", sum(self.losses[:count]) - gain)
+
+    def _extend(self) -> None:
+        for loss in self.losses[len(self._composed) :]:
+            self._composed.append(max([loss, *self._composed[-1:]]))
 
 
 def compose_with(
@@ -32,15 +218,10 @@ def compose_with(
 ) -> Floats:
     r"""Composed privacy loss about the present at each instant, for any leakage over a gap of steps.
 
-    Use it with a leakage bound or a kernel of your own; `compose` is the same for a transition matrix.
+    Use it with a leakage bound or a kernel of your own; `compose` is the same for a transition matrix. At t the
+    releases published by then count, by input time u = S - A.
 
-    .. math:: z_1 = \varepsilon_1, \quad z_k = \varepsilon_k + L_{u_k - u_{k-1}}(z_{k-1}), \quad
-        \varepsilon(t) = L_{t - u_m}(z_m)
-
-    over the releases published by t, sorted by input time u = S - A. Equal input times have gap 0, so their losses add.
-
-    Source: [A] Theorem 3. Erratum to eq. 25: the bracket is misplaced and the literal lookup is unsafe for overlapping
-    ages.
+    Source: [A] Theorem 3, as `Composition`.
 
     Args:
         published: S, instants of publication, shape (n,), integers [steps].
@@ -56,8 +237,7 @@ def compose_with(
         ChainError: negative ages or losses, steps that are not integers, or lengths that differ.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> halve = lambda gap, loss: loss / 2**gap
     >>> compose_with([0, 1], [0, 0], [1.0, 1.0], [1, 2], gap_leakage=halve).tolist()  # 1 + 1/2, and half of it
@@ -75,11 +255,7 @@ def composed_losses(
 ) -> list[Floats]:
     """State of the recursion of `compose_with` at each instant, for losses or tuples of losses and deltas.
 
-    Use it to compose any quantity that is added per release and passed over a gap by one function.
-
-    .. math:: z_k = c_k + L_{u_k - u_{k-1}}(z_{k-1})
-
-    Source: [A] Theorem 3, corrected as in `compose_with`.
+    Source: [A] Theorem 3, as `Composition`.
 
     Args:
         published: S, shape (n,), integers [steps].
@@ -91,57 +267,24 @@ def composed_losses(
     Returns:
         List of T arrays, in the unit of the charges.
 
-    Raises:
-        ChainError: as `compose_with`.
-
-    References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
-
     >>> [z.tolist() for z in composed_losses([0], [0], np.array([1.0]), [-1, 2], gap_leakage=lambda gap, z: z / 2**gap)]
     [0.0, 0.25]
     """
-    instants, evaluation_instants = instant_list(published, "publications"), instant_list(at, "instants")
+    instants, evaluation_instants = _instant_list(published, "publications"), _instant_list(at, "instants")
     age = step_list(ages, "ages")
     if not instants.shape == age.shape == charges.shape[:1]:
         raise ChainError(
             f"{instants.size} publications, {age.size} ages and losses of shape {charges.shape} do not fit"
         )
-    inputs = instants - age
-    by_input = np.lexsort((np.arange(inputs.size), inputs))
-    composition = _ComposedOutputs(inputs, charges, gap_leakage)
-    return [composition.loss_at(t, by_input[instants[by_input] <= t].tolist()) for t in evaluation_instants.tolist()]
-
-
-class _ComposedOutputs:
-    """The recursion over outputs in the order of their inputs; consecutive instants share their common part."""
-
-    def __init__(self, inputs: NDArray[np.int64], charges: Floats, gap_leakage: GapLeakage) -> None:
-        self._inputs, self._charges, self._gap_leakage = inputs.tolist(), charges, gap_leakage
-        self._order: list[int] = []
-        self._composed: list[Floats] = []
-
-    def loss_at(self, t: int, outputs: list[int]) -> Floats:
-        if not outputs:
-            return np.zeros(self._charges.shape[1:])
-        self._extend(outputs)
-        return self._age(t - self._inputs[outputs[-1]], self._composed[-1])
-
-    def _extend(self, outputs: list[int]) -> None:
-        common = 0
-        while common < min(len(self._order), len(outputs)) and self._order[common] == outputs[common]:
-            common += 1
-        del self._order[common:], self._composed[common:]
-        for output in outputs[common:]:
-            total = np.asarray(self._charges[output])
-            if self._order:
-                gap = self._inputs[output] - self._inputs[self._order[-1]]
-                total = total + self._age(gap, self._composed[-1])
-            self._order.append(output)
-            self._composed.append(total)
-
-    def _age(self, gap: int, loss: Floats) -> Floats:
-        return loss if gap == 0 else np.asarray(self._gap_leakage(gap, loss))
+    composition = Composition[Any](lambda gap: partial(gap_leakage, gap))
+    releases = sorted(zip(instants.tolist(), (instants - age).tolist(), charges, strict=True), key=itemgetter(0))
+    composed: dict[int, Floats] = {}
+    for t in sorted(evaluation_instants.tolist()):
+        while releases and releases[0][0] <= t:
+            _, instant, charge = releases.pop(0)
+            composition.add(instant, np.asarray(charge))
+        composed[t] = np.asarray(composition.leakage(t)) if composition.inputs else np.zeros(charges.shape[1:])
+    return [composed[t] for t in evaluation_instants.tolist()]
 
 
 def compose_without_markov(kernels: Sequence[ArrayLike], losses: ArrayLike) -> Floats:
@@ -168,8 +311,7 @@ def compose_without_markov(kernels: Sequence[ArrayLike], losses: ArrayLike) -> F
         ChainError: numbers of kernels and losses that differ; as `leakage`.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> compose_without_markov([[[0.5, 0.5], [0.5, 0.5]], [[1, 0], [0, 1]]], [0.5, 0.25]).item()
     0.25
@@ -201,8 +343,7 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
         ChainError: negative losses, shapes that do not fit.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> sum_rule([0.1, 0.4], [0.5, 0.6]).item()  # min(0.1 + 0.6, 0.4 + 0.5)
     0.7
@@ -219,62 +360,8 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
     return smallest
 
 
-def step_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
-    r"""One-dimensional array of steps.
-
-    Use it for ages, gaps and publication times that a caller passes.
-
-    .. math:: (t_1, \dots, t_n), \qquad t_i \in \{0, 1, 2, \dots\}
-
-    Source: [A] section III.
-
-    Args:
-        steps: shape (n,), integers >= 0 [steps].
-        quantity: name of the quantity in the error message.
-
-    Returns:
-        Shape (n,), int64 [steps].
-
-    Raises:
-        ChainError: numbers that are negative or not integers, or an array that is not one-dimensional.
-
-    References:
-        [A] section III counts time in integer steps. https://doi.org/10.1109/TIT.2023.3340147
-
-    >>> step_list([0, 48.0], "ages").tolist()
-    [0, 48]
-    """
-    values = checked_steps(steps, quantity=quantity)
-    if values.ndim != 1:
-        raise ChainError(f"{quantity} are a list, got shape {values.shape}")
-    return values
-
-
-def instant_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
-    r"""One-dimensional array of instants, which may be negative.
-
-    Use it for instants of a schedule, whose origin is arbitrary.
-
-    .. math:: (t_1, \dots, t_n), \qquad t_i \in \mathbb{Z}
-
-    Source: [A] section III.
-
-    Args:
-        steps: shape (n,), integers [steps].
-        quantity: name of the quantity in the error message.
-
-    Returns:
-        Shape (n,), int64 [steps].
-
-    Raises:
-        ChainError: numbers that are not integers, or an array that is not one-dimensional.
-
-    References:
-        [A] section III counts time in integer steps. https://doi.org/10.1109/TIT.2023.3340147
-
-    >>> instant_list([-1, 48.0], "instants").tolist()
-    [-1, 48]
-    """
+def _instant_list(steps: ArrayLike, quantity: str) -> NDArray[np.int64]:
+    """Instants (n,), which may be negative: the origin of a schedule is arbitrary."""
     values = np.asarray(steps)
     if values.ndim != 1 or (values.size and (values != np.rint(values)).any()):
         raise ChainError(f"{quantity} are a list of whole steps")

@@ -17,22 +17,14 @@ steps bound the chain of pairs in `higher_order_recursion` by 0.56, one step by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.accounting.temporal_half_hourly import temporal_kernels
-from agedp_data.accounting.temporal_recursion import (
-    LeakageTotals,
-    checked_loss_series,
-    household_shape,
-    total_leakage,
-)
-from agedp_data.arrays import Floats, checked_loss, checked_steps
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
+from agedp_data.arrays import Floats, checked_steps
 from agedp_data.errors import ChainError
 from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
-from agedp_data.leakage.function import LeakageFunction
 from agedp_data.markov.states import MISSING
 from agedp_data.markov.transitions import power
 
@@ -114,79 +106,7 @@ def regime_states(states: ArrayLike, values: ArrayLike, cuts: ArrayLike, *, n_st
     return np.where((now >= 0) & (2 * counts > expected), regime * n_states + now, MISSING).astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class HigherOrderRecursion:
-    r"""Both recursions of daily releases on a chain that may be followed several days at a time.
-
-    Use it with `allocate_with`, `round_up_losses` and `windows` like any recursion.
-
-    .. math:: b_t = \min_j \Big[ \sum_{i<j} \varepsilon_{t-i} + L_j(b_{t-j}) \Big]
-
-    Source: this project, from [T] eqs. 13 and 15.
-
-    Attributes:
-        backward: leakage over 1, 2, ... days.
-        forward: the same for the forward chain.
-
-    References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> swap = higher_order_recursion([[0, 1], [1, 0]], max_days=2)
-    >>> swap.leakage_totals([0.5, 0.25]).total.tolist()
-    [0.75, 0.75]
-    """
-
-    backward: tuple[LeakageFunction, ...]
-    forward: tuple[LeakageFunction, ...]
-
-    def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
-        """Leakage about the state of each day.
-
-        Args:
-            losses: loss of each release about its day, shape (..., T), >= 0 [epsilon].
-            future_loss: loss of each of infinitely many later releases [epsilon].
-
-        Returns:
-            Three arrays of shape (..., T) [epsilon].
-
-        Raises:
-            ChainError: losses that are not a series, negative or do not fit the households.
-        """
-        series = checked_loss_series(losses)
-        before = _earlier_leakage(series, self.backward, 0.0)
-        after = _earlier_leakage(series[..., ::-1], self.forward, future_loss)[..., ::-1]
-        return total_leakage(series, before, after)
-
-    def total_supremum(self, loss: ArrayLike) -> Floats:
-        """Total leakage that infinitely many releases of one loss accumulate to.
-
-        Args:
-            loss: shape (...), >= 0 [epsilon].
-
-        Returns:
-            Shape (...) [epsilon], `inf` if unbounded.
-        """
-        backward, forward = self.one_sided_suprema(loss)
-        losses = checked_loss(loss)
-        # Each supremum contains the loss itself once.
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isinf(backward + forward), np.inf, backward + (forward - losses))
-
-    def one_sided_suprema(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Suprema of the backward and of the forward leakage.
-
-        Args:
-            loss: constant loss of all releases, shape (...), >= 0 [epsilon].
-
-        Returns:
-            Backward and forward supremum, shape (...) each [epsilon].
-        """
-        losses = checked_loss(loss)
-        return _supremum(self.backward, losses), _supremum(self.forward, losses)
-
-
-def higher_order_recursion(transition: Kernels, *, max_days: int) -> HigherOrderRecursion:
+def higher_order_recursion(transition: Kernels, *, max_days: int) -> Recursion[Floats]:
     r"""Recursion of daily releases on chains of days that may be followed several days at a time.
 
     Use it for chains of pairs or regimes. One day at a time is `temporal`; more days never increase the bound.
@@ -217,36 +137,11 @@ def higher_order_recursion(transition: Kernels, *, max_days: int) -> HigherOrder
     count = int(checked_steps(max_days, quantity="leaps"))
     if count < 1:
         raise ChainError("a recursion takes at least one step at a time")
-    backward, forward = (
-        tuple(BatchedLeakage(tuple(power(chain, j) for chain in side)) for j in range(1, count + 1))
-        for side in temporal_kernels(tuple(kernel_set(transition)))
-    )
-    return HigherOrderRecursion(backward, forward)
-
-
-def _supremum(functions: tuple[LeakageFunction, ...], loss: Floats) -> Floats:
-    """Least over j of the suprema of x -> j e + L_j(x)."""
-    suprema = [np.asarray(function.supremum(j * loss)) for j, function in enumerate(functions, start=1)]
-    return np.asarray(np.min(np.broadcast_arrays(*suprema), axis=0))
-
-
-def _earlier_leakage(losses: Floats, functions: tuple[LeakageFunction, ...], future_loss: float) -> Floats:
-    """Leakage of the earlier releases about the state at each release, its own loss excluded: (..., T)."""
-    n_functions = len(functions)
-    composed = [_supremum(functions, np.asarray(future_loss))] * n_functions
-    charges: list[Floats] = [np.asarray(future_loss)] * n_functions + [losses[..., t] for t in range(losses.shape[-1])]
-    leakages: list[Floats] = []
-    households = household_shape(losses, composed[0])
-    for t in range(n_functions, len(charges)):
-        skipped_loss, smallest = np.asarray(0.0), np.asarray(np.inf)
-        for j, function in enumerate(functions, start=1):
-            smallest = np.minimum(smallest, skipped_loss + function(composed[t - j]))
-            skipped_loss = skipped_loss + charges[t - j]
-        leakages.append(smallest)
-        composed.append(charges[t] + smallest)
-    if not leakages:
-        return np.zeros((*households, 0))
-    return np.stack(np.broadcast_arrays(*leakages), axis=-1)
+    sides = []
+    for chains in temporal_kernels(tuple(kernel_set(transition))):
+        leakages = {j: BatchedLeakage(tuple(power(chain, j) for chain in chains)) for j in range(1, count + 1)}
+        sides.append(OneSidedRecursion(leakages.__getitem__, orders=leakages.keys()))
+    return Recursion(*sides)
 
 
 def _checked_states(states: ArrayLike, n_states: int) -> Ints:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agedp_data.accounting.temporal_optimum import local_optimum
-from agedp_data.accounting.temporal_recursion import BudgetRecursion, Recursion, checked_loss_series
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion, checked_loss_series
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 from agedp_data.leakage.batched import BatchedLeakage, Kernels
@@ -88,7 +88,7 @@ def allocate(kernel_b: Kernels, kernel_f: Kernels, *, alpha: float, horizon: int
     return _fitted(temporal_recursion(kernel_b, kernel_f, releases=horizon), plan, alpha)
 
 
-def temporal_recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = None) -> Recursion:
+def temporal_recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = None) -> Recursion[Floats]:
     r"""Recursion of both directions for kernels, with one step per release.
 
     Use it with `allocate_with`, `round_up_losses` and `windows`.
@@ -117,10 +117,10 @@ def temporal_recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | 
     """
     backward = BatchedLeakage(kernel_b, evaluations=releases)
     forward = backward if kernel_f is kernel_b else BatchedLeakage(kernel_f, evaluations=releases)
-    return Recursion(backward, backward, forward, forward)
+    return Recursion(OneSidedRecursion(lambda _: backward), OneSidedRecursion(lambda _: forward))
 
 
-def allocate_with(recursion: BudgetRecursion, *, alpha: float, horizon: int, method: str) -> Floats:
+def allocate_with(recursion: Recursion[Floats], *, alpha: float, horizon: int, method: str) -> Floats:
     r"""Losses as from `allocate`, for any recursion.
 
     Use it for daily releases on a half-hourly chain, or for a model's leakage bound.
@@ -157,7 +157,7 @@ def allocate_with(recursion: BudgetRecursion, *, alpha: float, horizon: int, met
     return _PLANS[method](recursion, float(alpha), int(horizon))
 
 
-def round_up_losses(recursion: BudgetRecursion, losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
+def round_up_losses(recursion: Recursion[Floats], losses: ArrayLike, *, alpha: float, endless: bool = False) -> Floats:
     r"""Losses in integer nano-epsilon, at most the given ones, whose leakage, rounded UP, is at most alpha.
 
     Use it before losses are recorded. Losses are rounded down; a plan that is exact in floats may exceed alpha by 1e-9
@@ -197,11 +197,11 @@ def round_up_losses(recursion: BudgetRecursion, losses: ArrayLike, *, alpha: flo
     raise ChainError("these losses leak more than alpha; rounding alone does not correct them")
 
 
-def _even(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
+def _even(recursion: Recursion[Floats], alpha: float, horizon: int) -> Floats:
     return _fitted(recursion, np.full(horizon, alpha / horizon), alpha)
 
 
-def _supremum(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
+def _supremum(recursion: Recursion[Floats], alpha: float, horizon: int) -> Floats:
     loss = float(np.min(_constants(recursion, alpha)))
     _check_constant(loss, alpha)
     # The household with the smallest constant has the supremum alpha; the others are below it.
@@ -209,11 +209,11 @@ def _supremum(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
     return np.full(horizon, loss)
 
 
-def _exact(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
+def _exact(recursion: Recursion[Floats], alpha: float, horizon: int) -> Floats:
     return _scaled(recursion, _algorithm_8(recursion, alpha, horizon), alpha)
 
 
-def _algorithm_8(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
+def _algorithm_8(recursion: Recursion[Floats], alpha: float, horizon: int) -> Floats:
     """Plan of [T] Algorithm 8; for different households the smallest loss of each release."""
     if horizon == 1:
         return np.full(1, alpha)
@@ -226,7 +226,7 @@ def _algorithm_8(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floa
     return plan
 
 
-def _best(recursion: BudgetRecursion, alpha: float, horizon: int) -> Floats:
+def _best(recursion: Recursion[Floats], alpha: float, horizon: int) -> Floats:
     plans = [_scaled(recursion, np.full(horizon, alpha / horizon), alpha)]
     # Algorithm 8 exists only if some constant loss is feasible without end.
     with suppress(ChainError):
@@ -241,7 +241,7 @@ def _mean_noise_scale(losses: Floats) -> float:
     return float((1 / losses).mean())
 
 
-def _constants(recursion: BudgetRecursion, alpha: float) -> Floats:
+def _constants(recursion: Recursion[Floats], alpha: float) -> Floats:
     """Largest constant loss of each household whose leakage never exceeds alpha; 0 if there is none."""
     high = np.full(np.shape(recursion.total_supremum(0.0)), alpha)
     low = np.where(recursion.total_supremum(high) <= alpha, high, 0.0)
@@ -262,7 +262,7 @@ def _check_constant(loss: float, alpha: float) -> None:
         )
 
 
-def _scaled(recursion: BudgetRecursion, plan: Floats, alpha: float) -> Floats:
+def _scaled(recursion: Recursion[Floats], plan: Floats, alpha: float) -> Floats:
     """The plan with all losses scaled alike until the largest leakage is alpha."""
     from scipy.optimize import brentq  # noqa: PLC0415  (slow to import, and few commands need it)
 
@@ -281,7 +281,7 @@ def _scaled(recursion: BudgetRecursion, plan: Floats, alpha: float) -> Floats:
     return _fitted(recursion, plan * float(share), alpha)
 
 
-def _fitted(recursion: BudgetRecursion, plan: Floats, alpha: float) -> Floats:
+def _fitted(recursion: Recursion[Floats], plan: Floats, alpha: float) -> Floats:
     """The plan, reduced by as many units in the last place as its leakage exceeds alpha."""
     return plan * _reduced_share(lambda share: _largest_leakage(recursion, plan * share), alpha)
 
@@ -293,11 +293,11 @@ def _reduced_share(leakage: Callable[[float], float], alpha: float) -> float:
     return max(share, 0.0)
 
 
-def _largest_leakage(recursion: BudgetRecursion, losses: Floats) -> float:
+def _largest_leakage(recursion: Recursion[Floats], losses: Floats) -> float:
     return float(recursion.leakage_totals(losses).total.max())
 
 
-_PLANS: Final[dict[str, Callable[[BudgetRecursion, float, int], Floats]]] = {
+_PLANS: Final[dict[str, Callable[[Recursion[Floats], float, int], Floats]]] = {
     "supremum": _supremum,
     "exact": _exact,
     "even": _even,

@@ -20,18 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import accumulate
 
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.composition import GapLeakage, step_list
+from agedp_data.accounting.composition import Composition, GapLeakage
 from agedp_data.accounting.temporal_recursion import (
     LeakageTotals,
+    OneSidedRecursion,
     Recursion,
     accumulated_leakage,
     checked_loss_series,
     total_leakage,
 )
-from agedp_data.arrays import Floats, checked_steps
+from agedp_data.arrays import Floats, checked_steps, step_list
 from agedp_data.errors import ChainError
 from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
 from agedp_data.markov.transitions import power, reverse
@@ -125,16 +127,18 @@ def daily_leakage_with(
         )
 
     def leakage_of_earlier(ordered: Floats, gap_leakage: GapLeakage, gap_list: list[int]) -> Floats:
-        steps = [partial(gap_leakage, day * gap) for gap in gap_list]
-        days = [partial(gap_leakage, 1 + day * (gap - 1)) for gap in gap_list]
-        return accumulated_leakage(ordered, steps, days)
+        composition = Composition[Floats](
+            lambda gap: partial(gap_leakage, day * gap),
+            day_leakage_at=lambda gap: partial(gap_leakage, 1 + day * (gap - 1)),
+        )
+        return accumulated_leakage(ordered, composition, accumulate(gap_list, initial=0) if ordered.size else ())
 
     before = leakage_of_earlier(series, backward, gaps.tolist())
     after = leakage_of_earlier(series[..., ::-1], forward, gaps.tolist()[::-1])[..., ::-1]
     return total_leakage(series, before, after)
 
 
-def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 1) -> Recursion:
+def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 1) -> Recursion[Floats]:
     r"""Recursion of daily releases at equal distances, for suprema and budgets.
 
     Use it with `allocate_with` and `round_up_losses`.
@@ -173,11 +177,12 @@ def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 
         day * gap,
     )
 
-    def sides(chains: tuple[Floats, ...]) -> tuple[BatchedLeakage, BatchedLeakage]:
+    def side(chains: tuple[Floats, ...]) -> OneSidedRecursion[Floats]:
         step = _powered(chains, gap_steps)
-        return step, step if day_steps == gap_steps else _powered(chains, day_steps)
+        day_leakage = step if day_steps == gap_steps else _powered(chains, day_steps)
+        return OneSidedRecursion(lambda _: step, lambda _: day_leakage)
 
-    return Recursion(*sides(backward_kernels), *sides(forward_kernels))
+    return Recursion(side(backward_kernels), side(forward_kernels))
 
 
 def temporal_kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:

@@ -12,7 +12,7 @@ Decisions:
 * Erratum to [T] eqs. 5, 10 and 11: they are upper bounds, not equalities. The pair of values that maximises one
   direction need not maximise the other; `pairwise` takes the same pair for both.
 * Kernels have the protected value in their ROWS; transposed kernels understate several times.
-* Runs use the same recursion in nano-epsilon (`notions.temporal_accountant`).
+* Runs use the same recursion in nano-epsilon (`temporal_losses`).
 * Households are independent Markov chains. Leakage is per household; the bound of a release is the maximum.
 """
 
@@ -36,8 +36,8 @@ from agedp_data.accounting.temporal_half_hourly import (
 )
 from agedp_data.accounting.temporal_pairwise import pairwise
 from agedp_data.accounting.temporal_recursion import (
-    BudgetRecursion,
     LeakageTotals,
+    OneSidedRecursion,
     Recursion,
     checked_loss_series,
 )
@@ -47,8 +47,8 @@ from agedp_data.leakage.batched import Kernels
 
 __all__ = [
     "METHODS",
-    "BudgetRecursion",
     "LeakageTotals",
+    "OneSidedRecursion",
     "Recursion",
     "allocate",
     "allocate_with",

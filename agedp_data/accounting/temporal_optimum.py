@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from agedp_data.accounting.temporal_recursion import BudgetRecursion
+from agedp_data.accounting.temporal_recursion import Recursion
 from agedp_data.arrays import Floats
 
 _STEP = 1e-6  # of the finite differences, in logarithms
 _ITERATIONS = 60
 
 
-def local_optimum(recursion: BudgetRecursion, start: Floats, alpha: float) -> Floats:
+def local_optimum(recursion: Recursion[Floats], start: Floats, alpha: float) -> Floats:
     r"""Plan of smaller mean noise scale near `start` whose leakage is within alpha, up to the solver's tolerance.
 
     Use it to improve a feasible plan, then check its leakage again (`allocate`).

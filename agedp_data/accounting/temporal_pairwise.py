@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.temporal_recursion import Recursion, checked_loss_series
+from agedp_data.accounting.temporal_allocation import temporal_recursion
+from agedp_data.accounting.temporal_recursion import checked_loss_series
 from agedp_data.arrays import Floats, Mask, checked_kernel, filled_kernel
 from agedp_data.errors import ChainError
-from agedp_data.leakage.batched import BatchedLeakage, Kernels, kernel_set
+from agedp_data.leakage.batched import Kernels, kernel_set
 from agedp_data.leakage.pieces import gain, prefixes
 
 
@@ -52,8 +53,7 @@ def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
         raise ChainError("backward and forward kernels must be about the same values")
     if series.ndim != 1:
         raise ChainError(f"losses of one household are a list, got shape {series.shape}")
-    functions = [BatchedLeakage(kernel, evaluations=series.size) for kernel in (kernel_b, kernel_f)]
-    totals = Recursion(functions[0], functions[0], functions[1], functions[1]).leakage_totals(series)
+    totals = temporal_recursion(kernel_b, kernel_f, releases=series.size).leakage_totals(series)
     valid = past.valid & future.valid
     valid_pairs = valid[:, None] & valid
     before, after = np.append(0.0, totals.backward[:-1]), np.append(totals.forward[1:], 0.0)

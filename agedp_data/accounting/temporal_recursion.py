@@ -7,7 +7,8 @@ that day, and so to the whole day:
     c_1 = e_1,  c_t = e_t + step(c_(t-1)),  BPL_t = e_t + day(c_(t-1)),
 
 and likewise forward from the end. With step = day this is [T]'s form. Example: step = day = half, losses 1 and 1: the
-backward leakage is 1 and 1.5.
+backward leakage is 1 and 1.5. Both directions are a `Composition`; this module adds them up, in floats for papers and
+the public functions (`leakage_totals`), in whole nano-epsilon for releases (`temporal_losses`).
 
 [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
 Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
@@ -15,16 +16,17 @@ Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Generic, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agedp_data.accounting.composition import Composition
 from agedp_data.arrays import Floats, checked_loss
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import LeakageFunction
+from agedp_data.leakage.function import LeakageFunction, Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,45 +55,18 @@ class LeakageTotals:
     total: Floats
 
 
-class BudgetRecursion(Protocol):
-    r"""Operations that `allocate_with` needs of a recursion; `Recursion` and `HigherOrderRecursion` implement it.
-
-    .. math:: (\varepsilon_1, \dots, \varepsilon_T) \mapsto (BPL_t, FPL_t, TPL_t)_t
-
-    Source: [T] section 5; all losses in [epsilon].
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> [name for name in dir(BudgetRecursion) if not name.startswith("_")]
-    ['leakage_totals', 'one_sided_suprema', 'total_supremum']
-    """
-
-    def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
-        """Leakage of releases with these losses (..., T), infinitely many of loss `future_loss` to follow [epsilon]."""
-
-    def total_supremum(self, loss: ArrayLike) -> Floats:
-        """Total leakage that infinitely many releases of one loss accumulate to [epsilon]."""
-
-    def one_sided_suprema(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Losses that the first and the last release may have beside infinitely many of this loss [epsilon]."""
-
-
 @dataclass(frozen=True, slots=True)
-class Recursion:
-    r"""Both recursions of releases at equal distances.
-
-    Use it for any leakage functions; `temporal_recursion` and `daily_recursion` build it from kernels.
+class OneSidedRecursion(Generic[Number]):
+    r"""Recursion of one direction, by the leakage between releases a number of days apart.
 
     .. math:: c_t = \varepsilon_t + \text{step}(c_{t-1}), \qquad BPL_t = \varepsilon_t + \text{day}(c_{t-1})
 
-    Source: [T] eqs. 13 and 15, which have step = day.
+    Source: [T] eqs. 13 and 15, which have step = day; orders j > 1 as in `Composition`.
 
     Attributes:
-        step_backward: leakage from one release to the next one's last step.
-        day_backward: leakage from one release to the next one's day.
-        step_forward: leakage from one release to the previous one's first step.
-        day_forward: leakage from one release to the previous one's day.
+        step_at: by gap [days], leakage from one end of a day to the same end of the other.
+        day_at: by gap [days], leakage from one end of a day to the whole of the other; None: as `step_at`.
+        orders: how many releases back a step may begin; contains 1.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
@@ -102,18 +77,78 @@ class Recursion:
     ...
     ...     def supremum(self, loss):
     ...         return 2 * loss
-    >>> recursion = Recursion(Half(), Half(), Half(), Half())
-    >>> recursion.leakage_totals([1.0, 1.0]).total.tolist(), recursion.total_supremum(1.0).item()  # 1 + 1/2, 1 + 1 + 1
+    >>> OneSidedRecursion(lambda gap: Half()).endless_leakage(np.array(1.0)).item()  # half of 2
+    1.0
+    """
+
+    step_at: Callable[[int], LeakageFunction[Number]]
+    day_at: Callable[[int], LeakageFunction[Number]] | None = None
+    orders: Collection[int] = (1,)
+
+    def supremum(self, loss: Number) -> Number | None:
+        r"""Supremum of the composed loss of infinitely many releases of one loss, one day apart, the newest included.
+
+        .. math:: \min_j \; \sup \text{ of } x \mapsto j \varepsilon + L_j(x)
+
+        Source: [T] Theorem 11. Erratum: the supremum is over all pairs of rows and prefixes, not the maximising pair of
+        one loss.
+
+        Args:
+            loss: e of each release, >= 0 [epsilon, or nano-epsilon].
+
+        Returns:
+            In the unit of the loss; if unbounded, `inf` among floats and None for an integer.
+        """
+        suprema = [self.step_at(j).supremum(cast("Number", j * cast("Any", loss))) for j in self.orders]
+        bounded: list[Any] = [value for value in suprema if value is not None]
+        if isinstance(loss, int):
+            return cast("Number", min(bounded)) if bounded else None
+        return cast("Number", np.min(np.broadcast_arrays(*bounded), axis=0))
+
+    def composition(self, past: tuple[Number, Number] | None = None) -> Composition[Number]:
+        """Return an empty composition in this direction, after infinitely many releases (loss, supremum) if given."""
+        return Composition(self.step_at, day_leakage_at=self.day_at, orders=self.orders, past=past)
+
+    def endless_leakage(self, loss: Number) -> Number | None:
+        """Leakage about the next day of infinitely many releases of one loss; None or `inf` if unbounded."""
+        supremum = self.supremum(loss)
+        return None if supremum is None else self.composition((loss, supremum)).leakage(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Recursion(Generic[Number]):
+    r"""Both recursions of releases about days.
+
+    Use it for any leakage functions; `temporal_recursion`, `daily_recursion` and `higher_order_recursion` build it from
+    kernels, `TemporalLosses` from a model.
+
+    .. math:: TPL_t = \varepsilon_t + \text{day}_B(c_{t-1}) + \text{day}_F(C_{t+1})
+
+    Source: [T] eqs. 10, 13 and 15. Erratum: eq. 10 is an upper bound, not an equality.
+
+    Attributes:
+        backward: recursion over the earlier releases.
+        forward: recursion over the later releases.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> class Half:
+    ...     def __call__(self, loss):
+    ...         return loss / 2
+    ...
+    ...     def supremum(self, loss):
+    ...         return 2 * loss
+    >>> recursion = Recursion(OneSidedRecursion(lambda gap: Half()), OneSidedRecursion(lambda gap: Half()))
+    >>> recursion.leakage_totals([1.0, 1.0]).total.tolist(), recursion.total_supremum(1.0).item()  # 1 + 1/2, 3
     ([1.5, 1.5], 3.0)
     """
 
-    step_backward: LeakageFunction
-    day_backward: Callable[[Floats], Floats]
-    step_forward: LeakageFunction
-    day_forward: Callable[[Floats], Floats]
+    backward: OneSidedRecursion[Number]
+    forward: OneSidedRecursion[Number]
 
     def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
-        """Leakage of releases with these losses.
+        """Leakage of releases with these losses, one day apart, for a recursion in floats.
 
         Args:
             losses: loss of each release about its own day, shape (..., T), >= 0 [epsilon].
@@ -125,26 +160,16 @@ class Recursion:
         Raises:
             ChainError: losses that are not a series, negative or do not fit the households.
         """
-        series = checked_loss_series(losses)
-        gaps = max(series.shape[-1] - 1, 0)
-        zero = np.zeros(())
-        later = np.asarray(self.step_forward.supremum(np.asarray(future_loss))) if future_loss else zero
-        before = accumulated_leakage(
-            series,
-            [self.step_backward] * gaps,
-            [self.day_backward] * gaps,
-            first=(np.asarray(self.step_backward(zero)), np.asarray(self.day_backward(zero))),
-        )
-        after = accumulated_leakage(
-            series[..., ::-1],
-            [self.step_forward] * gaps,
-            [self.day_forward] * gaps,
-            first=(np.asarray(self.step_forward(later)), np.asarray(self.day_forward(later))),
-        )[..., ::-1]
+        series, zero = checked_loss_series(losses), np.zeros(())
+        later: Any = self.forward.supremum(cast("Number", np.asarray(future_loss))) if future_loss else zero
+        past, future = cast("Any", (zero, zero)), cast("Any", (np.asarray(future_loss), later))
+        days = range(series.shape[-1])
+        before = accumulated_leakage(series, self.backward.composition(past), days)
+        after = accumulated_leakage(series[..., ::-1], self.forward.composition(future), days)[..., ::-1]
         return total_leakage(series, before, after)
 
     def total_supremum(self, loss: ArrayLike) -> Floats:
-        """Total leakage that infinitely many releases of one loss accumulate to.
+        """Total leakage that infinitely many releases of one loss accumulate to, for a recursion in floats.
 
         Args:
             loss: shape (...), >= 0 [epsilon].
@@ -152,12 +177,12 @@ class Recursion:
         Returns:
             Shape (...) [epsilon], `inf` if unbounded.
         """
-        losses = checked_loss(loss)
-        sides = (
-            self.day_backward(self.step_backward.supremum(losses)),
-            self.day_forward(self.step_forward.supremum(losses)),
-        )
-        return np.asarray(losses + sides[0] + sides[1])
+        return np.asarray(self.endless_total(cast("Number", checked_loss(loss))))
+
+    def endless_total(self, loss: Number) -> Number | None:
+        """Total leakage as `total_supremum`, in the unit of the loss; None if unbounded for an integer."""
+        sides: list[Any] = [side.endless_leakage(loss) for side in (self.backward, self.forward)]
+        return None if any(side is None for side in sides) else cast("Number", loss + sides[0] + sides[1])
 
     def one_sided_suprema(self, loss: ArrayLike) -> tuple[Floats, Floats]:
         """Suprema of both one-sided recursions: the losses that the first and the last release may have.
@@ -168,8 +193,8 @@ class Recursion:
         Returns:
             Backward and forward supremum, shape (...) each [epsilon].
         """
-        losses = checked_loss(loss)
-        return np.asarray(self.step_backward.supremum(losses)), np.asarray(self.step_forward.supremum(losses))
+        losses = cast("Number", checked_loss(loss))
+        return np.asarray(self.backward.supremum(losses)), np.asarray(self.forward.supremum(losses))
 
 
 def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotals:
@@ -196,51 +221,38 @@ def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotal
     return LeakageTotals(*np.broadcast_arrays(losses + before, losses + after, losses + before + after))
 
 
-def accumulated_leakage(
-    losses: Floats,
-    steps: Sequence[Callable[[Floats], Floats]],
-    days: Sequence[Callable[[Floats], Floats]],
-    *,
-    first: tuple[Floats, Floats] | None = None,
-) -> Floats:
+def accumulated_leakage(losses: Floats, composition: Composition[Any], days: Iterable[int]) -> Floats:
     r"""Leakage of the earlier releases about the day of each release, its own loss excluded.
 
     Use it for one direction; reverse the series for the other.
 
-    .. math:: b_1 = \text{first}, \quad b_t = \text{day}_t(c_{t-1}), \quad c_t = \varepsilon_t + \text{step}_t(c_{t-1})
+    .. math:: b_t = \text{day}(c_{t-1}), \quad c_t = \varepsilon_t + \text{step}(c_{t-1})
 
     Source: [T] eqs. 13 and 15, with two leakage functions per gap.
 
     Args:
         losses: e, shape (..., T) [epsilon].
-        steps: T - 1 leakage functions, from each release to the next.
-        days: T - 1 leakage functions, from each release to the day of the next.
-        first: leakage of even earlier releases about the first day's nearest step and the whole day [epsilon].
+        composition: without releases.
+        days: day of each release, T ascending numbers [days].
 
     Returns:
         Shape (..., T) [epsilon].
 
     Raises:
-        ChainError: losses that do not fit the households of `first`.
+        ChainError: losses that do not fit the households of the leakage functions.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
-    >>> halve = lambda loss: loss / 2
-    >>> accumulated_leakage(np.array([1.0, 1.0, 0.0]), [halve] * 2, [halve] * 2).tolist()  # 1 / 2, (1 + 1 / 2) / 2
+    >>> halving = Composition(lambda gap: lambda loss: loss / 2**gap)
+    >>> accumulated_leakage(np.array([1.0, 1.0, 0.0]), halving, [0, 1, 2]).tolist()  # 1 / 2, (1 + 1 / 2) / 2
     [0.0, 0.5, 0.75]
     """
-    count = losses.shape[-1]
-    step_leakage, day_leakage = first or (np.zeros(()), np.zeros(()))
-    households = household_shape(losses, day_leakage)
-    leakages = [day_leakage][:count]
-    for t in range(count - 1):
-        composed = losses[..., t] + step_leakage
-        step_leakage = np.asarray(steps[t](composed))
-        leakages.append(step_leakage if days[t] is steps[t] else np.asarray(days[t](composed)))
-    if not leakages:
-        return np.zeros((*households, 0))
-    return np.stack(np.broadcast_arrays(*leakages), axis=-1)
+    households = household_shape(losses, np.asarray(composition.leakage(0)))
+    for day, loss in zip(days, np.moveaxis(losses, -1, 0), strict=True):
+        composition.add(day, loss)
+    leakages = composition.leakages
+    return np.stack(np.broadcast_arrays(*leakages), axis=-1) if leakages else np.zeros((*households, 0))
 
 
 def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:

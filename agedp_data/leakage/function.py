@@ -14,8 +14,8 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from agedp_data.arrays import Floats, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
 from agedp_data.leakage.dinkelbach import largest_gain
 from agedp_data.leakage.pieces import fixed_point, frontier_of, gain, prefixes
+
+Number = TypeVar("Number")
+"""Losses: float arrays [epsilon], or an integer [nano-epsilon]."""
 
 _BUDGET = 2**21
 
@@ -124,11 +127,12 @@ def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats
     return gain(distances[..., None], np.zeros_like(distances)[..., None], losses)
 
 
-class LeakageFunction(Protocol):
+class LeakageFunction(Protocol[Number]):
     r"""Leakage function L of one kernel or bound, as every recursion over releases needs it.
 
     `KernelLeakage` and `BatchedLeakage` implement it for kernels, `TabulatedLeakage` and `PiecewiseLeakage` in whole
-    nano-epsilon; the example is the one of independent releases. Losses a and results are of one shape [epsilon].
+    nano-epsilon; the example is the one of independent releases. Losses and results have one shape and unit: floats
+    [epsilon] or an integer [nano-epsilon].
 
     .. math:: 0 \le L(a) \le a, \quad a \le b \Rightarrow L(a) \le L(b) \le L(a) + b - a; \qquad
         \sup_n x_n \text{ for } x_{n+1} = \varepsilon + L(x_n)
@@ -144,16 +148,72 @@ class LeakageFunction(Protocol):
     ...
     ...     def supremum(self, loss):
     ...         return loss
-    >>> function: LeakageFunction = Independent()
+    >>> function: LeakageFunction[float] = Independent()
     >>> function(0.5), function.supremum(0.5)
     (0.0, 0.5)
     """
 
-    def __call__(self, loss: Floats, /) -> Floats:
-        """Loss [epsilon] about the row value, of the same shape as the loss about the column value."""
+    def __call__(self, loss: Number, /) -> Number:
+        """Loss about the row value, of the same shape and unit as the loss about the column value."""
 
-    def supremum(self, loss: Floats, /) -> Floats:
-        """Supremum [epsilon] of x -> loss + L(x) from 0, `inf` if unbounded."""
+    def supremum(self, loss: Number, /) -> Number | None:
+        """Supremum of x -> loss + L(x) from 0; if unbounded, `inf` among floats and None for an integer."""
+
+
+class SampledLeakage(LeakageFunction[int], Protocol):
+    """Leakage function in whole nano-epsilon with sample points; `TabulatedLeakage`, `PiecewiseLeakage` implement it.
+
+    Source: [T] eq. 24, rounded up.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
+
+    @property
+    def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return losses and the leakage of each, for interpolation [nano-epsilon]."""
+
+
+class LeakageBoundLike(Protocol):
+    """Members of a leakage bound (`LeakageBound`) that accounting and notions need.
+
+    Source: [A] Theorem 1 with the tight L.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+    """
+
+    @property
+    def steps_per_day(self) -> int:
+        """Steps of the chain in a day."""
+
+    @property
+    def assume(self) -> str:
+        """Either "markov" or "curve"."""
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Methods with backward bounds; every model has "total_variation"."""
+
+    @property
+    def has_both_directions(self) -> bool:
+        """Whether the tight losses of both directions may be composed, as temporal leakage requires."""
+
+    @property
+    def ages(self) -> Iterable[int]:
+        """Tabulated ages, ascending [steps]."""
+
+    def __hash__(self) -> int:
+        """Equal models have equal hashes, so that a solved plan is computed once per model."""
+
+    def exact_leakage(self, age: int, *, direction: str) -> SampledLeakage:
+        """Return the tight L at an age [steps], from and to nano-epsilon."""
+
+    def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
+        """Return L(loss) at an age [steps], rounded up [epsilon]."""
+
+    def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
+        """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 
 
 class KernelLeakage:

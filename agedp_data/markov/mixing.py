@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from agedp_data.arrays import Floats, Mask, checked_steps, filled_kernel
+from agedp_data.arrays import Floats, Mask, filled_kernel, step_list
 from agedp_data.errors import ChainError
 from agedp_data.markov.transitions import ascending_powers, recurrent_part, reverse, stationary
 
@@ -151,7 +151,7 @@ def spectral_bound(transition: ArrayLike, steps: ArrayLike) -> Floats:
     _, smallest = _two_smallest(distribution)
     rate = np.minimum(_second_eigenvalue(transition, distribution) + _SPECTRAL_SLACK, 1.0)
     factor = np.sqrt((1 - smallest) / smallest)
-    step = _checked_step_list(steps)
+    step = step_list(steps, "steps")
     return _clip_bound(factor[..., None] * rate[..., None] ** step, distribution[..., None, :])
 
 
@@ -309,18 +309,11 @@ def is_reversible(transition: ArrayLike) -> Mask:
 
 def _per_step(steps: ArrayLike, chain: Floats, measure: Callable[[Floats], Floats]) -> Floats:
     """Return a measure of each power of the chain: (..., T) in the order of the steps."""
-    step = _checked_step_list(steps)
+    step = step_list(steps, "steps")
     result = np.empty((*chain.shape[:-2], step.size))
     for t, kernel in ascending_powers(chain, step):
         result[..., step == t] = np.asarray(measure(kernel))[..., None]
     return result
-
-
-def _checked_step_list(steps: ArrayLike) -> NDArray[np.int64]:
-    step = checked_steps(steps)
-    if step.ndim != 1:
-        raise ChainError(f"steps are a list of whole numbers, got shape {step.shape}")
-    return step
 
 
 def _symmetrised(matrix: Floats, distribution: Floats) -> Floats:

@@ -13,6 +13,7 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
@@ -21,7 +22,6 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
@@ -46,7 +46,7 @@ class AgeDependent(EnforcedPromise):
 
     With `risk` and assume = "markov" the day's loss is the largest constant e with L_A(z*) <= risk, z* the supremum of
     z -> e + L_1day(z). With assume = "curve" it is the largest e of a single release, spent until the sum rule
-    (`ComposedLoss`) is exhausted.
+    (`Composition`) is exhausted.
 
     References:
         [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
@@ -104,10 +104,11 @@ class AgeDependent(EnforcedPromise):
         constant, aged = self._constant(leakage_bound)
         bound, age = floor_nano(self.risk), self.age_days * aged.leakage_bound.steps_per_day
 
-        risk = aged.of(losses).with_day(day)
+        composition, instant = aged.of(losses), aged.instant(day)
+        newest = max([instant, *composition.inputs[-1:]])
 
         def fits(loss: int) -> bool:
-            return risk(loss, age) <= bound
+            return composition.with_release(instant, loss).leakage(newest + age) <= bound
 
         if aged.leakage_bound.assume == "markov":
             return largest_feasible(fits, constant)

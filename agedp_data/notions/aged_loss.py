@@ -12,14 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import ClassVar, Final, Literal, SupportsFloat
 
-from agedp_data.accounting.composed_loss import ComposedLoss
+from agedp_data.accounting.composition import Composition, SumComposition
+from agedp_data.accounting.integer_discounting import day_number
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.leakage.exact import to_integers
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound, day_losses
+from agedp_data.leakage.function import LeakageBoundLike
+from agedp_data.notions.notion import HistoryRow, LossBound, day_losses
 from agedp_data.parameters import Method
 
 Secret = Literal["day", "half-hour"]
@@ -69,7 +72,7 @@ class AgedLeakage:
         self.leakage_bound = leakage_bound
         self.method = method
         self._cache: dict[tuple[int, int], int] = {}
-        self._last: tuple[list[tuple[str, int]], ComposedLoss] = ([], ComposedLoss(self, {}))
+        self._composition = self.composition()
 
     def __call__(self, age_steps: int, loss: int) -> int:
         r"""Leakage L_{\hat P^t}(a) of a loss at an age t, rounded up and never above `loss`.
@@ -110,23 +113,23 @@ class AgedLeakage:
         at_age = _float_to_nano(self.leakage_bound(age_steps, composed, direction="backward", method=self.method))
         return at_age if age_steps > 0 else _float_to_nano(composed)
 
-    def of(self, losses: Mapping[str, int]) -> ComposedLoss:
-        """Return the composed loss of days with these losses; the caller must not change it.
+    def composition(self) -> Composition[int]:
+        """Return an empty composition of losses [nano-epsilon] by the instant of their input (`instant`)."""
+        composed = Composition if self.leakage_bound.assume == "markov" else SumComposition
+        return composed(lambda gap: partial(self, gap))
 
-        A series asks for the same days and one more, or for a larger loss of the last one: then only that is added.
+    def of(self, losses: Mapping[str, int]) -> Composition[int]:
+        """Return the composition of days with these losses; the caller must not change it.
+
+        A series asks for the same days and one more: only what changed is composed again.
         """
-        previous, composed = self._last
-        days = list(losses.items())
-        common = len(previous) - 1
-        same_last = 0 <= common < len(days) and days[common][0] == previous[common][0]
-        added = days[common][1] - previous[common][1] if same_last else -1
-        if added < 0 or days[:common] != previous[:common]:
-            composed = ComposedLoss(self, losses)
-        else:
-            for day, loss in [(days[common][0], added), *days[common + 1 :]]:
-                composed.add(day, loss)
-        self._last = (days, composed)
-        return composed
+        releases = sorted((self.instant(day), loss) for day, loss in losses.items())
+        self._composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
+        return self._composition
+
+    def instant(self, day: str) -> int:
+        """Return the instant of a day's input [steps of the chain], from a common origin."""
+        return day_number(day) * self.leakage_bound.steps_per_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class AgedLoss:
     without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
     reported for its method alone is then left out.
 
-    Source: [A] Definition 10 and Theorem 3, composed as in `ComposedLoss` [nano-epsilon].
+    Source: [A] Definition 10 and Theorem 3, composed as in `Composition` [nano-epsilon].
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
@@ -168,18 +171,18 @@ class AgedLoss:
         return replace(self, method=method, bound_name=f"{RISK} ({method.replace('_', ' ')})")
 
     def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
-        # Between publications the risk only falls, so `at` and the publications behind it are all there is.
+        # Between publications the risk only falls: only `at` and later publications matter.
         rows = sorted((row for row in history if row.state == "released"), key=_published)
-        composed, newest, largest = ComposedLoss(aged, {}), "", 0
+        composition, newest, largest = aged.composition(), "", 0
         dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
         of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
         for on in sorted(dates):
             for row in of_date.get(on, ()):
-                composed.add(row.day, row.loss)
+                composition.add(aged.instant(row.day), row.loss)
                 newest = max(newest, f"{row.day} {row.input_ended_at}")
             if newest and (at is None or on >= at):
                 age = self.age_steps(newest.partition(" ")[2], on, aged.leakage_bound.steps_per_day)
-                largest = max(largest, composed.risk(age))
+                largest = max(largest, composition.leakage(composition.inputs[-1] + age))
         return largest
 
     def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
@@ -188,7 +191,7 @@ class AgedLoss:
             return 0
         newest = max(rows, key=attrgetter("day"))
         age = self.age_steps(newest.input_ended_at, on, aged.leakage_bound.steps_per_day)
-        return aged.of(day_losses(rows)).risk(age)
+        return aged.of(day_losses(rows)).leakage(aged.instant(newest.day) + age)
 
     def age_steps(self, input_ended_at: str, on: str, steps_per_day: int) -> int:
         """Return the age of an input at 00:00 UTC of a date, rounded down, and at least `age_days`.

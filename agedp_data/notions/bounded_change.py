@@ -9,7 +9,8 @@ from fractions import Fraction
 from math import ceil
 from typing import ClassVar
 
-from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LeakageBoundLike, LossBound
+from agedp_data.leakage.function import LeakageBoundLike
+from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LossBound
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import largest_window
 from agedp_data.parameters import exact_text, watt_hours

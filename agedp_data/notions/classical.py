@@ -12,13 +12,13 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from agedp_data.epsilon import floor_nano
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
     TOTAL_BOUND,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,

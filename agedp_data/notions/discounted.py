@@ -27,6 +27,7 @@ from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeig
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
@@ -35,7 +36,6 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     ReleaseHistory,
     TighteningRule,

@@ -19,7 +19,8 @@ from agedp_data.accounting.integer_discounting import (
     losses_by_day_number,
     weighted_sum_to_nano,
 )
-from agedp_data.notions.notion import HistoryRow, LeakageBoundLike, LossBound
+from agedp_data.leakage.function import LeakageBoundLike
+from agedp_data.notions.notion import HistoryRow, LossBound
 
 Clock = Literal["data-day", "publication-day"]
 

@@ -25,13 +25,13 @@ from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.windows import window_budgets
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
 from agedp_data.notions.bounded_change import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,

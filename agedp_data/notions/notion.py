@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Literal, Protocol, Self, SupportsFloat
+from typing import Any, ClassVar, Final, Literal, Protocol, Self
 
 from agedp_data.epsilon import floor_nano
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText
 from agedp_data.notions.publication import Publication
-from agedp_data.parameters import AgeDays, Epsilon, Method, Section, Total
+from agedp_data.parameters import AgeDays, Epsilon, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
 TighteningRule = Literal["lower", "raise"]
@@ -60,56 +61,6 @@ class HistoryRow(Protocol):
     @property
     def published_on(self) -> str:
         """UTC date of publication, ISO text."""
-
-
-class LossAtAge(Protocol):
-    """Leakage function L at one age in nano-epsilon; `TabulatedLeakage` and `PiecewiseLeakage` implement it."""
-
-    @property
-    def sample_points(self) -> tuple[Sequence[float], Sequence[float]]:
-        """Return losses and the leakage of each, for interpolation [nano-epsilon]."""
-
-    def __call__(self, loss: int) -> int:
-        """Return the leakage of a loss, rounded up and never above the loss [nano-epsilon]."""
-
-    def supremum(self, loss: int) -> int | None:
-        """Return the supremum of x -> loss + L(x) [nano-epsilon], None if unbounded."""
-
-
-class LeakageBoundLike(Protocol):
-    """What a notion needs of a model's leakage bound (`LeakageBound`)."""
-
-    @property
-    def steps_per_day(self) -> int:
-        """Steps of the chain in a day."""
-
-    @property
-    def assume(self) -> str:
-        """Either "markov" or "curve"."""
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """Methods with backward bounds; every model has "total_variation"."""
-
-    @property
-    def has_both_directions(self) -> bool:
-        """Whether the tight losses of both directions may be composed, as temporal leakage requires."""
-
-    @property
-    def ages(self) -> Iterable[int]:
-        """Tabulated ages, ascending [steps]."""
-
-    def __hash__(self) -> int:
-        """Equal models have equal hashes, so that a solved plan is computed once per model."""
-
-    def exact_leakage(self, age: int, *, direction: str) -> LossAtAge:
-        """Return the tight L at an age [steps], from and to nano-epsilon."""
-
-    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
-        """Return L(loss) at an age [steps], rounded up [epsilon]."""
-
-    def supremum(self, gap: int, loss: float, *, direction: str, method: Method) -> float:
-        """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ from typing import ClassVar, Literal, Self, get_args
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.integer_discounting import day_number, losses_by_day_number
+from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ASSUMED
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
@@ -30,14 +32,12 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,
     spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.temporal_accountant import TemporalLosses
 from agedp_data.notions.temporal_day_budgets import (
     Budget,
     Plan,

@@ -10,18 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.higher_order import HigherOrderRecursion
+from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.accounting.temporal_optimum import local_optimum
-from agedp_data.accounting.temporal_recursion import BudgetRecursion, Recursion
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO
-from agedp_data.notions.notion import LeakageBoundLike, LossAtAge
-from agedp_data.notions.temporal_accountant import BACKWARD, FORWARD, TemporalLosses
+from agedp_data.leakage.function import LeakageBoundLike, LeakageFunction, SampledLeakage
 
 Budget = Literal["best", "supremum", "exact", "even"]
 Plan = tuple[int, ...]
@@ -160,7 +159,8 @@ def _raised(leakage_bound: LeakageBoundLike, horizon: int, alpha: int, *, higher
         infinite_horizon_loss(leakage_bound, alpha, higher_order=higher_order),
         TemporalLosses(leakage_bound, higher_order=higher_order),
     )
-    first, last = (temporal_losses.supremum(direction, constant) or constant for direction in (BACKWARD, FORWARD))
+    recursion = temporal_losses.recursion
+    first, last = (side.supremum(constant) or constant for side in (recursion.backward, recursion.forward))
     return _fitted(
         TemporalLosses(leakage_bound), np.array([first, *[constant] * (horizon - 2), last], dtype=np.float64), alpha
     )
@@ -191,31 +191,28 @@ def _fitted(temporal_losses: TemporalLosses, plan: Floats, alpha: int) -> Plan:
     return at(low)
 
 
-def _smooth(temporal_losses: TemporalLosses, loss: int) -> BudgetRecursion:
-    """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, leaping."""
+def _smooth(temporal_losses: TemporalLosses, loss: int) -> Recursion[Floats]:
+    """Return the recursion in floats, over a day at a time or, where that is worth its time at such a loss, longer."""
+    sides = temporal_losses.recursion.backward, temporal_losses.recursion.forward
+    is_longer = temporal_losses.steps_per_day == 1 and sides[0].step_at(1).supremum(loss) != sides[0].supremum(loss)
 
-    def lines(leakage_over: Callable[[str, int], LossAtAge], direction: str, days: int = 1) -> _UpperLines:
-        return _UpperLines(leakage_over(direction, days))
+    def lines(leakage_at: Callable[[int], LeakageFunction[int]]) -> Callable[[int], _UpperLines]:
+        return lru_cache(lambda days: _UpperLines(cast("SampledLeakage", leakage_at(days))))
 
-    step_by_step = temporal_losses.end_to_end_leakage(BACKWARD, 1).supremum(loss)
-    if temporal_losses.steps_per_day == 1 and step_by_step != temporal_losses.supremum(BACKWARD, loss):
-        back, ahead = (
-            tuple(lines(temporal_losses.end_to_end_leakage, direction, days) for days in range(1, _MAX_ORDER + 1))
-            for direction in (BACKWARD, FORWARD)
+    return Recursion(
+        *(
+            OneSidedRecursion(lines(side.step_at), orders=range(1, _MAX_ORDER + 1))
+            if is_longer
+            else OneSidedRecursion(lines(side.step_at), side.day_at and lines(side.day_at))
+            for side in sides
         )
-        return HigherOrderRecursion(back, ahead)
-    sides = [
-        lines(leakage_over, direction)
-        for direction in (BACKWARD, FORWARD)
-        for leakage_over in (temporal_losses.end_to_end_leakage, temporal_losses.whole_day_leakage)
-    ]
-    return Recursion(*sides)
+    )
 
 
 class _UpperLines:
     """L at one age by straight lines between the grid points of a leakage bound, with slope one beyond the last."""
 
-    def __init__(self, leakage: LossAtAge) -> None:
+    def __init__(self, leakage: SampledLeakage) -> None:
         grid, values = leakage.sample_points
         pairs = [(loss / NANO, value / NANO) for loss, value in zip(grid, values, strict=True) if loss < math.inf]
         self._losses = np.array([0.0, *(loss for loss, _ in pairs)])

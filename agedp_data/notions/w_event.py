@@ -14,6 +14,7 @@ from typing import ClassVar, Final, Literal, Self, get_args
 from pydantic import model_validator
 
 from agedp_data.epsilon import floor_nano
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
@@ -21,7 +22,6 @@ from agedp_data.notions.notion import (
     DAY_BOUND,
     Accountant,
     HistoryRow,
-    LeakageBoundLike,
     LossBound,
     TighteningRule,
     day_losses,

@@ -16,9 +16,9 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
-from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import REPORT, ReleaseFolder
 from agedp.run_context import RunContext
+from agedp.run_summary import RunSummary
 from agedp.stage_values import DueDays
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon

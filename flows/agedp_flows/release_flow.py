@@ -18,9 +18,9 @@ from prefect.tasks import MaterializingTask
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.ledger_session import LedgerSession
-from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
+from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery, DueDays, ReleasedDays
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage

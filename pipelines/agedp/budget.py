@@ -16,13 +16,13 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
-from agedp_data.config import RunFile
+from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerError
 from agedp_data.leakage.bound_table import LeakageBound
@@ -151,15 +151,30 @@ def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecor
 class ReleaseTerms:
     """Terms of every release of a run: notion, leakage bounds, and the hashes of contract and model in the ledger.
 
-    The first leakage bound is the newest model's; the others are those of all models that a contract ever named. A
-    release must be permitted under each of them, so no new model relaxes a promise.
+    `leakage_bound` is the newest model's; `earlier_models` are all others that a contract ever named, by id. A release
+    must be permitted under each of them, so no new model relaxes a promise.
     """
 
     run: RunFile
-    notion: Notion
-    leakage_bounds: tuple[LeakageBound | None, ...]
-    contract: str
-    model: str
+    leakage_bound: LeakageBound | None = None
+    earlier_models: Mapping[str, LeakageBound] = field(default_factory=dict)
+    contract: str = ""
+    model: str = ""
+
+    @property
+    def notion(self) -> Notion:
+        """Return the promise as it is enforced."""
+        return self.run.notion
+
+    @property
+    def leakage_bounds(self) -> tuple[LeakageBound | None, ...]:
+        """Return the leakage bounds of all models in force, the newest first."""
+        return (self.leakage_bound, *self.earlier_models.values())
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """Return the contract text of the run file, as a mapping."""
+        return contract_part(self.run, model=self.model or None)
 
     @property
     def effective_promise(self) -> EffectivePromise:

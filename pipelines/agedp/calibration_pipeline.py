@@ -51,11 +51,11 @@ def calibrate(
         RunFileError: the run file declares its model, has none, or names a folder that holds one.
         InputError: an input file that cannot be understood.
     """
-    context = begin_calibration(run_file, scheduler=scheduler, progress=progress)
+    context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
     with context.store.locked():
-        period = load(context).period
-        edges = quantize_households(context, period)
-        transitions = estimate_transitions(context, period, edges)
+        period: Period = load(context).period
+        edges: Floats = quantize_households(context, period)
+        transitions: Transitions = estimate_transitions(context, period, edges)
         return bound_mixing(context, period, edges, transitions)
 
 

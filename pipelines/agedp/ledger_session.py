@@ -7,7 +7,6 @@ uses the session that this returns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
@@ -21,7 +20,6 @@ from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
@@ -204,25 +202,18 @@ class LedgerSession:
         return contract_part(self.run.run_file, model=self.model.id if self.model else None)
 
     def terms(self, contract: str = "") -> ReleaseTerms:
-        """Return the terms of a release under a contract's hash, with the series and models of all contracts so far."""
-        run_file = self.run.run_file
-        if self.ledger is not None:
-            run_file = run_file.following(series_by_contract(self.contracts))
-        newest = self.model.leakage_bound if self.model else None
-        leakage_bounds = (newest, *self.earlier_models().values())
-        return ReleaseTerms(run_file, run_file.notion, leakage_bounds, contract, self.model.id if self.model else "")
-
-    def earlier_models(self) -> Mapping[str, LeakageBound]:
-        """Return the leakage bounds of all models in force except the newest, by id.
+        """Return the terms of a release under a contract's hash, with the series and models of all contracts so far.
 
         Raises:
             LedgerError: the ledger lacks a model that its contracts name.
         """
-        if self.ledger is None:
-            return {}
-        newest = self.model.id if self.model else ""
-        bounds = binding_models(self.ledger, self.population).items()
-        return {name: leakage_bound for name, leakage_bound in bounds if name != newest}
+        run_file, newest, earlier_models = self.run.run_file, self.model.id if self.model else "", {}
+        if self.ledger is not None:
+            bounds = binding_models(self.ledger, self.population).items()
+            earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
+            run_file = run_file.following(series_by_contract(self.contracts))
+        leakage_bound = self.model.leakage_bound if self.model else None
+        return ReleaseTerms(run_file, leakage_bound, earlier_models, contract, newest)
 
     @property
     def roster_history(self) -> RosterHistory:

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
 from agedp.ledger_session import LedgerSession
-from agedp.local_files.internal_files import FileNotice
-from agedp.preflight.alerts import Alert
-from agedp.preflight.input_checks import Finding
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
+from agedp.run_summary import RunSummary
 from agedp.stage_values import DailySums, Delivery, DueDays, ReleasedDays
 from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
@@ -33,8 +30,7 @@ from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
-from agedp_data.errors import PreflightFailed, Refused, RunFileError
-from agedp_data.ledger import ReleaseRecord
+from agedp_data.errors import Refused, RunFileError
 
 STAGES: Final = ("plan", "ingest", "aggregate", "release", "publish", "report")
 
@@ -59,66 +55,6 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     if summary.failures:
         _LOG.warning("agedp: %s", format_reports_status(summary.report))
     return ReleaseFolder(run.release)
-
-
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """Results of the stages of a run so far, for its output, and the refusal that ended it, if any (confidential)."""
-
-    session: LedgerSession
-    due_days: DueDays = field(default_factory=lambda: DueDays(()))
-    checked: CheckedSums | None = None
-    released: tuple[ReleaseRecord, ...] = ()
-    report: ReportOutcome | None = None
-    refusal: Refused | PreflightFailed | None = None
-
-    def check_not_refused(self) -> None:
-        """Raise the refusal that ended the run, if any.
-
-        Raises:
-            Refused: the promise does not permit a due day; what was committed before is published.
-            PreflightFailed: the input files make a first release senseless; nothing was drawn.
-        """
-        if self.refusal is not None:
-            raise self.refusal
-
-    @property
-    def run(self) -> RunContext:
-        """Return the inputs of the run."""
-        return self.session.run
-
-    @property
-    def delivery(self) -> Delivery | None:
-        """Return what was read, None before the readings of all due days are summed."""
-        return self.checked.sums.delivery if self.checked is not None else None
-
-    @property
-    def drawn(self) -> tuple[ReleaseRecord, ...]:
-        """Return the released rows that carry values: those of days that were not skipped."""
-        return tuple(row for row in self.released if row.state == "released")
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Return the findings about the input files."""
-        return self.checked.findings if self.checked is not None else ()
-
-    @property
-    def alerts(self) -> tuple[Alert, ...]:
-        """Return the alerts about the input of the due days."""
-        return self.report.alerts if self.report is not None else ()
-
-    @property
-    def notices(self) -> tuple[FileNotice, ...]:
-        """Return the notices about damaged confidential files."""
-        return (
-            *(self.checked.sums.notices if self.checked is not None else ()),
-            *(self.report.notices if self.report is not None else ()),
-        )
-
-    @property
-    def failures(self) -> tuple[FileNotice, ...]:
-        """Return the notices about the steps of the report that failed."""
-        return self.report.failures if self.report is not None else ()
 
 
 def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> RunSummary:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,10 +21,12 @@ from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import EstimatedModel, contract_states
 from agedp_data.config.output import OutputSection
+from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
+from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
 from agedp_data.parameters import exact_text
@@ -37,22 +40,58 @@ from agedp_data.statement.document import (
     UNWITNESSED,
     ContractVersion,
     SeriesEnd,
+    StatementFacts,
 )
 
 _DAYS_AHEAD: Final = 366
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
-def loss_bounds(
-    terms: ReleaseTerms, earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord]
-) -> list[LossBound]:
+SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
+
+
+def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView, ledger: Ledger) -> StatementFacts:
+    """Return the content of the statement of all rows in a ledger, of which `view` contains the population's."""
+    rows, contracts, population = view.rows, view.contracts, terms.run.population.name
+    released = {row.day for row in rows if row.state == "released"}
+    beyond_states, represented = counted_states_flags(contracts, rows)
+    return StatementFacts(
+        title=release_titles(terms.run.output),
+        contract=json.loads(contracts[-1].promise),
+        days=sorted(released),
+        skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
+        published_on=sorted({row.published_on for row in rows if row.state == "released"}),
+        bounds=[*loss_bounds(terms, rows), *bounds_across_populations(ledger, population)],
+        limits=terms.notion.limits,
+        ending=series_end(terms, view),
+        model=model.public if model else None,
+        notes=statement_notes(terms.run, view.roster, ledger),
+        ledger_id=ledger.id,
+        head=newest_head(ledger),
+        versions=contract_versions(contracts),
+        software={name: version(name) for name in SOFTWARE} | _tzdata_software(),
+        other_populations=len(other_populations(ledger, population)),
+        opening=terms.run.promise.opening,
+        beyond_states=beyond_states,
+        represented=represented,
+        estimated_from=estimation_periods(contracts),
+    )
+
+
+def _tzdata_software() -> dict[str, str]:
+    """Return the version of the time zone database, which decides where days begin."""
+    database_version = tzdata_version()
+    return {"tzdata": database_version} if database_version else {}
+
+
+def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return the bounds of these releases under the promise and under every other notion that applies."""
     accountants = [
         terms.notion,
         *(accountant for notion in NOTIONS for accountant in notion.compared(terms.run.comparison)),
     ]
-    bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bounds[0], None)]
-    return [*bounds, *_bounds_of_earlier_models(earlier_models, rows, accountants)]
+    bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bound, None)]
+    return [*bounds, *_bounds_of_earlier_models(terms.earlier_models, rows, accountants)]
 
 
 def _bounds_of_earlier_models(
@@ -99,12 +138,12 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     ]
 
 
-def series_end(contract: ForecastContract, view: ForecastView, run: RunFile) -> SeriesEnd:
+def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
     """Return the end of the series if every day is released when it is due; today is the newest date of publication."""
     rows = view.rows
     newest = date.fromisoformat(max(row.published_on for row in rows))
-    expected = forecast(contract, replace(view, today=newest), days_ahead=_DAYS_AHEAD)
-    total, last = run.promise.total_cap, run.schedule.last_day
+    expected = forecast(ForecastContract.of(terms), replace(view, today=newest), days_ahead=_DAYS_AHEAD)
+    total, last = terms.run.promise.total_cap, terms.run.schedule.last_day
     newest_day = max(row.day for row in rows)
     if expected.stopped:
         return SeriesEnd(newest_day, "broken", total)

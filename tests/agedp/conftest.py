@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.pipeline import RunSummary, run_stages
+from agedp.pipeline import run_stages
 from agedp.run_context import RunContext
+from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp import privacy_audit
+from agedp import privacy_audit, statement_facts
 from agedp.compute.engine_settings import ProgressReporter
 from agedp.privacy_audit import AuditResult, MeasuredLoss
-from agedp.stages import publish
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets, AuditedRelease, choose_audit_datasets, undetectable_faults
 from agedp_flows.text.audit_text import PromiseBroken, audit_json, audit_lines, require_no_violation
@@ -103,8 +102,8 @@ def forget_what_was_drawn(monkeypatch):
 
 
 def forget_a_release(monkeypatch):
-    figures = publish.statement_bounds
-    monkeypatch.setattr(publish, "statement_bounds", lambda terms, models, rows: figures(terms, models, rows[:1]))
+    figures = statement_facts.loss_bounds
+    monkeypatch.setattr(statement_facts, "loss_bounds", lambda terms, rows: figures(terms, rows[:1]))
 
 
 FAULTS = {

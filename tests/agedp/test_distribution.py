@@ -287,7 +287,7 @@ def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     work = house.run(today=TODAY)
     assert work.checked.sums.by_day == {}
     (house.folder / "confidential" / "true_counts.parquet").unlink()
-    assert {of for of, _ in house.run(today=TODAY).sums} == {day(i) for i in range(DAYS)}
+    assert {of for of, _ in house.run(today=TODAY).checked.sums.by_day} == {day(i) for i in range(DAYS)}
     assert (house.folder / "confidential" / "true_counts.parquet").exists()
     (release.path / "daily_distribution.parquet").unlink()
     (release.path / "SHA256SUMS").write_text("")
@@ -317,7 +317,7 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
         "0-8",
         "8-40",
     }
-    assert house.run(today=TODAY).sums == {}
+    assert house.run(today=TODAY).checked.sums.by_day == {}
     recover(release.path, f"sqlite:///{house.folder / 'again.sqlite'}", at=TODAY)
     with Ledger.open(f"sqlite:///{house.folder / 'again.sqlite'}") as again, ledger_of(house) as ledger:
         assert [row.values for row in again.rows()] == [row.values for row in ledger.rows()]

@@ -113,7 +113,7 @@ def test_a_rehearsal_without_as_of_goes_to_the_end(house):
 
 def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
     work = begun(house, today=day(20), least=4)
-    terms = ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run_file, contract="c")
     planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     assert (planned.row.state, planned.row.loss, planned.loss, planned.row.values) == ("skipped", 0, 0, ())
 
@@ -121,7 +121,7 @@ def test_a_day_with_too_few_households_is_skipped_and_costs_nothing(house):
 def test_the_plan_ends_where_the_total_does_and_says_so(house):
     total = CLASSICAL_OF_THREE
     work = begun(house, today=day(20), promise=total)
-    found = plan_due_days(ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", ""), due_of(work), ())
+    found = plan_due_days(ReleaseTerms(work.run_file, contract="c"), due_of(work), ())
     assert [one.day for one in found.releases] == [day(i).isoformat() for i in range(3)]
     assert isinstance(found.refused, Refused)
     assert "0.9 is spent, epsilon_total = 1" in str(found.refused)
@@ -133,7 +133,7 @@ CLASSICAL_OF_THREE = 'notion = "classical"\nepsilon_per_day = 0.3\nmax_day_epsil
 
 def test_a_planned_loss_is_never_above_what_was_granted(house):
     work = begun(house, today=day(20), promise=CLASSICAL_OF_THREE.replace("0.3", "0.142857142"), clamp="0.007")
-    terms = ReleaseTerms(work.run_file, work.run_file.notion, (None,), "c", "")
+    terms = ReleaseTerms(work.run_file, contract="c")
     planned = plan_release(terms, due_of(work)[0], "daily_mean", ())
     exact = 7 / planned.row.scale * 1e9
     assert 142_857_141 < exact <= planned.row.loss <= 142_857_142

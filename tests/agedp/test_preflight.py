@@ -238,8 +238,8 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     deliver(house, rows(HOMES, [1, 2], minutes=60), name="b.csv")
     work = house.run(today=day(4))
     assert [row.state for row in work.released] == ["released", "released"]
-    assert {"interval", "coverage"} <= {each.check for each in work.findings if each.verdict == "warning"}
-    assert {each.verdict for each in work.findings} <= {"ok", "warning"}
+    assert {"interval", "coverage"} <= {each.check for each in work.checked.findings if each.verdict == "warning"}
+    assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
 
 
 def test_a_new_live_population_must_write_corrections(house):

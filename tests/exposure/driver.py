@@ -78,17 +78,18 @@ def listen(seen: Path) -> None:
 def break_at(place: str) -> None:
     """Make something raise what no message of ours would say."""
     import agedp_flows.text.run_text
-    from agedp import calibration_pipeline, pipeline, run_context
+    from agedp import calibration_pipeline, run_context
+    from agedp.stages import aggregate, ingest, publish, release
 
     def boom(*_: object, **__: object) -> Any:
         raise ValueError(BUG_TEXT)
 
     where = {
         "begin": (run_context, "read_roster"),
-        "read": (pipeline, "read"),
-        "aggregate": (pipeline, "aggregate"),
-        "release": (pipeline, "release"),
-        "publish": (pipeline, "publish_release"),
+        "read": (ingest, "ingest"),
+        "aggregate": (aggregate, "aggregate"),
+        "release": (release, "release"),
+        "publish": (publish, "publish_release"),
         "artifact": (agedp_flows.text.run_text, "markdown"),
         "estimate": (calibration_pipeline, "estimate"),
         "announce": (agedp_flows.text.run_text, "result_json"),

@@ -15,7 +15,7 @@ from agedp_flows.cli.run_results import ResultView, end_run
 
 if TYPE_CHECKING:
     from agedp.compute.engine_settings import ProgressReporter
-    from agedp.pipeline import RunSummary
+    from agedp.run_summary import RunSummary
 
 app = typer.Typer()
 

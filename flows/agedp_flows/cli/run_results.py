@@ -13,7 +13,7 @@ from agedp_data.messages import escape_text
 from agedp_flows.cli.options import print_answer, print_text
 
 if TYPE_CHECKING:
-    from agedp.pipeline import RunSummary
+    from agedp.run_summary import RunSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,7 +231,7 @@ def _promised_bound_lines(session: LedgerSession, plan: RunForecast) -> list[str
     notion, rows = plan.terms.notion, [*session.rows, *plan.now.releases]
     if not plan.now.releases:
         return []
-    bounds = notion.bounds(rows, plan.terms.leakage_bounds[0], None)
+    bounds = notion.bounds(rows, plan.terms.leakage_bound, None)
     entries = {bound.name: bound_entry(bound, notion.limits) for bound in bounds}
     return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
-from agedp.pipeline import RunSummary
 from agedp.planning.day_to_day_change import DayToDayChange
 from agedp.planning.forecast import Skip
 from agedp.release_folder.release_folder import DISTRIBUTION, ReleaseFolder
 from agedp.run_context import RunContext
+from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from agedp.budget import WHOLE_DAY, EffectivePromise, closed_days
+from agedp.budget import WHOLE_DAY, EffectivePromise, ReleaseTerms, closed_days
 from agedp_data import clock, mechanisms
 from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import NANO
@@ -57,6 +57,11 @@ class ForecastContract:
 
     contract: Mapping[str, Any]
     effective_promise: EffectivePromise
+
+    @classmethod
+    def of(cls, terms: ReleaseTerms) -> ForecastContract:
+        """Return the contract of a run file under these terms."""
+        return cls(terms.text, terms.effective_promise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from agedp.reports.axes import (
 from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.integer_discounting import losses_by_day_number
+from agedp_data.accounting.temporal_losses import DayLeakage, TemporalLosses
 from agedp_data.epsilon import to_float
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions.aged_loss import AgedLeakage
 from agedp_data.notions.notion import day_losses
-from agedp_data.notions.temporal_accountant import DayLeakage, TemporalLosses
 from agedp_data.parameters import Method
 
 _MAX_AGE_DAYS = 400
@@ -48,8 +48,9 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
         for name, aged_leakage in by_method.items()
     }
     name, aged_leakage = next(iter(by_method.items()))
-    composed = aged_leakage.of(losses)
-    all_days = [to_float(composed.risk(age * leakage_bound.steps_per_day)) for age in ages]
+    composition = aged_leakage.of(losses)
+    newest = composition.inputs[-1]
+    all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
     yield side_by_side(
         [
             _age_chart(

@@ -15,9 +15,9 @@ from typing import NamedTuple, SupportsFloat
 
 from agedp.reports.axes import evenly_spaced
 from agedp_data.epsilon import NANO
+from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import Accountant, LeakageBoundLike, LossBound
-from agedp_data.parameters import Method
+from agedp_data.notions.notion import Accountant, LossBound
 
 POINTS = 32
 """Number of days at which a curve is computed: a chart shows no more."""
@@ -58,7 +58,7 @@ class _CachedLeakageBound:
         self.ages, self._leakage = leakage_bound.ages, cache(leakage_bound)
         self.exact_leakage, self.supremum = cache(leakage_bound.exact_leakage), cache(leakage_bound.supremum)
 
-    def __call__(self, age: int, loss: float, *, direction: str, method: Method) -> SupportsFloat:
+    def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
         return self._leakage(age, loss, direction=direction, method=method)
 
 

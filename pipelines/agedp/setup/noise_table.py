@@ -140,7 +140,7 @@ def _noise(
         )
         if run is None:
             return None
-        terms = ReleaseTerms(run, run.notion, (model.leakage_bound,), "", model.id)
+        terms = ReleaseTerms(run, model.leakage_bound, model=model.id)
         series_cost = SimulatedDays(terms, ForecastView((), roster, clock.today())).simulate(run, "")
     except AgedpError:
         return None

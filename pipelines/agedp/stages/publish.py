@@ -15,17 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 
-from agedp.budget import ReleaseTerms
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import locks
-from agedp.planning.forecast import ForecastContract
 from agedp.release_folder.folder_writer import add_checksums, file_checksums, make_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import (
@@ -39,36 +36,20 @@ from agedp.release_folder.result_tables import (
 from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
-from agedp.statement_facts import (
-    bounds_across_populations,
-    contract_versions,
-    counted_states_flags,
-    estimation_periods,
-    loss_bounds,
-    newest_head,
-    other_populations,
-    release_titles,
-    represented_states,
-    series_end,
-    statement_notes,
-)
+from agedp.statement_facts import represented_states, statement_facts
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.registry import layout_of
-from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_population, format_export
-from agedp_data.notions.notion import LossBound
 from agedp_data.series.series import series_in
 from agedp_data.statement.datapackage import datapackage
-from agedp_data.statement.document import StatementFacts, build_statement, markdown
+from agedp_data.statement.document import build_statement, markdown
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 
 
-SOFTWARE = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 _ATTEMPTS = 5
 
 
@@ -114,12 +95,11 @@ def publish_release(session: LedgerSession) -> None:
 def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes]:
     """Store the statement of all rows in the ledger and return the files of the release folder."""
     ledger.require_unchanged(session.promise, population=session.population)
-    rows, contracts = ledger.rows(session.population), ledger.contracts(session.population)
-    text = json.dumps(
-        build_statement(_statement_facts(session, ledger, contracts, rows)), sort_keys=True, ensure_ascii=True
-    )
+    view = session.forecast_view
+    facts = statement_facts(session.terms(), session.model, view, ledger)
+    text = json.dumps(build_statement(facts), sort_keys=True, ensure_ascii=True)
     statement = json.loads(text)  # keys in the order in which the ledger returns them
-    files = folder_files(session.run.run_file, ledger, statement, rows, contracts)
+    files = folder_files(session.run.run_file, ledger, statement, view.rows, view.contracts)
     ledger.record(
         text,
         population=session.population,
@@ -207,51 +187,6 @@ def _common_guarantee(run: RunFile, statement: Mapping[str, Any]) -> dict[str, A
         "figures": statement["figures"],
         "ledger": statement["ledger"],
     }
-
-
-def _statement_facts(
-    session: LedgerSession, ledger: Ledger, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]
-) -> StatementFacts:
-    run, terms = session.run.run_file, session.terms()
-    released = {row.day for row in rows if row.state == "released"}
-    beyond_states, represented = counted_states_flags(contracts, rows)
-    return StatementFacts(
-        title=release_titles(run.output),
-        contract=json.loads(contracts[-1].promise),
-        days=sorted(released),
-        skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
-        published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[
-            *statement_bounds(terms, session.earlier_models(), rows),
-            *bounds_across_populations(ledger, session.population),
-        ],
-        limits=terms.notion.limits,
-        ending=series_end(ForecastContract(session.promise, terms.effective_promise), session.forecast_view, run),
-        model=session.model.public if session.model else None,
-        notes=statement_notes(run, session.run.roster, ledger),
-        ledger_id=ledger.id,
-        head=newest_head(ledger),
-        versions=contract_versions(contracts),
-        software={name: version(name) for name in SOFTWARE} | _tzdata_software(),
-        other_populations=len(other_populations(ledger, session.population)),
-        opening=run.promise.opening,
-        beyond_states=beyond_states,
-        represented=represented,
-        estimated_from=estimation_periods(contracts),
-    )
-
-
-def statement_bounds(
-    terms: ReleaseTerms, earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord]
-) -> list[LossBound]:
-    """Return the bounds of these releases under the promise and under every other notion that applies."""
-    return loss_bounds(terms, earlier_models, rows)
-
-
-def _tzdata_software() -> dict[str, str]:
-    """Return the version of the time zone database, which decides where days begin."""
-    database_version = tzdata_version()
-    return {"tzdata": database_version} if database_version else {}
 
 
 def write_folder_as_of(session: LedgerSession, day: date) -> bool:

@@ -32,7 +32,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
     due_days = find_due_days(session)
     spent, terms = sum(row.loss for row in session.rows), session.terms()
     due_plan = plan_due_days(terms, due_days.due, session.rows)
-    expected = forecast(ForecastContract(session.promise, terms.effective_promise), session.forecast_view)
+    expected = forecast(ForecastContract.of(terms), session.forecast_view)
     return RunForecast(spent, due_days, due_plan, expected, terms)
 
 
@@ -41,8 +41,7 @@ def end_within_30_days(session: LedgerSession) -> date | None:
     session = session.opened()
     if session.ledger is None:
         return None
-    contract = ForecastContract(session.promise, session.terms().effective_promise)
-    expected = forecast(contract, session.forecast_view, days_ahead=30)
+    expected = forecast(ForecastContract.of(session.terms()), session.forecast_view, days_ahead=30)
     first_day = session.run.run_file.schedule.first_day
     newest = max((date.fromisoformat(row.day) for row in session.rows), default=first_day)
     return expected.last_day or newest if expected.ended_by_promise else None

@@ -14,10 +14,10 @@ from agedp.calibration.quantize import Period, quantize
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
 from agedp_data.accounting.temporal_leakage import temporal, temporal_kernels
+from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.transitions import transition_matrix
-from agedp_data.notions.temporal_accountant import TemporalLosses
 from tests.agedp.release_folder.recomputed import Release
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 200, "ABC"

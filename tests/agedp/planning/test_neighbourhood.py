@@ -150,7 +150,7 @@ def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published
 def begin_anew(homes):
     text = homes.run_file.read_text().replace("ledger.sqlite", "other.sqlite").replace('"release"', '"elsewhere"')
     homes.run_file.write_text(text.replace('"confidential"', '"house"'))
-    return RunContext.load(homes.run_file)
+    return LedgerSession.open(RunContext.load(homes.run_file))
 
 
 def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes):

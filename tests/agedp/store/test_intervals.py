@@ -105,7 +105,7 @@ def test_quarters_come_to_the_sums_of_the_half_hours_that_they_fill(houses, tmp_
         house = houses(tmp_path / str(minutes))
         house.folder.mkdir()
         prepare(house, minutes)
-        found.append(house.run().sums)
+        found.append(house.run().checked.sums.by_day)
     assert {key: (one.exact, one.usable) for key, one in found[0].items()} == {
         key: (one.exact, one.usable) for key, one in found[1].items()
     }

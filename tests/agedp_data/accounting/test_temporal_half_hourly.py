@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.accounting.temporal_leakage import (
+    OneSidedRecursion,
     Recursion,
     allocate_with,
     backward,
@@ -204,7 +205,9 @@ def test_an_envelope_may_take_the_place_of_the_kernels_and_never_says_less():
 def test_budgets_made_of_an_envelope_hold_for_every_household(method):
     chains = np.stack([dense(3, seed) for seed in range(5)])
     model = envelope_of(chains)
-    daily = Recursion(*(Passing(model, gap, side) for side in ("backward", "forward") for gap in (3, 1)))
+    sides = ("backward", "forward")
+    step, day = ({side: Passing(model, gap, side) for side in sides} for gap in (3, 1))
+    daily = Recursion(*(OneSidedRecursion(lambda _, at=step[s]: at, lambda _, at=day[s]: at) for s in sides))
     losses = allocate_with(daily, alpha=1.5, horizon=12, method=method)
     granted = round_up_losses(daily, losses, alpha=1.5)
     for plan in (losses, granted):

@@ -137,7 +137,9 @@ class TestAgeDependent:
         expected = through(0.5, 0.4 + through(0.3, 0.7 + through(0.5, 0.6)))
         for order in itertools.permutations([line(1, 0.6), line(2, 0.7), line(4, 0.4)]):
             losses = {row.day: row.loss for row in order}
-            assert 0 <= forgotten.of(losses).risk(48) / NANO - expected < 1e-8
+            composition = forgotten.of(losses)
+            risk = composition.leakage(composition.inputs[-1] + 48)
+            assert 0 <= risk / NANO - expected < 1e-8
 
     def test_losses_of_one_day_add_up(self):
         leakage_bound = forgetting([0.5])
@@ -154,7 +156,8 @@ class TestAgeDependent:
             days = sorted(draw.sample(range(1, 30), 6))
             losses = [draw.choice([0.1, 0.2, 0.5, 1.0]) for _ in days]
             spent = {line(d, 0).day: floor_nano(e) for d, e in zip(days, losses, strict=True)}
-            risk = forgotten.of(spent).risk(48)
+            composition = forgotten.of(spent)
+            risk = composition.leakage(composition.inputs[-1] + 48)
             expected = min(
                 through(curve[days[-1] - day], loss) + sum(losses) - loss
                 for day, loss in zip(days, losses, strict=True)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.accounting.composed_loss import ComposedLoss
+from agedp_data.accounting.composition import Composition, SumComposition
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions.aged_loss import AgedLeakage, AgedLoss
@@ -22,20 +22,19 @@ from tests.laws.promises import Line
 FIRST = date(2013, 1, 1)
 
 
-@dataclass
 class Halving:
-    """A model by which half of a loss is left after a day, rounded up; it counts how often it is asked."""
+    """A leakage that halves a loss each day, rounded up; it counts its evaluations."""
 
-    assume: str
-    asked: int = 0
-    leakage_bound: SimpleNamespace = field(init=False)
+    def __init__(self, assume: str) -> None:
+        self.asked = 0
+        self.composition = {"markov": Composition, "curve": SumComposition}[assume](self.at)
 
-    def __post_init__(self) -> None:
-        self.leakage_bound = SimpleNamespace(steps_per_day=48, assume=self.assume)
+    def at(self, days: int) -> Callable[[int], int]:
+        def leakage(loss: int) -> int:
+            self.asked += 1
+            return -(-loss // 2**days)
 
-    def __call__(self, age_steps: int, loss: int) -> int:
-        self.asked += 1
-        return -(-loss // 2 ** (age_steps // 48))
+        return leakage
 
 
 def text(day: int) -> str:
@@ -62,20 +61,23 @@ added = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 10**6)), min_size=1
 class TestTogether:
     @given(story=added, age=st.integers(0, 3))
     def test_days_added_in_any_order_come_to_what_is_written_out(self, assume, story, age):
-        together, losses = ComposedLoss(Halving(assume), {}), dict[int, int]()
-        assert together.risk(0) == 0
+        together, losses = Halving(assume).composition, dict[int, int]()
+        assert together.leakage(0) == 0
         for day, loss in story:
-            together.add(text(day), loss)
+            together.add(day, loss)
             losses[day] = losses.get(day, 0) + loss
-            assert together.risk(48 * age) == written_out(losses, age, assume)
+            assert together.leakage(max(losses) + age) == written_out(losses, age, assume)
 
     @given(story=added, day=st.integers(0, 9), loss=st.integers(0, 10**6), age=st.integers(0, 3))
     def test_a_loss_that_is_only_tried_comes_to_what_it_would_if_added(self, assume, story, day, loss, age):
-        losses = {text(each): its for each, its in story}
-        tried, added = ComposedLoss(Halving(assume), losses), ComposedLoss(Halving(assume), losses)
-        added.add(text(day), loss)
-        assert tried.with_day(text(day))(loss, 48 * age) == added.risk(48 * age)
-        assert tried.risk(48 * age) == ComposedLoss(Halving(assume), losses).risk(48 * age)
+        together, losses = Halving(assume).composition, dict[int, int]()
+        for added_day, added_loss in story:
+            together.add(added_day, added_loss)
+            losses[added_day] = losses.get(added_day, 0) + added_loss
+        tried = together.with_release(day, loss)
+        assert together.leakage(max(losses) + age) == written_out(losses, age, assume)
+        losses[day] = losses.get(day, 0) + loss
+        assert tried.leakage(max(losses) + age) == written_out(losses, age, assume)
 
     @given(stories=st.lists(added, max_size=4), age=st.integers(0, 3))
     def test_what_is_kept_from_one_question_never_shows_in_the_next(self, assume, stories, age):
@@ -86,15 +88,15 @@ class TestTogether:
             losses = dict[str, int]()
             for day, loss in story:
                 losses[text(day)] = losses.get(text(day), 0) + loss
+                now = max(map(keeping.instant, losses)) + 48 * age
                 fresh = AgedLeakage(known, method="total_variation")
-                assert keeping.of(losses).risk(48 * age) == fresh.of(losses).risk(48 * age)
+                assert keeping.of(losses).leakage(now) == fresh.of(losses).leakage(now)
 
     def test_a_series_of_10_000_days_takes_one_pass(self, assume):
-        model, together = Halving(assume), ComposedLoss(Halving(assume), {})
-        together._leakage = model
+        model = Halving(assume)
         for day in range(10_000):
-            together.add(text(day), NANO)
-            together.risk(48)
+            model.composition.add(day, NANO)
+            model.composition.leakage(day + 1)
         assert model.asked <= 20_000
 
 
