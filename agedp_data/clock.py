@@ -12,6 +12,11 @@ datetime.date(2012, 7, 3)
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+FIRST_DATE: Final = date(1970, 1, 1)
+LAST_DATE: Final = date(2999, 12, 31)
+"""Range of all dates in a ledger, so that later date arithmetic cannot overflow."""
 
 
 def now() -> datetime:
@@ -42,3 +47,16 @@ def format_instant(moment: datetime) -> str:
     '2013-03-04T00:00:00Z'
     """
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is an ISO date in the range that a ledger permits.
+
+    >>> is_date("2026-03-04"), is_date("2026-3-4"), is_date("9999-12-31")
+    (True, False, False)
+    """
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return False
+    return day.isoformat() == text and FIRST_DATE <= day <= LAST_DATE

@@ -118,7 +118,7 @@ class HashChain:
             case records.ReleaseRecord():
                 texts = self._check_release(row)
         closing = (self.closing_text,) if self.closing_text else ()
-        return (*closing, *(() if record_schemas.is_date(row.at) else ("at is not an ISO date",)), *texts)
+        return (*closing, *(() if clock.is_date(row.at) else ("at is not an ISO date",)), *texts)
 
     def row_number(self, head: str) -> int | None:
         """Return the number of the row with this hash, None if there is none.
@@ -166,7 +166,7 @@ class HashChain:
             case records.ReleaseRecord():
                 self.releases[row.population].append(row)
                 self.by_key[release_key(row)] = row
-                if record_schemas.is_date(row.published_on):
+                if clock.is_date(row.published_on):
                     self.published_on = max(self.published_on, row.published_on)
 
     def _index_lifecycle(self, row: records.StatementRecord) -> None:
@@ -272,7 +272,7 @@ def release_key(row: records.ReleaseRecord) -> tuple[str, str, str, int]:
 
 def _check_dates(row: records.ReleaseRecord) -> Iterator[str]:
     for name in ("day", "published_on"):
-        if not record_schemas.is_date(getattr(row, name)):
+        if not clock.is_date(getattr(row, name)):
             yield f"{name} is not an ISO date"
     if not _is_utc(row.input_ended_at):
         yield "input_ended_at is not a UTC instant"
@@ -314,4 +314,4 @@ def _is_utc(text: str) -> bool:
         instant = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return clock.format_instant(instant) == text and record_schemas.is_date(instant.date().isoformat())
+    return clock.format_instant(instant) == text and clock.is_date(instant.date().isoformat())

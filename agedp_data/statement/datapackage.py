@@ -21,7 +21,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data.statement.markdown import title_of
+from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
 _KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
@@ -58,13 +58,13 @@ _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
 
-def datapackage(statement: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the descriptor of a release: `claim` is its statement, `files` its files by name."""
-    title = title_of(statement)
+def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the descriptor of a release from its statement and its files by name."""
+    title = statement.full_title
     return {
         "$schema": f"{_PROFILES}datapackage.json",
-        "name": _slug(statement["population"]),
-        "title": f"REHEARSAL: {title}" if statement["rehearsal"] else title,
+        "name": _slug(statement.population),
+        "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": _description(statement),
         **_credits(statement),
         "resources": list(_resources(files)),
@@ -75,31 +75,30 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-") or "release"
 
 
-def _description(statement: Mapping[str, Any]) -> str:
-    days = statement["days"]
-    rehearsal = "Simulated dates, no publication. " if statement["rehearsal"] else ""
-    span = f" from {days['first']} to {days['last']}" if days["released"] else ""
+def _description(statement: Statement) -> str:
+    days = statement.days
+    rehearsal = "Simulated dates, no publication. " if statement.rehearsal else ""
+    span = f" from {days.first} to {days.last}" if days.released else ""
     return (
-        f"{rehearsal}Electricity use of {statement['population']} by day{span}: {_statistics_text(statement)} with "
+        f"{rehearsal}Electricity use of {statement.population} by day{span}: {_statistics_text(statement)} with "
         "noise. STATEMENT.md contains the bounds on the privacy loss of one household, and what is not protected."
     )
 
 
-def _statistics_text(statement: Mapping[str, Any]) -> str:
-    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
-    return " and ".join(name for kind, name in _STATISTICS.items() if kind in (kinds or {"mean"}))
+def _statistics_text(statement: Statement) -> str:
+    kinds = {series.statistic for series in statement.contract.series.values()}
+    return " and ".join(name for kind, name in _STATISTICS.items() if kind in kinds)
 
 
-def _credits(statement: Mapping[str, Any]) -> dict[str, Any]:
+def _credits(statement: Statement) -> dict[str, Any]:
     """Return source, licence and contact, as far as the statement has them."""
     credits: dict[str, Any] = {}
-    if "licence" in statement:
-        text = statement["licence"]
+    if text := statement.licence:
         credits["licenses"] = [{"name": text} if _IDENTIFIER.fullmatch(text) else {"name": "other", "title": text}]
-    if "source" in statement:
-        credits["sources"] = [{"title": statement["source"]}]
-    if "contact" in statement:
-        credits["contributors"] = [{"title": statement["contact"], "roles": ["contact"]}]
+    if statement.source:
+        credits["sources"] = [{"title": statement.source}]
+    if statement.contact:
+        credits["contributors"] = [{"title": statement.contact, "roles": ["contact"]}]
     return credits
 
 
@@ -170,9 +169,7 @@ def _unit(field: pa.Field) -> str:
     return "" if _type(field.type) in ("date", "string") else "1"
 
 
-def package_faults(
-    descriptor: Mapping[str, Any], statement: Mapping[str, Any], files: Mapping[str, bytes]
-) -> Iterator[str]:
+def package_faults(descriptor: Mapping[str, Any], statement: Statement, files: Mapping[str, bytes]) -> Iterator[str]:
     """Yield the differences of a descriptor from a statement and its files, for verification.
 
     Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.

@@ -1,230 +1,305 @@
-"""The privacy statement of a release, from run file, ledger and the model's public part.
+"""The privacy statement of a release: its content, validated when it is read, and the JSON schema of statement.json.
 
-The dictionary contains strings, integers and lists only; values of epsilon are exact decimal text, and
-`schemas/statement-2.json` describes every key. The warnings follow from the ledger and do not depend on the readings,
-so no measured value is published. `statement.markdown` writes the same as text.
+    {"schema": "agedp-statement-2", "population": "london", "figures": [{"name": "day", "epsilon": "0.5", ...}], ...}
+
+A statement contains strings, integers and lists only; values of epsilon are exact decimal text. STATEMENT.md, the
+report, the data package and the checks of a release folder read its attributes.
 
 Decisions:
 
-* The texts below are stored in the ledger and hashed; their wording never changes. `markdown` and `bound_text` show
-  them in the terms of the glossary.
-* The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
-  is larger (tightening a bound does not undo releases).
-* `factor` is e^epsilon, the factor by which odds may change, rounded up.
-* Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
-  households.
+* `schemas/statement-2.json` contains what `schema` returns; published statements name that file, so it accepts and
+  refuses what it always did.
+* Keys with a default are those that statements of the first schema lack; the schema requires them.
+* Attributes have the terms of the glossary where a key has another name: `bounds` is `figures`, `scope` is `about`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
-from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 
-from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.statement.markdown import markdown
+from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 
-__all__ = [
-    "ContractVersion",
-    "SeriesEnd",
-    "StatementFacts",
-    "build_statement",
-    "markdown",
-    "odds_factor",
-    "schema",
-]
-
-SCHEMA = "agedp-statement-2"
-
-PROTECTS = (
-    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
-    "day would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the day's "
-    "figure. Of all its days together the same holds with the total."
+from agedp_data import clock
+from agedp_data.config.contract_document import (
+    EPSILON,
+    UNCHECKED,
+    Contract,
+    DocumentPart,
+    DocumentSchema,
+    IsoDate,
+    read_document,
 )
-FROM_WHOM = (
-    "From everybody who sees the releases, now or later, with whatever computing power, who may know this statement, "
-    "the model, who is on the roster, every reading of every other household and, as far as the day's figure goes, "
-    "every reading of the household's other days. Not from those who run agedp or deliver the readings: they hold them."
-)
-NOT_PROTECTED = (
-    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only, and "
-    "discounting says what old losses count, not that they are gone.",
-    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
-    "others, and habits that show every day, are bounded by the total, not by the day's figure.",
-    "Whether a household has left, which shows in all its later days: it is protected by the total only.",
-    "Membership: who is on the roster, since when, and in which group, is taken as known to everybody. How many "
-    "households there are, by day and group, is published exactly.",
-    "What somebody knows from elsewhere (a bill, a later reading, a neighbour): no figure undoes it, and what other "
-    "publications say about the same household comes on top.",
-)
-ALWAYS = (
-    "The per-day, window and total figures need no assumption about how households behave; the total is what all "
-    "published days together may say about one household.",
-)
-WITH_MODEL = (
-    "Figures that depend on a model hold for an adversary who knows the stated model and nothing else about the "
-    "household (no bill, no later reading), and for households independent given weather, calendar and prices, "
-    "which real ones are only roughly. The per-day and total figures need none of this.",
-    "On 40 London households of open data, chains of this kind forgot far faster than the households did at every age "
-    "from 6 hours to 60 days. This tool does not vouch for the model.",
-)
-BEYOND_STATES = (
-    "The model is of states, the release of readings: what a reading says beyond its state carries over in time too."
-)
-REPRESENTED = (
-    "States are counted, not readings: what was used counts as the middle of the public range that it lies in. "
-    "Published figures are off by what that leaves out; no interval covers it, and how much it is stays in the house."
-)
-ESTIMATED = (
-    "The model was estimated from protected readings and its envelope is published without noise: one odd household "
-    "decides it, exactly."
-)
-BEYOND = (
-    "{name}: what was released before the last change of the promise comes to {said}, more than its bound of {bound} "
-    "now. No change undoes that; {bound} binds whatever further releases are part of."
-)
-OVERLAP = (
-    "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
-)
-RECOVERED = (
-    "The ledger was lost and recovered from a release folder: what it held beyond that folder is unknown, and losses "
-    "of releases that were in nobody's folder are not counted."
-)
-TAKEN_OVER = (
-    "The ledger goes on from a copy of one that was lost: what that one held beyond the copy is unknown, and those "
-    "losses are not counted."
-)
-UNWITNESSED = (
-    "The ledger has no witness in another place: a machine that was restored from a backup, ledger and release folder "
-    "together, could release published days a second time, and those losses would not be counted."
-)
-NOISY_RELEASES = (
-    "Figures bound what the noisy releases say. The envelope was computed from the readings of {days} and has no "
-    "noise: about a household's use on these days no figure is unconditional, and each row says so."
-)
-OWN_DAYS = "The model was estimated from the very days that are released here."
-ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
-REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
-SECOND_POPULATION = (
-    "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
-    "and the losses add: a second population under the same promise may add the amounts given here to the day's "
-    "figure and to the total. The tool adds up what one ledger says about one population; it cannot see shared homes."
-)
+from agedp_data.notions.notion import ASSUMPTION_FREE
 
-_FINE = Context(prec=50, Emax=MAX_EMAX)
-_LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
+SCHEMA: Final = "agedp-statement-2"
+_MAX_DIGITS: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ContractVersion:
-    """A contract of the population: the date of its registration, and its changes to the contract before it."""
-
-    registered: str
-    changes: Sequence[str]
+def _check_length(text: str) -> str:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("too many digits")
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesEnd:
-    """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
-
-    `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
-    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
-    """
-
-    last_day: str
-    reason: str
-    total: int | None
+def _check_date(text: str) -> str:
+    if text and not clock.is_date(text):
+        raise ValueError("no ISO date")
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class StatementFacts:
-    """Content of a statement.
-
-    `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
-    ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
-    `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
-    models whose leakage bounds are published.
-    """
-
-    title: Mapping[str, str]
-    contract: Mapping[str, Any]
-    days: Sequence[str]
-    skipped: Sequence[str]
-    published_on: Sequence[str]
-    bounds: Sequence[LossBound]
-    limits: Mapping[str, int | None]
-    ending: SeriesEnd
-    model: Mapping[str, Any] | None
-    notes: Sequence[str]
-    ledger_id: str
-    head: str
-    versions: Sequence[ContractVersion]
-    software: Mapping[str, str]
-    other_populations: int = 0
-    opening: str = ""
-    beyond_states: bool = True
-    represented: bool = False
-    estimated_from: Sequence[str] = ()
+_Epsilon = Annotated[str, Field(pattern=f"^{EPSILON}$"), AfterValidator(_check_length)]
+_Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(_check_length)]
+_Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
+_DateOrNone = Annotated[str, Field(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"), AfterValidator(_check_date)]
 
 
-def build_statement(facts: StatementFacts) -> dict[str, Any]:
-    """Return the statement as it is written to statement.json and stored in the ledger."""
-    rehearsal = facts.contract["schedule"]["mode"] == "rehearsal"
-    return {
-        "schema": SCHEMA,
-        "rehearsal": int(rehearsal),
-        **{key: text for key, text in facts.title.items() if text},
-        "population": facts.contract["population"]["name"],
-        "days": {
-            "first": min(facts.days, default=""),
-            "last": max(facts.days, default=""),
-            "released": len(facts.days),
-            "skipped": list(facts.skipped),
-        },
-        "published": {"first": min(facts.published_on, default=""), "last": max(facts.published_on, default="")},
-        "contract": facts.contract,
-        "version": len(facts.versions),
-        "versions": [
-            {"registered": version.registered, "changes": list(version.changes)} for version in facts.versions
-        ],
-        "protects": PROTECTS,
-        "from_whom": FROM_WHOM,
-        "not_protected": list(NOT_PROTECTED),
-        "figures": [
-            bound_entry(bound, facts.limits) | _conditional_days(facts) for bound in _in_statement_order(facts.bounds)
-        ],
-        "ending": _ending(facts),
-        "second_population": _second_population(facts),
-        "model": _public_model(facts.model),
-        "warnings": list(_warnings(facts)),
-        "notes": [*filter(None, [facts.opening, REHEARSAL if rehearsal else ""]), *facts.notes],
-        "ledger": {"id": facts.ledger_id, "head": facts.head},
-        "software": dict(facts.software),
+class ReleasedDays(DocumentPart):
+    """Days of the data."""
+
+    first: Annotated[_DateOrNone, Field(description="First released day; empty if none is.")]
+    last: Annotated[_DateOrNone, Field(description="Last released day.")]
+    released: Annotated[int, Field(ge=0, description="How many days are released.")]
+    skipped: Annotated[
+        list[_Date],
+        Field(
+            description="Days for which nothing was drawn and nothing will be, in order.",
+            json_schema_extra={"uniqueItems": True},
+        ),
+    ]
+
+
+class PublicationDates(DocumentPart):
+    """UTC dates of first publication."""
+
+    first: Annotated[_DateOrNone, Field(description="The earliest.")]
+    last: Annotated[_DateOrNone, Field(description="The latest.")]
+
+
+class ContractVersion(DocumentPart):
+    """One contract."""
+
+    registered: Annotated[_Date, Field(description="UTC date of its registration; simulated in a rehearsal.")]
+    changes: Annotated[
+        list[str],
+        Field(description="What it changed in the one before it, key by key: `key: old -> new`; empty for the first."),
+    ]
+
+
+class StatedBound(DocumentPart):
+    """One figure."""
+
+    optional = frozenset({"conditional_days"})
+    rules = {  # noqa: RUF012
+        "if": {"properties": {"kind": {"const": ASSUMPTION_FREE}}},
+        "then": {"properties": {"assumption": {"const": ""}}},
+        "else": {"properties": {"assumption": {"minLength": 1}}},
     }
 
+    name: Annotated[str, Field(min_length=1, description="Its name; a figure of an earlier model says so in its name.")]
+    epsilon: Annotated[
+        str,
+        Field(pattern=f"^({EPSILON}|infinite)$", description="The figure, rounded up."),
+        AfterValidator(_check_length),
+    ]
+    factor: Annotated[
+        str,
+        Field(
+            pattern=r"^([0-9]+(\.[0-9]{2})?|[0-9]\.[0-9]e[0-9]+|infinite)?$",
+            description="e^epsilon, by which odds change at most, rounded up: to hundredths, from 1000 on to two "
+            "digits (1.9e79). Empty for a sum of discounted losses, which bounds no odds.",
+        ),
+        AfterValidator(_check_length),
+    ] = ""
+    limit: Annotated[
+        str,
+        Field(
+            pattern=f"^({EPSILON}|unlimited)?$",
+            description="What further releases can make of it under the promise; empty if the promise does not bound "
+            "it.",
+        ),
+        AfterValidator(_check_length),
+    ] = ""
+    kind: Annotated[
+        Literal["assumption-free", "conditional"], Field(description="Always true, or true if the assumption is.")
+    ]
+    scope: str = Field(alias="about", min_length=1, description="What about one household it bounds.")
+    assumption: Annotated[str, Field(description="On what it rests; empty if assumption-free.")]
+    conditional_days: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            description="Days for which the figure does not hold unconditionally, because a model that was estimated "
+            "from them is published without noise; left out if there are none.",
+        ),
+    ] = None
 
-def _warnings(facts: StatementFacts) -> Iterator[str]:
-    yield from ALWAYS
-    if facts.model is not None:
-        yield from WITH_MODEL
-        if facts.beyond_states:
-            yield BEYOND_STATES
-        if facts.model["source"] == "estimated":
-            yield ESTIMATED
-    if facts.estimated_from:
-        yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
-    if facts.represented:
-        yield REPRESENTED
-    for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
-        limit = facts.limits.get(loss_bound.name)
-        if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
-            yield BEYOND.format(
-                name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
-            )
+    @property
+    def is_unconditional(self) -> bool:
+        """Tell whether the bound needs no assumption."""
+        return self.kind == ASSUMPTION_FREE
+
+    @property
+    def holds(self) -> str:
+        """Return when the bound holds: always, or under its assumption, and the days that are excepted."""
+        holds = "always" if self.is_unconditional else f"if {self.assumption}"
+        if not self.conditional_days:
+            return holds
+        return f"{holds}, except for the days {self.conditional_days}, from which the published model was estimated"
+
+
+class Ending(DocumentPart):
+    """How long the promise goes on, if from here on every day is released when it is due."""
+
+    spent: Annotated[_Epsilon, Field(description="Sum of the losses of all released days: the figure `total`.")]
+    remaining: _Cap = Field(alias="left", description="What is left of epsilon_total.")
+    last_day: Annotated[
+        _DateOrNone,
+        Field(
+            description="The last day that can be released, or was; empty if no end lies within a year of the newest "
+            "day."
+        ),
+    ]
+    reason: Literal["promise", "period", "broken", ""] = Field(
+        alias="because",
+        description="What ends it: the promise's caps, the last day of the schedule, a newer model by which the "
+        "promise is broken already; empty if no end lies within a year.",
+    )
+
+
+class AddedLoss(DocumentPart):
+    """What another population under the same promise may add."""
+
+    day: Annotated[_Cap, Field(description="To the figure `day`.")]
+    total: Annotated[_Cap, Field(description="To the figure `total`.")]
+
+
+class SecondPopulation(DocumentPart):
+    """What a household adds up to that is counted in another population as well."""
+
+    in_ledger: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="How many other populations this ledger holds; whether they share households is unknown.",
+        ),
+    ]
+    adds: AddedLoss
+    text: Annotated[str, Field(description="The same in words.")]
+
+
+class StatedModel(DocumentPart):
+    """Public part of the model but its envelope, which ledger_rows.jsonl carries; empty without a model."""
+
+    optional = frozenset({"source", "assume", "basis", "period"})
+    is_open = True
+    rules = {"anyOf": [{"maxProperties": 0}, {"required": ["source", "assume"]}]}  # noqa: RUF012
+
+    source: Annotated[
+        Literal["declared", "estimated"] | None,
+        Field(description="Declared in the run file, or estimated from protected readings."),
+    ] = None
+    assume: Annotated[
+        Literal["curve", "markov"] | None,
+        Field(description="Whether only single releases are read off the model, or their composition too."),
+    ] = None
+    basis: Annotated[str | None, Field(description="Where a declared model comes from.")] = None
+    period: Annotated[list[str] | None, UNCHECKED] = None
+
+
+class LedgerPlace(DocumentPart):
+    """Where the statement stands."""
+
+    id: Annotated[_Hash, Field(description="Hash of the ledger's first row.")]
+    head: Annotated[_Hash, Field(description="Hash of the newest row that the statement tells of.")]
+
+
+class Statement(DocumentPart):
+    """What is claimed about a release folder.
+
+    Made from the ledger, the run file and the model's public part alone. Amounts of epsilon are exact decimal text,
+    figures rounded up; there are no floating-point numbers.
+    """
+
+    model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
+    optional = frozenset({"title", "source", "licence", "contact"})
+
+    schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
+        SCHEMA, alias="schema", description="Which form this is."
+    )
+    rehearsal: Annotated[Literal[0, 1], Field(description="1: the dates are simulated and this is no publication.")]
+    title: Annotated[str, Field(description="For people; from the run file.")] = ""
+    source: Annotated[
+        str, Field(description="Where the data come from; the attribution that their licence asks for.")
+    ] = ""
+    licence: Annotated[str, Field(description="Licence of the release.")] = ""
+    contact: Annotated[str, Field(description="Whom to ask.")] = ""
+    population: Annotated[str, Field(description="Name of the people to whom the promise is made.")]
+    days: ReleasedDays
+    published: PublicationDates
+    contract: Contract
+    version: Annotated[
+        int, Field(ge=1, description="How many contracts there were by then; the one in force is given above.")
+    ]
+    versions: Annotated[list[ContractVersion], Field(min_length=1, description="Every contract, oldest first.")] = []  # noqa: RUF012  (pydantic copies defaults)
+    protects: Annotated[str, Field(description="What is protected.")]
+    from_whom: Annotated[str, Field(description="From whom.")] = ""
+    not_protected: Annotated[list[str], Field(min_length=1, description="What is not protected.")]
+    bounds: list[StatedBound] = Field(
+        alias="figures",
+        min_length=2,
+        description="What the releases come to so far, those that are always true first: `day` and `total` head the "
+        "list.",
+    )
+    ending: Ending | None = None
+    second_population: SecondPopulation | None = None
+    model: StatedModel
+    warnings: Annotated[
+        list[str], Field(min_length=1, description="What to read before relying on a figure; fixed texts.")
+    ]
+    notes: Annotated[list[str], Field(description="What is particular about this release, to be read first.")]
+    ledger: LedgerPlace
+    software: Annotated[
+        dict[str, str],
+        Field(description="Versions of what computed it.", json_schema_extra={"required": ["agedp"]}),
+    ] = {}  # noqa: RUF012  (pydantic copies defaults)
+
+    @property
+    def has_model(self) -> bool:
+        """Tell whether a model is stated."""
+        return bool(self.model.content())
+
+    @property
+    def unconditional_epsilons(self) -> dict[str, str]:
+        """Return the assumption-free bounds by name."""
+        return {bound.name: bound.epsilon for bound in self.bounds if bound.is_unconditional}
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether the last day that can be released is already released or skipped."""
+        last = self.ending.last_day if self.ending is not None else ""
+        return bool(last) and last <= max([self.days.last, *self.days.skipped])
+
+    @property
+    def full_title(self) -> str:
+        """Return the title of a release: that of the run file, or its statistic and population."""
+        kinds = {series.statistic for series in self.contract.series.values()}
+        content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
+        return self.title or f"{content} of {self.population}"
+
+    def text(self) -> str:
+        """Return the statement as the ledger stores it: JSON with sorted keys."""
+        return json.dumps(self.content(), sort_keys=True, ensure_ascii=True)
+
+
+def read_statement(text: str | bytes) -> Statement:
+    """Return a statement from its JSON text, of any schema so far.
+
+    Raises:
+        ValueError: the text differs in form from what agedp writes; the message names the key.
+    """
+    return read_document(Statement, json.loads(text), "the statement")
 
 
 def schema() -> dict[str, Any]:
@@ -233,80 +308,5 @@ def schema() -> dict[str, Any]:
     >>> schema()["properties"]["schema"]["const"]
     'agedp-statement-2'
     """
-    json_schema: dict[str, Any] = json.loads(files("agedp_data").joinpath("schemas", "statement-2.json").read_bytes())
-    return json_schema
-
-
-def odds_factor(loss: int) -> str:
-    """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
-
-    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
-    ('1', '1.65', '1.9e79')
-    """
-    if loss == 0:
-        return "1"
-    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
-    if power < _LARGE:
-        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
-    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
-
-
-def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
-    """Return the bounds without duplicates, assumption-free ones first."""
-    return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
-
-
-def bound_entry(bound: LossBound, limits: Mapping[str, int | None]) -> dict[str, str]:
-    """Return a bound as an entry of statement.json."""
-    return {
-        "name": bound.name,
-        "epsilon": "infinite" if bound.value is None else format_epsilon(bound.value),
-        "factor": _factor_text(bound),
-        "limit": _limit_text(bound, limits) if bound.name in limits else "",
-        "kind": bound.kind,
-        "about": bound.about,
-        "assumption": bound.assumption,
-    }
-
-
-def _conditional_days(facts: StatementFacts) -> dict[str, str]:
-    """Return the days for which no bound is unconditional: a published leakage bound was estimated from them."""
-    return {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
-
-
-def _factor_text(bound: LossBound) -> str:
-    if not bound.odds:
-        return ""
-    return "infinite" if bound.value is None else odds_factor(bound.value)
-
-
-def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
-    limit = limits[bound.name]
-    if limit is None or bound.value is None:
-        return "unlimited"
-    return format_epsilon(max(limit, bound.value))
-
-
-def _ending(facts: StatementFacts) -> dict[str, str]:
-    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_BOUND), default=0)
-    cap = facts.ending.total
-    return {
-        "spent": format_epsilon(spent),
-        "left": "unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
-        "last_day": facts.ending.last_day,
-        "because": facts.ending.reason,
-    }
-
-
-def _second_population(facts: StatementFacts) -> dict[str, Any]:
-    day, total = facts.limits[DAY_BOUND], facts.limits[TOTAL_BOUND]
-    adds = {"day": day, "total": total}
-    return {
-        "in_ledger": facts.other_populations,
-        "adds": {name: "unlimited" if bound is None else format_epsilon(bound) for name, bound in adds.items()},
-        "text": SECOND_POPULATION,
-    }
-
-
-def _public_model(model: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {} if model is None else {key: part for key, part in model.items() if key != "envelope"}
+    generated = Statement.model_json_schema(schema_generator=DocumentSchema)
+    return {"$schema": DocumentSchema.schema_dialect, "$id": "urn:agedp:statement-2", **generated}

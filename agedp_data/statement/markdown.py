@@ -9,11 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.parameters import exact_text
-
-Statement = Mapping[str, Any]
+from agedp_data.statement.document import (
+    ContractVersion,
+    PublicationDates,
+    ReleasedDays,
+    StatedBound,
+    StatedModel,
+    Statement,
+)
 
 _MEAN = "mean daily use of the households"
 _RANGES = (
@@ -29,7 +36,6 @@ _COUNTS = {
     ),
 }
 
-_ASSUMPTION_FREE = "assumption-free"
 _COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
     "*epsilon* bounds a privacy loss: after seeing all releases in the scope of a row, the odds of any observer "
@@ -68,25 +74,18 @@ _CHECKING = (
 )
 
 
-def title_of(statement: Statement) -> str:
-    """Return the title of a release: that of the run file, or its statistic and population."""
-    kinds = {series["statistic"] for series in statement.get("contract", {}).get("series", {}).values()}
-    content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
-    return str(statement.get("title") or f"{content} of {statement['population']}")
-
-
 def markdown(statement: Statement) -> str:
     """Return a statement as Markdown text."""
     parts = (
         _head(statement),
         _section("Bounds on the privacy loss", _bounds_table(statement)),
-        _section("What is protected", [statement["protects"], statement.get("from_whom", "")]),
-        _section("What is not protected", [_list(statement["not_protected"])]),
-        _section("Warnings, before you rely on it", [_list(statement["warnings"])]),
-        _section("The model and its source", _model_texts(statement["model"])),
+        _section("What is protected", [statement.protects, statement.from_whom]),
+        _section("What is not protected", [_list(statement.not_protected)]),
+        _section("Warnings, before you rely on it", [_list(statement.warnings)]),
+        _section("The model and its source", _model_texts(statement.model)),
         _section("How long the promise lasts", _ending_texts(statement)),
         _section("What a second population would add", _second_population(statement)),
-        _section("How each series was computed", _series(statement["contract"])),
+        _section("How each series was computed", _series(statement.contract)),
         _section("The registered contract", _contract_text(statement)),
         _section("How to verify the release", _checking(statement)),
     )
@@ -103,54 +102,49 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _head(statement: Statement) -> str:
-    title = title_of(statement)
-    return "\n\n".join([f"# {title}", *(f"**{note}**" for note in statement["notes"]), _summary(statement)])
+    return "\n\n".join([f"# {statement.full_title}", *(f"**{note}**" for note in statement.notes), _summary(statement)])
 
 
 def _summary(statement: Statement) -> str:
-    days, published, epsilons = statement["days"], statement["published"], _unconditional_epsilons(statement)
-    if not days["released"]:
-        return f"No day of {statement['population']} is published; {_skipped(days)}."
-    skipped = f"; {_skipped(days)}" if days["skipped"] else ""
+    days, published, epsilons = statement.days, statement.published, statement.unconditional_epsilons
+    if not days.released:
+        return f"No day of {statement.population} is published; {_skipped(days)}."
+    skipped = f"; {_skipped(days)}" if days.skipped else ""
     text = (
-        f"{_days(days['released'])} of {statement['population']} ({_span(days)}), published "
-        f"{'on' if published['first'] == published['last'] else 'from'} {_span(published)}{skipped}."
+        f"{_days(days.released)} of {statement.population} ({_span(days)}), published "
+        f"{'on' if published.first == published.last else 'from'} {_span(published)}{skipped}."
     )
     if {"day", "total"} <= epsilons.keys():
         text += (
             f" The privacy loss of one household is at most epsilon {epsilons['day']} about any one day, and at most "
             f"epsilon {epsilons['total']} about all its days (composition)."
         )
-    estimated = next((bound["conditional_days"] for bound in statement["figures"] if "conditional_days" in bound), "")
+    estimated = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
     if estimated:
         text += (
             f" These bounds leave out the published model, which was estimated from the days {estimated}, without "
             "noise."
         )
-    if statement["model"]:
+    if statement.has_model:
         text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
     return text
-
-
-def _unconditional_epsilons(statement: Statement) -> dict[str, str]:
-    return {bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == _ASSUMPTION_FREE}
 
 
 def _days(number: int) -> str:
     return f"{number} day{'s' * (number != 1)}"
 
 
-def _skipped(days: Mapping[str, Any]) -> str:
-    return f"{_days(len(days['skipped']))} skipped without a release"
+def _skipped(days: ReleasedDays) -> str:
+    return f"{_days(len(days.skipped))} skipped without a release"
 
 
-def _span(dates: Mapping[str, Any]) -> str:
-    return dates["first"] if dates["first"] == dates["last"] else f"{dates['first']} to {dates['last']}"
+def _span(dates: ReleasedDays | PublicationDates) -> str:
+    return dates.first if dates.first == dates.last else f"{dates.first} to {dates.last}"
 
 
 def _bounds_table(statement: Statement) -> list[str]:
-    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement["figures"])]
-    terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement['model'] else ''}."
+    lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement.bounds)]
+    terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement.has_model else ''}."
     return ["\n".join(lines), f"{_HOW_TO_READ} {terms}"]
 
 
@@ -158,89 +152,66 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cells(bound: Mapping[str, str]) -> list[str]:
-    columns = [bound[key] for key in ("name", "epsilon", "about")]
-    return [*columns, holds_when(bound), bound.get("factor", ""), bound.get("limit", "")]
+def _cells(bound: StatedBound) -> list[str]:
+    return [bound.name, bound.epsilon, bound.scope, bound.holds, bound.factor, bound.limit]
 
 
-def holds_when(bound: Mapping[str, str]) -> str:
-    """Return when a bound holds: always, or under its assumption, and the days that are excepted.
-
-    >>> holds_when({"kind": "assumption-free", "assumption": ""})
-    'always'
-    """
-    holds = "always" if bound["kind"] == _ASSUMPTION_FREE else f"if {bound['assumption']}"
-    days = bound.get("conditional_days")
-    return f"{holds}, except for the days {days}, from which the published model was estimated" if days else holds
-
-
-def _model_texts(model: Mapping[str, Any]) -> list[str]:
-    if not model:
+def _model_texts(model: StatedModel) -> list[str]:
+    if not model.content():
         return []
-    period = model.get("period")
-    period_text = " to ".join(map(str, period)) if isinstance(period, list) else "an earlier period"
-    source = _SOURCES.get(str(model.get("source")), "").format(period=period_text)
-    basis = f"Source: {model['basis']}" if "basis" in model else ""
-    return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model)])]
+    period = " to ".join(model.period) if model.period else "an earlier period"
+    source = _SOURCES.get(model.source or "", "").format(period=period)
+    basis = f"Source: {model.basis}" if model.basis is not None else ""
+    return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model.content())])]
 
 
 def _ending_texts(statement: Statement) -> list[str]:
-    ending, terms = statement.get("ending"), statement["contract"]["promise"]
+    ending, terms = statement.ending, statement.contract.promise
     if ending is None:
         return []
-    capped = ending["left"] != "unlimited"
-    day = f"No future day uses more than max_day_epsilon = {terms['max_day_epsilon']}"
-    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms['epsilon_total']}"
+    capped = ending.remaining != "unlimited"
+    day = f"No future day uses more than max_day_epsilon = {terms.max_day_epsilon}"
+    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}"
     caps = (
         f"{day}{total if capped else ''}, whatever the model, age or discount allows."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
-    spent = f"The composed loss of all days so far is epsilon {ending['spent']}" + (
-        f"; epsilon {ending['left']} remains." if capped else "."
+    spent = f"The composed loss of all days so far is epsilon {ending.spent}" + (
+        f"; epsilon {ending.remaining} remains." if capped else "."
     )
-    over = ", over" if is_over(statement) and ending["because"] != "broken" else ""
-    return [caps, f"{spent} {_ENDS[ending['because'] + over].format(last_day=ending['last_day'])}"]
-
-
-def is_over(statement: Statement) -> bool:
-    """Tell whether the last day that can be released is already released or skipped."""
-    last, days = statement.get("ending", {}).get("last_day"), statement["days"]
-    return bool(last) and last <= max([days["last"], *days["skipped"]])
+    over = ", over" if statement.is_over and ending.reason != "broken" else ""
+    return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
 
 
 def _second_population(statement: Statement) -> list[str]:
-    second = statement.get("second_population")
+    second = statement.second_population
     if second is None:
         return []
-    adds = "Under the same promise it may add {day} to the bound *day* and {total} to the bound *total*."
-    number = second["in_ledger"]
+    adds = (
+        f"Under the same promise it may add {second.adds.day} to the bound *day* and {second.adds.total} to the bound "
+        "*total*."
+    )
+    number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [second["text"], f"{adds.format_map(second['adds'])} This ledger contains {count_text}."]
+    return [second.text, f"{adds} This ledger contains {count_text}."]
 
 
-def _series(contract: Mapping[str, Any]) -> list[str]:
-    min_households = contract["population"].get("min_households")
+def _series(contract: Contract) -> list[str]:
     small = (
-        f"A day, or a group, with fewer than {min_households} households on the roster is never released."
-        if min_households
-        else ""
+        f"A day, or a group, with fewer than {contract.population.min_households} households on the roster is never "
+        "released."
     )
-    promise = contract["promise"]
-    shared = {notion.name: notion.shared for notion in NOTIONS}.get(promise["notion"], Promise.shared)(promise)
-    states = (
-        _states_text(contract)
-        if any(series.get("values") == "states" for series in contract["series"].values())
-        else ""
-    )
-    hours = contract.get("input", {}).get("interval_minutes") == 60
-    readings = "hours" if hours else "half-hours"
-    texts = [_series_text(name, terms, shared, states, readings) for name, terms in contract["series"].items()]
+    terms = contract.promise
+    shared = {notion.name: notion.shared for notion in NOTIONS}.get(terms.notion, Promise.shared)(terms.content())
+    states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
+    readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
+    texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
     return [_list(texts), small]
 
 
-def _states_text(contract: Mapping[str, Any]) -> str:
+def _states_text(contract: Contract) -> str:
     """Return the sentences on public states and their representative values, "" without such states."""
-    states = contract_states(contract)
+    states = contract_states(contract.content())
     if states is None:
         return ""
     edges, values_kwh = (
@@ -255,47 +226,44 @@ def _states_text(contract: Mapping[str, Any]) -> str:
     )
 
 
-def _series_text(name: str, terms: Mapping[str, Any], shared: str, states: str, readings: str) -> str:
-    clamp, missing = terms.get("clamp_kwh"), terms.get("max_missing")
-    is_distribution = terms.get("statistic") == "distribution"
+def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
+    is_distribution = series.statistic == "distribution"
     text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
-    text += f", by {terms['by']} of the roster" if "by" in terms else ""
-    text += f"; a household's daily total counts at most {clamp} kWh (clamp)"
-    if missing is not None:
-        text += f", and {terms.get('missing_kwh')} kWh if more than {missing} of its {readings} have no reading"
-    if terms.get("values") == "states":
+    text += f", by {series.by} of the roster" if series.by is not None else ""
+    text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
+    if series.max_missing is not None:
+        text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
+    if series.values == "states":
         text += states
-    if terms.get("statistic") == "mean":
+    if is_distribution:
+        text += f". {_COUNTS.get(series.form or '', '').format(bins=', '.join(series.bins_kwh or ()))}"
+    else:
         text += (
             ". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = clamp / epsilon), and the "
             "noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
         )
-    if is_distribution:
-        text += (
-            f". {_COUNTS.get(str(terms.get('form')), '').format(bins=', '.join(map(str, terms.get('bins_kwh') or ())))}"
-        )
-    share = f" The share of the series is {terms['share']} of {shared}." if terms.get("share", "1") != "1" else ""
+    share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
     return f"{text}.{share}"
 
 
 def _contract_text(statement: Statement) -> list[str]:
-    lines = [f"{key} = {value}" for key, value in _leaves(statement["contract"])]
-    return [_list(lines), *_changes(statement.get("versions", ()))]
+    lines = [f"{key} = {value}" for key, value in _leaves(statement.contract.content())]
+    return [_list(lines), *_changes(statement.versions)]
 
 
-def _changes(versions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:
     for number, version in enumerate(versions, 1):
-        if version["changes"]:
-            yield f"Version {number}, registered on {version['registered']}, changed:\n\n" + _list(version["changes"])
+        if version.changes:
+            yield f"Version {number}, registered on {version.registered}, changed:\n\n" + _list(version.changes)
 
 
 def _checking(statement: Statement) -> list[str]:
-    ledger = f"Ledger {statement['ledger']['id'][:16]}, head `{statement['ledger']['head']}`."
-    credits = " · ".join(statement[key] for key in ("source", "licence", "contact") if key in statement)
+    ledger = f"Ledger {statement.ledger.id[:16]}, head `{statement.ledger.head}`."
+    credits = " · ".join(filter(None, (statement.source, statement.licence, statement.contact)))
     return [_CHECKING, ledger, credits]
 
 
 def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)
     if isinstance(value, Mapping):
-        return [leaf for name in value for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
+        return [leaf for name in sorted(value) for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
     return [(key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)]

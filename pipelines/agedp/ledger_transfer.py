@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.release_folder import ROWS, ReleaseFolder, open_release
-from agedp.release_folder.verification import PublishedValue, first_differing_day, ledger_values, published_value
+from agedp.release_folder.verification import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
@@ -40,6 +40,7 @@ from agedp_data.ledger.transfer import (
     takeover_rows,
 )
 from agedp_data.messages import suggest_file
+from agedp_data.statement.document import Statement
 
 
 def export_ledger(url: str, path: Path, *, closed_at: date | None = None) -> int:
@@ -117,22 +118,18 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     folder = open_release(path)
     folder.verify()
     export = _folder_rows(folder)
-    statement_text = json.dumps(folder.statement, sort_keys=True, ensure_ascii=True)
-    population, software = str(folder.statement["population"]), folder.statement["software"]
-    files = tuple(sorted(folder.checksums.items()))
-    record = StatementRecord(
-        population, statement_text, files, json.dumps(software, sort_keys=True), at=_newest_date(export)
-    )
+    statement, files = folder.read_statement(), tuple(sorted(folder.checksums.items()))
+    software = json.dumps(statement.software, sort_keys=True)
+    record = StatementRecord(statement.population, statement.text(), files, software, at=_newest_date(export))
     _fill(url, recovered_rows(export, record, at=at.isoformat()))
     return sum(isinstance(row, ReleaseRecord) for row in export.rows)
 
 
 def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     """Return the ledger rows in a verified folder, checked to be of the ledger that its statement names."""
-    if ROWS not in folder.checksums:
-        raise LedgerError(f"the folder carries no {ROWS}; a ledger can be recovered from folders that do")
-    export = parse_export(_read_text(folder.path / ROWS))
-    if {"id": export.ledger, "head": export.head} != folder.statement["ledger"]:
+    export = folder.ledger_rows()
+    place = folder.read_statement().ledger
+    if (export.ledger, export.head) != (place.id, place.head):
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
     recovery_records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
     if not all(isinstance(mark, RecoveryRecord) for mark in recovery_records):
@@ -166,48 +163,25 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         LedgerBehind: the ledger lacks rows that the folder contains.
         LedgerError: another ledger, other values, or files of which the ledger has no statement.
     """
-    seq = ledger.row_number(_head(folder))
+    statement = folder.read_statement()
+    seq, population = ledger.row_number(statement.ledger.head), statement.population
     if seq is None:
-        raise _not_on_chain(folder, ledger)
-    population = str(folder.statement["population"])
+        raise _not_on_chain(statement, ledger)
     rows = [row for row in ledger.rows(population) if row.seq <= seq]
-    check_same_values(folder_values(folder), ledger_values(rows, ledger.contracts(population)))
+    contracts = [contract for contract in ledger.contracts(population) if contract.seq <= seq]
+    try:
+        check_tables(folder.averages() | folder.distributions(), statement, rows, contracts)
+    except InputError as error:
+        raise LedgerError(f"the folder and the ledger contain different values: {error}") from None
     files = tuple(sorted(folder.checksums.items()))
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
 
 
-def _head(folder: ReleaseFolder) -> str:
-    try:
-        return str(folder.statement["ledger"]["head"])
-    except (LookupError, TypeError):
-        raise InputError("statement.json names no head of a ledger; ask for the release again") from None
-
-
-def _not_on_chain(folder: ReleaseFolder, ledger: Ledger) -> LedgerError:
-    if ledger.length() and folder.statement["ledger"].get("id") != ledger.id:
+def _not_on_chain(statement: Statement, ledger: Ledger) -> LedgerError:
+    if ledger.length() and statement.ledger.id != ledger.id:
         return LedgerError("the folder's head is not on the hash chain: it was published from another ledger")
     return LedgerBehind(
         "the ledger is shorter than the folder: it lacks the row that the folder ends with; put back its newest copy, "
         "or restore it from the folder (`agedp ledger recover`)"
     )
-
-
-def folder_values(folder: ReleaseFolder) -> list[PublishedValue]:
-    """Return the published values in a folder's tables.
-
-    Raises:
-        InputError: a table that cannot be read.
-    """
-    tables = [*folder.averages().values(), *folder.distributions().values()]
-    return [published_value(row) for table in tables for row in table.to_pylist()]
-
-
-def check_same_values(published: Sequence[PublishedValue], stored: Sequence[PublishedValue]) -> None:
-    """Check that a folder and a ledger contain the same values of the same days.
-
-    Raises:
-        LedgerError: the first day on which they differ.
-    """
-    if day := first_differing_day(published, stored):
-        raise LedgerError(f"the folder and the ledger contain different values of {day}; one of the two was changed")

@@ -13,7 +13,6 @@ Decisions:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -29,7 +28,8 @@ from pyarrow import csv
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.pipeline import STAGES, run_stages
-from agedp.release_folder.release_folder import METADATA_KEY, ReleaseFolder
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import read_guarantee
 from agedp.run_context import RunContext, engine_for
 from agedp.stage_values import last_due_date
 from agedp_data import clock, mechanisms
@@ -229,7 +229,7 @@ def _run_audits(
         if isinstance(summary.refusal, PreflightFailed):  # a refused day: the promise may permit one day only
             raise summary.refusal
         released = ReleaseFolder(folder / "release")
-        stated_total = {bound["name"]: bound["epsilon"] for bound in released.statement["figures"]}["total"]
+        stated_total = released.read_statement().unconditional_epsilons["total"]
         yield tuple(_read_published(released, synthetic, datasets, max_wh)), round_nano(Decimal(stated_total))
 
 
@@ -284,7 +284,7 @@ def _write_readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
 def _read_published(folder: ReleaseFolder, run: RunFile, datasets: AuditDatasets, max_wh: int) -> Iterator[_AuditDay]:
     """Yield the releases of a folder, by series and day."""
     for table in [*folder.averages().values(), *folder.distributions().values()]:
-        name = json.loads(table.schema.metadata[METADATA_KEY])["of"]
+        name = read_guarantee(table.schema)["of"]
         series = run.series[name]
         totals = _HouseholdTotals.of(run, series, max_wh)
         low_values, high_values = (datasets.households_per_group * values for values in totals.exact(series))

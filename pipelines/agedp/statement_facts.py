@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from decimal import Decimal
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
@@ -19,7 +18,7 @@ from agedp.budget import ReleaseTerms
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.config.model_section import EstimatedModel, contract_states
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.output import OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.leakage.bound_table import LeakageBound
@@ -29,16 +28,15 @@ from agedp_data.ledger.witness import names_witness
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
-from agedp_data.parameters import exact_text
 from agedp_data.roster import Roster
-from agedp_data.statement.document import (
+from agedp_data.statement.document import ContractVersion, read_statement
+from agedp_data.statement.facts import (
     OVERLAP,
     OWN_DAYS,
     RECOVERED,
     ROSTER_READ_OFF,
     TAKEN_OVER,
     UNWITNESSED,
-    ContractVersion,
     SeriesEnd,
     StatementFacts,
 )
@@ -158,15 +156,18 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
     """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
     changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
-    return [ContractVersion(contract.at, changed) for contract, changed in zip(contracts, changes, strict=True)]
+    return [
+        ContractVersion(registered=contract.at, changes=list(changed))
+        for contract, changed in zip(contracts, changes, strict=True)
+    ]
 
 
 def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     model, schedule, population = run.model, run.schedule, run.population.name
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
-    earlier = [json.loads(record.claim) for record in ledger.statements(population)[-1:]]
-    read_off = roster.read_off or any(ROSTER_READ_OFF in statement.get("notes", ()) for statement in earlier)
+    earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
+    read_off = roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
     includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
     ledger_notes = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
     in_force = ledger.contracts(population)[-1].promise
@@ -211,18 +212,6 @@ def _state_terms(terms: Mapping[str, Any]) -> str:
     """Return step and edges of a contract's states, as JSON text."""
     model = terms.get("model", {})
     return json.dumps([model.get("step"), model.get("edges")])
-
-
-def represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return edges and representative values of the states that series of a contract count, kWh as text."""
-    states = contract_states(terms)
-    if states is None:
-        return {}
-    edges_kwh, values_kwh = (
-        [exact_text(Decimal(wh) / 1000) for wh in values_wh]
-        for values_wh in (states.edges_wh, states.representative_values_wh)
-    )
-    return {"step": states.step, "edges_kwh": edges_kwh, "counts_as_kwh": values_kwh}
 
 
 def newest_head(ledger: Ledger) -> str:

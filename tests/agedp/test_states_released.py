@@ -21,7 +21,7 @@ from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerError, RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
-from agedp_data.statement.document import BEYOND_STATES, REPRESENTED
+from agedp_data.statement.facts import BEYOND_STATES, REPRESENTED
 from tests.agedp import recounted
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 20, ("A", "B", "C")

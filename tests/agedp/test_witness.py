@@ -23,7 +23,7 @@ from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.witness import WitnessState
 from agedp_data.ledger.witness_address import witness_at
-from agedp_data.statement.document import UNWITNESSED
+from agedp_data.statement.facts import UNWITNESSED
 from tests.agedp.conftest import House
 from tests.agedp_data.ledger.witnesses import KINDS, place_of
 

@@ -13,25 +13,36 @@ import pytest
 
 from agedp_data import table_schemas
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement.document import (
+from agedp_data.statement.document import ContractVersion, read_statement
+from agedp_data.statement.facts import (
     BEYOND_STATES,
     ESTIMATED,
     REHEARSAL,
     REPRESENTED,
     WITH_MODEL,
-    ContractVersion,
     SeriesEnd,
     StatementFacts,
     build_statement,
-    markdown,
     odds_factor,
 )
+from agedp_data.statement.markdown import markdown
 
 CONTRACT = {
+    "version": 1,
+    "input": {"dataset": "london"},
     "population": {"name": "homes", "min_households": 30},
-    "schedule": {"mode": "archive"},
+    "schedule": {"mode": "archive", "first_day": "2013-01-01"},
     "promise": {"notion": "classical", "max_day_epsilon": "0.000000005", "epsilon_total": "9"},
-    "series": {"use": {"statistic": "mean", "clamp_kwh": "50", "by": "tariff", "max_missing": 2, "missing_kwh": "0"}},
+    "series": {
+        "use": {
+            "statistic": "mean",
+            "clamp_kwh": "50",
+            "share": "1",
+            "by": "tariff",
+            "max_missing": 2,
+            "missing_kwh": "0",
+        }
+    },
 }
 LIMITS = {"day": 4, "total": 9_000_000_000, "risk": 7}
 FIGURES = [
@@ -45,7 +56,7 @@ FIGURES = [
 def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-01-01"), **others):
     made = StatementFacts(
         title={"title": "T", "contact": ""},
-        contract={**CONTRACT, "schedule": {"mode": mode}},
+        contract={**CONTRACT, "schedule": {"mode": mode, "first_day": "2013-01-01"}},
         days=days,
         skipped=skipped,
         published_on=("2026-01-01",),
@@ -56,14 +67,14 @@ def facts(*, mode="archive", model=None, skipped=(), days=("2013-01-02", "2013-0
         notes=["note"],
         ledger_id="ab" * 32,
         head="cd" * 32,
-        versions=[ContractVersion("2026-01-01", ())],
+        versions=[ContractVersion(registered="2026-01-01", changes=[])],
         software={"agedp": "1"},
     )
     return replace(made, **others)
 
 
 def test_what_is_always_true_comes_first_and_nothing_twice():
-    claim = build_statement(facts())
+    claim = build_statement(facts()).content()
     assert [(one["name"], one["epsilon"]) for one in claim["figures"]] == [
         ("day", "0.000000005"), ("total", "1.5"), ("risk", "infinite"),
     ]  # fmt: skip
@@ -73,13 +84,13 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
 
 def test_rows_of_an_estimated_model_name_its_days_and_others_are_as_before():
     period = "2012-01-01 to 2012-12-31"
-    plain = build_statement(facts())
-    claim = build_statement(facts(model={"source": "estimated", "ages_days": [1]}, estimated_from=[period]))
+    plain = build_statement(facts()).content()
+    claim = build_statement(facts(model={"source": "estimated", "ages_days": [1]}, estimated_from=[period])).content()
     assert all("conditional_days" not in figure for figure in plain["figures"])
     assert {figure.pop("conditional_days") for figure in claim["figures"]} == {period}
     assert claim["figures"] == plain["figures"]
     assert any(period in warning for warning in claim["warnings"])
-    assert "| always |" in markdown(plain)
+    assert "| always |" in markdown(read_statement(json.dumps(plain)))
 
 
 def test_it_holds_nothing_but_strings_integers_and_lists():
@@ -88,7 +99,9 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
             return all(isinstance(key, str) and plain(part) for key, part in value.items())
         return all(map(plain, value)) if isinstance(value, list) else type(value) in (str, int)
 
-    claim = build_statement(facts(model={"source": "estimated", "ages_days": [1], "envelope": {"losses": [1]}}))
+    claim = build_statement(
+        facts(model={"source": "estimated", "ages_days": [1], "envelope": {"losses": [1]}})
+    ).content()
     assert plain(claim)
     assert claim["model"] == {"source": "estimated", "ages_days": [1]}
     assert json.loads(json.dumps(claim)) == claim
@@ -105,19 +118,19 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
     ],
 )
 def test_warnings_are_fixed_by_what_kind_of_model_there_is_and_what_is_counted(source, counting, said):
-    warnings = build_statement(facts(model=source and {"source": source}, **counting))["warnings"]
+    warnings = build_statement(facts(model=source and {"source": source}, **counting)).content()["warnings"]
     assert warnings[1:] == list(said)
 
 
 def test_a_rehearsal_says_so_first():
-    claim = build_statement(facts(mode="rehearsal"))
+    claim = build_statement(facts(mode="rehearsal")).content()
     assert (claim["rehearsal"], claim["notes"]) == (1, [REHEARSAL, "note"])
-    assert markdown(claim).splitlines()[2] == f"**{REHEARSAL}**"
+    assert markdown(read_statement(json.dumps(claim))).splitlines()[2] == f"**{REHEARSAL}**"
 
 
 def test_the_words_give_every_figure_warning_and_date():
-    claim = build_statement(facts(skipped=("2013-01-03",), model={"source": "declared", "basis": "made up"}))
-    words = markdown(claim)
+    claim = build_statement(facts(skipped=("2013-01-03",), model={"source": "declared", "basis": "made up"})).content()
+    words = markdown(read_statement(json.dumps(claim)))
     for figure in claim["figures"]:
         assert f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |" in words
     for text in (
@@ -141,13 +154,13 @@ def test_the_words_give_every_figure_warning_and_date():
 
 
 def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_than_it_is():
-    claim = build_statement(facts())
+    claim = build_statement(facts()).content()
     assert {one["name"]: one["limit"] for one in claim["figures"]} == {
         "day": "0.000000005",  # the bound was tightened to 4 after a day had spent 5
         "total": "9",
         "risk": "unlimited",  # a figure that is infinite has no limit left
     }
-    unlimited = build_statement(facts(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None)))
+    unlimited = build_statement(facts(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None))).content()
     assert [one["limit"] for one in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
     assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
     assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
@@ -167,7 +180,10 @@ def test_the_words_say_what_ends_the_promise(because, said):
 
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():
-    versions = [ContractVersion("2026-01-01", ()), ContractVersion("2026-02-01", ("series.use.clamp_kwh: 60 -> 50",))]
+    versions = [
+        ContractVersion(registered="2026-01-01", changes=[]),
+        ContractVersion(registered="2026-02-01", changes=["series.use.clamp_kwh: 60 -> 50"]),
+    ]
     words = markdown(build_statement(facts(versions=versions, other_populations=2)))
     assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in words
     assert "This ledger contains 2 other populations." in words

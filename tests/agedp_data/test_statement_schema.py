@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from agedp_data.notions.notion import LossBound
-from agedp_data.statement import document as statements
-from agedp_data.statement.document import ContractVersion, SeriesEnd, StatementFacts, build_statement, schema
+from agedp_data.statement.document import SCHEMA, ContractVersion, read_statement, schema
+from agedp_data.statement.facts import SeriesEnd, StatementFacts, build_statement
 
 CHECK = jsonschema.Draft202012Validator(schema())
 PROMISE = {
@@ -40,18 +40,18 @@ FACTS = StatementFacts(
     notes=("note",),
     ledger_id="ab" * 32,
     head="cd" * 32,
-    versions=[ContractVersion("2026-01-01", ())],
+    versions=[ContractVersion(registered="2026-01-01", changes=[])],
     software={"agedp": "1"},
     other_populations=1,
 )
-CLAIM = build_statement(FACTS)
+CLAIM = build_statement(FACTS).content()
 
 
 def test_it_is_a_schema_of_the_form_that_statements_name():
     jsonschema.Draft202012Validator.check_schema(schema())
-    assert schema()["properties"]["schema"]["const"] == statements.SCHEMA == CLAIM["schema"]
+    assert schema()["properties"]["schema"]["const"] == SCHEMA == CLAIM["schema"]
     shipped = files("agedp_data").joinpath("schemas", "statement-2.json")
-    assert json.loads(shipped.read_text()) == schema()
+    assert shipped.read_text() == json.dumps(schema(), indent=1) + "\n"  # write that text if the model changed
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,44 @@ def test_it_is_a_schema_of_the_form_that_statements_name():
     ],
 )
 def test_every_statement_is_of_that_form(facts):
-    CHECK.validate(build_statement(facts))
+    CHECK.validate(build_statement(facts).content())
+
+
+@pytest.mark.parametrize("facts", [FACTS, replace(FACTS, title={}, model=None)])
+def test_a_statement_that_is_read_is_written_out_as_it_was(facts):
+    later = build_statement(facts).content() | {"key_of_a_later_version": {"more": [1]}}
+    later["contract"]["series"]["use"]["later"] = "1"
+    later["figures"][0]["delta"] = "0"
+    assert json.loads(read_statement(json.dumps(later)).text()) == later
+
+
+@pytest.mark.parametrize("key", ["from_whom", "versions", "ending", "second_population", "software"])
+def test_a_statement_of_the_first_schema_lacks_keys_and_is_read(key):
+    claim = {name: value for name, value in CLAIM.items() if name != key}
+    claim["figures"] = [
+        {name: text for name, text in figure.items() if name not in ("factor", "limit")} for figure in CLAIM["figures"]
+    ]
+    assert read_statement(json.dumps(claim)).content() == claim
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("figures", 0, "epsilon"), "1e9"),
+        (("figures", 0, "epsilon"), "9" * 501),
+        (("days", "first"), "2013-02-30"),
+        (("days", "skipped"), ["9999-12-31"]),
+        (("ledger", "head"), "ab"),
+        (("contract", "promise", "max_day_epsilon"), "much"),
+        (("contract", "schedule", "first_day"), "today"),
+        (("population",), 3),
+    ],
+)
+def test_a_statement_of_another_form_is_refused_by_its_key(path, value):
+    claim = copy.deepcopy(CLAIM)
+    at(claim, path[:-1])[path[-1]] = value
+    with pytest.raises(ValueError, match=r"the statement is not as agedp writes one: " + r"\.".join(map(str, path))):
+        read_statement(json.dumps(claim))
 
 
 def keys_of(value, path=()):

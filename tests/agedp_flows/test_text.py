@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.epsilon import floor_nano, format_epsilon
-from agedp_data.statement.document import bound_entry
+from agedp_data.statement.facts import state_bound
 from agedp_flows.text.bound_text import assumption_text, scope_text
 from agedp_flows.text.run_text import format_path, noise_line, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
@@ -22,7 +22,7 @@ def test_what_a_promise_bounds_beside_day_and_total_is_said_with_its_bound(notio
     model, promise = data.draw(models(notion)), data.draw(promises(notion))
     own = {name: floor_nano(bound) for name, bound in bounds(promise).items() if name not in ("day", "total")}
     figures = promise.bounds([Line("2013-01-01", 1, "2013-02-01")], model, None)
-    lines = promised_bound_lines(promise, {figure.name: bound_entry(figure, promise.limits) for figure in figures})
+    lines = promised_bound_lines(promise, {figure.name: state_bound(figure, promise.limits) for figure in figures})
     assert len(lines) == min(1, len(own))
     said = [
         f"of at most {format_epsilon(bound)}. Scope: {scope_text(one.about)}."

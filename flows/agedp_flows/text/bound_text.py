@@ -6,10 +6,10 @@ Ledgers and statements keep their stored texts, which are hashed. A text that is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
+from agedp_data.statement.document import StatedBound
 
 _ASSUMPTIONS = {
     ASSUMED["markov"]: "each household is an independent Markov chain that mixes at least as fast as the model",
@@ -31,13 +31,14 @@ _DISCOUNTED = re.compile(
 _EXPONENTIAL, _HYPERBOLIC = re.compile(r"(.+)\^j"), re.compile(r"1/\(1 \+ (.+) j\)")
 
 
-def labelled_bound(bound: Mapping[str, str]) -> str:
+def labelled_bound(bound: StatedBound) -> str:
     """Return a bound of a statement as one line: its label and its value.
 
-    >>> labelled_bound({"name": "total", "epsilon": "182.5", "about": "all published days of one household"})
+    >>> days = "all published days of one household"
+    >>> labelled_bound(StatedBound(name="total", epsilon="182.5", about=days, kind="assumption-free", assumption=""))
     'Cumulative epsilon per household (sequential composition of all published days): 182.5'
     """
-    return f"{_LABELS.get(bound['name']) or 'Epsilon of ' + scope_text(bound['about'])}: {bound['epsilon']}"
+    return f"{_LABELS.get(bound.name) or 'Epsilon of ' + scope_text(bound.scope)}: {bound.epsilon}"
 
 
 def scope_text(about: str) -> str:

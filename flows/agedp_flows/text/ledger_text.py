@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, StatementRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.notions.notion import LossBound
+from agedp_data.statement.document import read_statement
 from agedp_flows.text.run_text import skips_json, skips_text
 
 _MAX_FAULTS = 5
@@ -64,9 +64,15 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
 
 
 def _statement_json(row: StatementRecord) -> dict[str, Any]:
-    claim = json.loads(row.claim)
-    days = {key: claim["days"][key] for key in ("released", "first", "last")}
-    return {"version": claim["version"], **days, "hash": row.hash}
+    statement = read_statement(row.claim)
+    days = statement.days
+    return {
+        "version": statement.version,
+        "released": days.released,
+        "first": days.first,
+        "last": days.last,
+        "hash": row.hash,
+    }
 
 
 def release_lines(rows: list[dict[str, Any]]) -> list[str]:

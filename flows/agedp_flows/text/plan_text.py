@@ -16,7 +16,7 @@ from agedp.stages.run_forecast import RunForecast, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
-from agedp_data.statement.document import bound_entry
+from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.preflight_text import planned_preflight_lines
 from agedp_flows.text.run_text import (
@@ -232,7 +232,7 @@ def _promised_bound_lines(session: LedgerSession, plan: RunForecast) -> list[str
     if not plan.now.releases:
         return []
     bounds = notion.bounds(rows, plan.terms.leakage_bound, None)
-    entries = {bound.name: bound_entry(bound, notion.limits) for bound in bounds}
+    entries = {bound.name: state_bound(bound, notion.limits) for bound in bounds}
     return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 
 

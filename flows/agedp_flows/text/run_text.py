@@ -21,7 +21,8 @@ from typing import Any
 from agedp.ledger_session import LedgerSession
 from agedp.planning.day_to_day_change import DayToDayChange
 from agedp.planning.forecast import Skip
-from agedp.release_folder.release_folder import DISTRIBUTION, ReleaseFolder
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import RunContext
 from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
@@ -35,7 +36,8 @@ from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 from agedp_data.series.series import AnySeries
-from agedp_data.statement.document import markdown
+from agedp_data.statement.document import StatedBound
+from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
 from agedp_flows.text.preflight_text import preflight_lines
 
@@ -55,7 +57,7 @@ def four_digits(number: float) -> str:
 
 def statement_markdown(folder: ReleaseFolder) -> str:
     """Return the statement of a release folder as Markdown."""
-    return markdown(folder.statement) if (folder.path / "statement.json").exists() else "Nothing was due yet."
+    return markdown(folder.read_statement()) if (folder.path / "statement.json").exists() else "Nothing was due yet."
 
 
 def result_json(summary: RunSummary) -> dict[str, Any]:
@@ -92,9 +94,9 @@ def result_lines(summary: RunSummary) -> list[str]:
     folder = ReleaseFolder(summary.run.release)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
-        bounds = folder.statement["figures"]
+        bounds = folder.read_statement().bounds
         lines += [labelled_bound(bound) for bound in bounds[:2]]
-        lines += promised_bound_lines(run.notion, {bound["name"]: bound for bound in bounds})
+        lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
     return lines
 
@@ -196,7 +198,7 @@ def _table_line(row: Mapping[Any, Any]) -> str:
 
 
 def promised_bound_lines(
-    notion: Notion, bounds: Mapping[str, Mapping[str, str]], *, label: str = "Bound of the notion"
+    notion: Notion, bounds: Mapping[str, StatedBound], *, label: str = "Bound of the notion"
 ) -> list[str]:
     """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
@@ -208,8 +210,8 @@ def promised_bound_lines(
     bound = next((bounds[name] for name in bounded_names if name in bounds), None)
     if bound is None:
         return []
-    text = f"{label}: epsilon {bound['epsilon']} of at most {bound['limit']}. Scope: {scope_text(bound['about'])}."
-    return [" ".join(filter(None, [text, assumption_text(bound["assumption"])]))]
+    text = f"{label}: epsilon {bound.epsilon} of at most {bound.limit}. Scope: {scope_text(bound.scope)}."
+    return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -29,7 +29,7 @@ from agedp.reports.html import part, render_page, table, text_table
 from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.markov.mixing import MIXING_NAMES
-from agedp_data.statement.document import WITH_MODEL
+from agedp_data.statement.facts import WITH_MODEL
 
 
 def overview_page(mixings: Sequence[Mixing], releases: Sequence[ReleaseSummary]) -> str:

@@ -31,6 +31,7 @@ from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
 from agedp_data.datasets.layout import SLOTS
 from agedp_data.datasets.synthetic.households import Floats
 from agedp_data.notions import NOTIONS
+from agedp_data.statement.document import Statement
 
 _DAY, _TOTAL = "day", "total"
 
@@ -107,21 +108,20 @@ def summarise_release(dataset_folder: Path, notion: str) -> ReleaseSummary:
         notion: the notion, which names the run file's subfolder.
     """
     folder = ReleaseFolder(dataset_folder / notion / "release")
-    statement = folder.statement
+    statement = folder.read_statement()
     days: list[Mapping[str, Any]] = [dict(row) for row in folder.averages()[AVERAGES].to_pylist()]
     true_means = _true_means(dataset_folder / notion / "confidential" / "true_means.parquet", days)
-    bounds = {bound["name"]: bound for bound in statement["figures"]}
     return ReleaseSummary(
         dataset=dataset_folder.name,
         notion=notion,
         folder=folder.path,
-        age_days=statement["contract"]["promise"]["age_days"],
+        age_days=statement.contract.promise.age_days or 0,
         days=days,
         true_means=true_means,
         noise=noise_ratio(days, true_means),
         least_day_epsilon=min(row["epsilon"] for row in days),
-        day_epsilon=bounds[_DAY]["epsilon"],
-        total_epsilon=bounds[_TOTAL]["epsilon"],
+        day_epsilon=statement.unconditional_epsilons[_DAY],
+        total_epsilon=statement.unconditional_epsilons[_TOTAL],
         bound=_own_bound(statement),
     )
 
@@ -150,13 +150,13 @@ def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
 
 
-def _own_bound(statement: Mapping[str, Any]) -> NotionBound:
+def _own_bound(statement: Statement) -> NotionBound:
     """Return the bound that the statement's promise is about."""
-    promise = statement["contract"]["promise"]
+    promise = statement.contract.promise.content()
     notion = next(notion for notion in NOTIONS if notion.name == promise["notion"])
     key, shown = notion.TEXT.own_bound.of(promise)
-    entry = next(entry for entry in statement["figures"] if entry["name"] == key)
-    return NotionBound(shown, entry["epsilon"], entry["limit"])
+    bound = next(bound for bound in statement.bounds if bound.name == key)
+    return NotionBound(shown, bound.epsilon, bound.limit)
 
 
 def exact_bound(release: ReleaseSummary, kernels: Floats) -> float | None:

@@ -19,9 +19,6 @@ import pyarrow.parquet as pq
 
 from agedp.release_folder.release_folder import (
     AVERAGES,
-    DISTRIBUTION,
-    MEANS,
-    METADATA_KEY,
     PACKAGE,
     REPORT,
     ROWS,
@@ -31,6 +28,7 @@ from agedp.release_folder.release_folder import (
     ReleaseFolder,
     is_release_file,
 )
+from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
 
@@ -169,9 +167,7 @@ def _origin_of_table(content: bytes) -> ReleaseOrigin:
 
 
 def _guarantee(content: bytes) -> dict[str, Any]:
-    schema = pq.read_schema(pa.BufferReader(content))
-    guarantee: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
-    return guarantee
+    return read_guarantee(pq.read_schema(pa.BufferReader(content)))
 
 
 def _origin_of_mapping(mapping: Mapping[str, Any]) -> ReleaseOrigin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,34 +14,26 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.verification import (
-    METADATA_KEY,
-    PublishedValue,
-    check_averages,
-    check_distribution,
-    first_differing_day,
-    ledger_values,
-    published_value,
-)
+from agedp.release_folder.result_tables import DISTRIBUTION, MEANS
+from agedp.release_folder.verification import check_losses, check_tables
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
-from agedp_data.ledger.transfer import parse_export
+from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import suggest_file
-from agedp_data.notions.notion import ASSUMPTION_FREE
+from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
-from agedp_data.statement.document import SCHEMA, odds_factor
+from agedp_data.statement.document import SCHEMA, StatedBound, Statement, read_statement
+from agedp_data.statement.facts import odds_factor
 
 if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-MEANS, DISTRIBUTION = "daily_averages", "daily_distribution"
 _RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
-__all__ = ["METADATA_KEY", "ReleaseFolder", "open_release"]
 _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
@@ -106,6 +98,19 @@ class ReleaseFolder:
             raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
         return statement
 
+    def read_statement(self) -> Statement:
+        """Return the statement, validated.
+
+        Raises:
+            InputError: statement.json is missing, damaged or not as agedp writes it.
+        """
+        try:
+            return read_statement((self.path / STATEMENT).read_bytes())
+        except OSError:
+            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
+        except ValueError as error:
+            raise InputError(f"{STATEMENT}: {error}; ask for the release again") from None
+
     @property
     def checksums(self) -> dict[str, str]:
         """Return the SHA-256 of each file by its name, as SHA256SUMS lists them.
@@ -124,6 +129,19 @@ class ReleaseFolder:
         except (OSError, UnicodeDecodeError):
             raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
 
+    def ledger_rows(self) -> LedgerExport:
+        """Return the ledger rows that the tables were published from.
+
+        Raises:
+            InputError: ledger_rows.jsonl is missing or damaged.
+        """
+        try:
+            return parse_export((self.path / ROWS).read_text(encoding="ascii"))
+        except (OSError, UnicodeDecodeError):
+            raise InputError(f"{ROWS} is missing or damaged; ask for the release again") from None
+        except LedgerError as error:
+            raise InputError(f"{ROWS}: {error}") from None
+
     def other_files(self) -> tuple[str, ...]:
         """Return the names of files in the folder that are not part of a release and are not verified."""
         return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
@@ -135,27 +153,26 @@ class ReleaseFolder:
             InputError: a file or value that differs from what was published.
         """
         self._verify_sums()
-        statement = self.statement
-        if statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+        if self.statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
+        statement = self.read_statement()
+        export = self.ledger_rows()
+        contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
+        releases = [row for row in export.rows if isinstance(row, ReleaseRecord)]
         try:
-            rows = [row for name, table in self.averages().items() for row in check_averages(name, table, statement)]
-            rows += [
-                row
-                for name, table in self.distributions().items()
-                for row in check_distribution(name, table, statement)
-            ]
-            _check_statement(statement, rows)
-            self._verify_rows(statement, [published_value(row) for row in rows])
+            _check_rows_belong(statement, releases, contracts)
+            check_losses(ROWS, releases, contracts)
+            check_tables(self.averages() | self.distributions(), statement, releases, contracts)
+            _check_statement(statement, releases, contracts)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
-            raise InputError(f"its tables or {STATEMENT} lack entries of a release") from None
+            raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
         self._verify_package(statement)
 
     def _verify_sums(self) -> None:
         listed, expected = self._checksum_text(), self.checksums
         tables = [name for name in expected if name.startswith((MEANS, DISTRIBUTION))]
-        if not tables or not {STATEMENT, WORDS} <= set(expected):
+        if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
             raise InputError(f"{SUMS} differs from the published file; ask for the release again")
@@ -170,30 +187,11 @@ class ReleaseFolder:
                 "release again"
             )
 
-    def _verify_rows(self, statement: Mapping[str, Any], published: Sequence[PublishedValue]) -> None:
-        """Check that the ledger rows in the folder, which serve recovery, agree with tables and statement."""
-        if ROWS not in self.checksums:
-            return
-        try:
-            ledger_rows = parse_export((self.path / ROWS).read_text(encoding="utf-8")).rows
-        except (LedgerError, UnicodeDecodeError) as error:
-            raise InputError(f"{ROWS}: {error}") from None
-        contracts = [row for row in ledger_rows if isinstance(row, ContractRecord)]
-        releases = [row for row in ledger_rows if isinstance(row, ReleaseRecord)]
-        if {row.population for row in contracts} | {row.population for row in releases} != {statement["population"]}:
-            raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
-        if not contracts or contracts[-1].promise != canonical(statement["contract"]):
-            raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
-        if not {row.contract for row in releases} <= {row.hash for row in contracts}:
-            raise InputError(f"{ROWS} lacks a contract that its releases name")
-        if day := first_differing_day(published, ledger_values(releases, contracts)):
-            raise InputError(f"the tables and {ROWS} contain different values of {day}; ask for the release again")
-
-    def _verify_package(self, statement: Mapping[str, Any]) -> None:
+    def _verify_package(self, statement: Statement) -> None:
         """Check datapackage.json, which catalogues read; releases of early versions have none."""
         listed = set(self.checksums)
         if PACKAGE not in listed:
-            if statement["schema"] not in _WITHOUT_PACKAGE:
+            if statement.schema_name not in _WITHOUT_PACKAGE:
                 raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
             return
         files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
@@ -207,57 +205,56 @@ class ReleaseFolder:
             raise InputError(f"{PACKAGE} {fault}; ask for the release again")
 
 
-def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check the days and losses of the statement against the rows of the tables."""
-    # the groups of a day are one release; its series are several
-    losses_by_release = {(row["day"].isoformat(), row["of"]): round_nano(row["epsilon"]) for row in rows}
-    spent: dict[str, int] = {}
-    for (day, _), loss in losses_by_release.items():
-        spent[day] = spent.get(day, 0) + loss
-    dates = [row["published_on"].isoformat() for row in rows]
-    min_households = statement["contract"]["population"]["min_households"]
-    days = {"first": min(spent, default=""), "last": max(spent, default=""), "released": len(spent)}
-    assumption_free = {
-        bound["name"]: bound["epsilon"] for bound in statement["figures"] if bound["kind"] == ASSUMPTION_FREE
-    }
-    expected = {
-        "day": format_epsilon(max(spent.values(), default=0)),
-        "total": format_epsilon(sum(spent.values())),
-    }
+def _check_rows_belong(
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> None:
+    """Check that the ledger rows of a folder are of the population and contract that its statement names."""
+    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
+        raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
+    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
+        raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
+    if not {row.contract for row in releases} <= {row.hash for row in contracts}:
+        raise InputError(f"{ROWS} lacks a contract that its releases name")
+
+
+def _check_statement(
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> None:
+    """Check the days and losses of the statement against the ledger rows of its folder."""
+    released = [row for row in releases if row.state == "released"]
+    spent = day_losses(released)
+    dates = [row.published_on for row in released]
+    min_households = statement.contract.population.min_households
+    days, published, stated = statement.days, statement.published, statement.unconditional_epsilons
+    expected = {"day": format_epsilon(max(spent.values(), default=0)), "total": format_epsilon(sum(spent.values()))}
     is_consistent = (
-        {key: statement["days"][key] for key in days} == days
-        and not set(statement["days"]["skipped"]) & set(spent)
-        and statement["published"] == {"first": min(dates, default=""), "last": max(dates, default="")}
-        and all(1 <= row["version"] <= statement["version"] for row in rows)
-        and all(
-            row["households"] >= min_households
-            for row in rows
-            if row["version"] == statement["version"] and "households" in row
-        )
-        and {name: assumption_free[name] for name in expected} == expected
-        and statement.get("ending", {"spent": assumption_free["total"]})["spent"] == assumption_free["total"]
-        and all(_is_consistent(bound) for bound in statement["figures"])
+        (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
+        and set(days.skipped) == {row.day for row in releases} - set(spent)
+        and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
+        and statement.version == len(contracts)
+        and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
+        and {name: stated[name] for name in expected} == expected
+        and (statement.ending is None or statement.ending.spent == expected["total"])
+        and all(_is_consistent(bound) for bound in statement.bounds)
     )
     if not is_consistent:
-        raise InputError(f"{STATEMENT} and the tables contain different days or losses")
+        raise InputError(f"{STATEMENT} and {ROWS} contain different days or losses")
 
 
-def _is_consistent(bound: Mapping[str, str]) -> bool:
+def _is_consistent(bound: StatedBound) -> bool:
     """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
-    epsilon, limit = bound["epsilon"], bound.get("limit", "")
-    if epsilon == "infinite":
-        return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
-    if not _EPSILON_TEXT.fullmatch(epsilon):
+    if bound.epsilon == "infinite":
+        return bound.factor in ("", bound.epsilon) and bound.limit in ("", "unlimited")
+    if not _EPSILON_TEXT.fullmatch(bound.epsilon):
         return False
-    loss = round_nano(Decimal(epsilon))
-    is_within_limit = limit in ("", "unlimited") or Decimal(limit) >= Decimal(epsilon)
-    return is_within_limit and bound.get("factor", "") in ("", odds_factor(loss))
+    is_within_limit = bound.limit in ("", "unlimited") or Decimal(bound.limit) >= Decimal(bound.epsilon)
+    return is_within_limit and bound.factor in ("", odds_factor(round_nano(Decimal(bound.epsilon))))
 
 
-def _check_words(words: str, statement: Mapping[str, Any]) -> None:
+def _check_words(words: str, statement: Statement) -> None:
     lines = words.splitlines()
-    for bound in statement["figures"]:
-        start = f"| {bound['name']} | {bound['epsilon']} | {bound['about']} |"
+    for bound in statement.bounds:
+        start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
 

@@ -1,6 +1,7 @@
 """LEDGER rows -> published tables, daily averages and daily distributions, and the file of each series ever published.
 
-The tables are Parquet, each with its guarantee.
+The tables are Parquet, each with its guarantee: one JSON key in the schema's metadata. Publication writes them,
+verification computes them again from the rows in the folder.
 
 Decisions:
 
@@ -22,13 +23,19 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.release_folder import DISTRIBUTION, MEANS
-from agedp.release_folder.verification import METADATA_KEY
 from agedp_data import mechanisms, table_schemas
 from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.model_section import contract_states
+from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.series import AnySeries, Distribution
+from agedp_data.parameters import exact_text
+from agedp_data.series.series import AnySeries, Distribution, series_in
+from agedp_data.statement.document import Statement
+
+MEANS: Final = "daily_averages"
+DISTRIBUTION: Final = "daily_distribution"
+METADATA_KEY: Final = b"agedp"
 
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
@@ -100,12 +107,6 @@ def _release_columns(row: ReleaseRecord, group: str, versions: Mapping[str, int]
     }
 
 
-def add_guarantee(table: pa.Table, guarantee: Mapping[str, Any]) -> pa.Table:
-    """Return the table with its guarantee in the schema metadata, one JSON key."""
-    text = json.dumps(guarantee, sort_keys=True, ensure_ascii=True).encode()
-    return table.replace_schema_metadata({METADATA_KEY: text})
-
-
 def parquet_bytes(table: pa.Table) -> bytes:
     """Return a table as a Parquet file; the same table, the same bytes."""
     sink = io.BytesIO()
@@ -145,3 +146,79 @@ def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[Con
             file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
             ordered.append(PublishedSeries(name, statistic, file_name, terms_by_series[statistic, name]))
     return ordered
+
+
+def series_table(
+    series: PublishedSeries,
+    statement: Statement,
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
+    *,
+    coverage: Decimal,
+) -> pa.Table:
+    """Return the table of one series with its guarantee in the metadata of the schema; `coverage` of the intervals."""
+    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
+    terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
+    released = [row for row in rows if series.has(row) and row.state == "released"]
+    guarantee = {
+        **_common_guarantee(statement, coverage),
+        "of": series.name,
+        "schema": f"agedp-{FILES[series.statistic].replace('_', '-')}-1",
+    }
+    states = {
+        str(versions[contract.hash]): _represented_states(meaning_of(contract.promise))
+        for contract in contracts
+        if series.terms.get(contract.hash, {}).get("values") == "states"
+    }
+    if states:
+        guarantee["states_by_version"] = states
+    if series.statistic == "distribution":
+        table = distribution_table(
+            released,
+            series={name: series_in(series_terms) for name, series_terms in series.terms.items()},
+            versions=versions,
+        )
+        guarantee["series_by_version"] = terms
+    else:
+        table = averages_table(released, coverage=coverage, versions=versions)
+        guarantee["clamp_kwh_by_version"] = {
+            number: series_terms["clamp_kwh"] for number, series_terms in terms.items()
+        }
+    return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+
+
+def _common_guarantee(statement: Statement, coverage: Decimal) -> dict[str, Any]:
+    """Return the part of the guarantee that the metadata of every table contain."""
+    content = statement.content()
+    layout = statement.contract.input
+    stated = ("title", "source", "licence", "contact", "population", "rehearsal", "figures", "ledger")
+    return {
+        **{key: content[key] for key in stated if key in content},
+        "promise": content["contract"]["promise"],
+        "series": content["contract"]["series"],
+        "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
+        "day_zone": layout_of(layout.dataset, layout.columns).day_zone,
+    }
+
+
+def _represented_states(terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return edges and representative values of the states that series of a contract count, kWh as text."""
+    states = contract_states(terms)
+    if states is None:
+        return {}
+    edges_kwh, values_kwh = (
+        [exact_text(Decimal(wh) / 1000) for wh in values_wh]
+        for values_wh in (states.edges_wh, states.representative_values_wh)
+    )
+    return {"step": states.step, "edges_kwh": edges_kwh, "counts_as_kwh": values_kwh}
+
+
+def read_guarantee(schema: pa.Schema) -> dict[str, Any]:
+    """Return the guarantee in the metadata of a table's schema.
+
+    Raises:
+        KeyError: the table has none.
+        ValueError: the guarantee is not JSON.
+    """
+    guarantee: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
+    return guarantee

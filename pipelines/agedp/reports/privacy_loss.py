@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import accumulate
-from typing import Any
 
 from agedp.reports.axes import (
     Scale,
@@ -29,13 +28,14 @@ from agedp.reports.axes import (
 from agedp.reports.html import paragraph, part, side_by_side, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
 from agedp.reports.svg import Level, Line, Marks, chart
+from agedp_data.config.contract_document import PromiseTerms
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.bounded_change import BoundedChangeLoss
 from agedp_data.notions.notion import Accountant, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import exact_text
-from agedp_data.statement.markdown import holds_when
+from agedp_data.statement.document import Statement
 
 _STYLES = 6
 _NOISE_NOTE = (
@@ -67,20 +67,20 @@ class LabelledBound:
     limit: str
 
 
-def labelled_bounds(statement: Mapping[str, Any]) -> list[LabelledBound]:
+def labelled_bounds(statement: Statement) -> list[LabelledBound]:
     """Return the bounds of a statement in its order."""
     return [
         LabelledBound(
             _letter(index),
-            BoundKey(bound["name"], bound["about"], bound["assumption"]),
-            bound["epsilon"],
-            math.inf if bound["epsilon"] == "infinite" else float(bound["epsilon"]),
-            bound["kind"] == "assumption-free",
-            holds_when(bound),
-            f"×\u00a0{bound['factor']}" if bound.get("factor") else "",
-            bound.get("limit", ""),
+            BoundKey(bound.name, bound.scope, bound.assumption),
+            bound.epsilon,
+            math.inf if bound.epsilon == "infinite" else float(bound.epsilon),
+            bound.is_unconditional,
+            bound.holds,
+            f"×\u00a0{bound.factor}" if bound.factor else "",
+            bound.limit,
         )
-        for index, bound in enumerate(statement["figures"])
+        for index, bound in enumerate(statement.bounds)
     ]
 
 
@@ -258,7 +258,7 @@ def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication
     return to_float(bound.value or 0)
 
 
-def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) -> Iterator[str]:
+def spending_parts(rows: Sequence[ReleaseRecord], promise: PromiseTerms) -> Iterator[str]:
     """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise."""
     losses = day_losses(rows)
     if not losses:
@@ -273,8 +273,8 @@ def spending_parts(rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]) ->
     in_total = f"{format_rounded_up(to_float(running_totals[-1]))} in total"
     yield side_by_side(
         [
-            _spending_chart("Loss of each day", x, positions, spent, promise["max_day_epsilon"], by_day),
-            _spending_chart("Composed loss so far", x, positions, running_totals, promise["epsilon_total"], in_total),
+            _spending_chart("Loss of each day", x, positions, spent, promise.max_day_epsilon, by_day),
+            _spending_chart("Composed loss so far", x, positions, running_totals, promise.epsilon_total, in_total),
         ]
     )
     yield _month_table(all_days, spent, running_totals)

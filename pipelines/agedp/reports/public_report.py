@@ -11,10 +11,9 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
@@ -43,8 +42,8 @@ from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.parameters import watt_hours
-from agedp_data.statement.document import markdown
-from agedp_data.statement.markdown import is_over, title_of
+from agedp_data.statement.document import Statement
+from agedp_data.statement.markdown import markdown
 
 _ENDS = {"promise": "then the budget is used up", "period": "the last day of its period"}
 _ENDED = {
@@ -66,12 +65,12 @@ def _dates_text(first: str, last: str) -> str:
 
 
 def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
-    days = report.statement["days"]
-    skipped = f"; {len(days['skipped'])} skipped" if days["skipped"] else ""
+    days = report.statement.days
+    skipped = f"; {len(days.skipped)} skipped" if days.skipped else ""
     yield (
         "days released",
-        f"{days['released']:,}",
-        f"{days['first']} to {days['last']}{skipped}" if days["first"] else "",
+        f"{days.released:,}",
+        f"{days.first} to {days.last}{skipped}" if days.first else "",
     )
     counts = [*household_counts(report)]
     if counts:
@@ -105,11 +104,11 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
             scope_text = "loss of one day" if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
 
-    ending = report.statement.get("ending", {})
-    if ending.get("last_day"):
-        has_ended = is_over(report.statement)
-        reason = (_ENDED if has_ended else _ENDS).get(ending["because"], "")
-        yield "ended with" if has_ended else "goes on until", ending["last_day"], reason
+    ending = report.statement.ending
+    if ending is not None and ending.last_day:
+        has_ended = report.statement.is_over
+        reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
+        yield "ended with" if has_ended else "goes on until", ending.last_day, reason
 
 
 def _range_text(numbers: Sequence[int]) -> str:
@@ -123,7 +122,7 @@ _TABLE_NOTE = "The bounds are those of the table above, which contains everythin
 def public_report(
     run_file: RunFile,
     models: Sequence[ModelRecord],
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> bytes:
@@ -151,18 +150,18 @@ def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
     bounds = labelled_bounds(statement)
-    promise, leakage_bound = statement["contract"]["promise"], report.leakage_bound
+    promise, leakage_bound = statement.contract.promise, report.leakage_bound
     return render_page(
         "public_report.html",
-        title=title_of(statement),
+        title=statement.full_title,
         statement=statement,
         content=_content_text(report),
-        published=_dates_text(**statement["published"]) if statement["days"]["released"] else "",
+        published=_dates_text(statement.published.first, statement.published.last) if statement.days.released else "",
         facts=[*_facts(report, bounds)],
         series=[*_series_parts(report)],
         losses=[*_loss_parts(report, bounds)],
         model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows)],
-        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise)],
+        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise.content())],
         statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
     )
 
@@ -187,7 +186,7 @@ def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator
         yield _schedules(report, newest)
     yield from growth_parts(bounds, curves)
     yield from size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report))
-    yield from spending_parts(report.rows, report.statement["contract"]["promise"])
+    yield from spending_parts(report.rows, report.statement.contract.promise)
 
 
 def _newest_mean(report: ReportData) -> ReleaseRecord | None:
@@ -195,7 +194,7 @@ def _newest_mean(report: ReportData) -> ReleaseRecord | None:
 
 
 def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
-    current_series = report.statement["contract"]["series"]
+    current_series = report.statement.contract.content()["series"]
     series = current_series.get(newest.series, report.contracts[newest.contract]["series"][newest.series])
     return schedules_table(
         schedule_noise_kwh(

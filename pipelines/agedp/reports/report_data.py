@@ -12,6 +12,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 from agedp_data.series.series import Distribution, series_in
+from agedp_data.statement.document import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class ReportData:
     scale as a multiple of the clamp, the promised one first.
     """
 
-    statement: Mapping[str, Any]
+    statement: Statement
     rows: Sequence[ReleaseRecord]
     contracts: Mapping[str, Mapping[str, Any]]
     accountants: Sequence[Accountant]

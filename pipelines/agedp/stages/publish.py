@@ -19,33 +19,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import locks
 from agedp.release_folder.folder_writer import add_checksums, file_checksums, make_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import (
-    PublishedSeries,
-    add_guarantee,
-    averages_table,
-    distribution_table,
-    list_published_series,
-    parquet_bytes,
-)
+from agedp.release_folder.result_tables import list_published_series, parquet_bytes, series_table
 from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
-from agedp.statement_facts import represented_states, statement_facts
+from agedp.statement_facts import statement_facts
 from agedp_data.config import RunFile
-from agedp_data.config.contract_values import meaning_of
-from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_population, format_export
-from agedp_data.series.series import series_in
 from agedp_data.statement.datapackage import datapackage
-from agedp_data.statement.document import build_statement, markdown
+from agedp_data.statement.document import Statement, read_statement
+from agedp_data.statement.facts import build_statement
+from agedp_data.statement.markdown import markdown
 
 __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_of", "write_folder_of_statement"]
 
@@ -97,14 +87,14 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes
     ledger.require_unchanged(session.promise, population=session.population)
     view = session.forecast_view
     facts = statement_facts(session.terms(), session.model, view, ledger)
-    text = json.dumps(build_statement(facts), sort_keys=True, ensure_ascii=True)
-    statement = json.loads(text)  # keys in the order in which the ledger returns them
+    text = build_statement(facts).text()
+    statement = read_statement(text)  # its keys in the order in which the ledger returns them
     files = folder_files(session.run.run_file, ledger, statement, view.rows, view.contracts)
     ledger.record(
         text,
         population=session.population,
         files=file_checksums(files),
-        software=json.dumps(statement["software"], sort_keys=True),
+        software=json.dumps(statement.software, sort_keys=True),
         at=_statement_date(session, ledger),
     )
     return files
@@ -124,20 +114,19 @@ def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
 def folder_files(
     run: RunFile,
     ledger: Ledger,
-    statement: Mapping[str, Any],
+    statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
 ) -> dict[str, bytes]:
     """Return the files of a release folder without its checksums; they depend on the run file by the interval only."""
     files = {
-        STATEMENT: _json_bytes(statement),
+        STATEMENT: _json_bytes(statement.content()),
         WORDS: markdown(statement).encode(),
-        ROWS: format_export(export_population(ledger, run.population.name, head=statement["ledger"]["head"])).encode(),
+        ROWS: format_export(export_population(ledger, run.population.name, head=statement.ledger.head)).encode(),
     }
     for series in list_published_series(rows, contracts):
-        table, guarantee = _series_table(run, series, rows, contracts)
-        guarantee = {**_common_guarantee(run, statement), **guarantee}
-        files[series.file] = parquet_bytes(add_guarantee(table, guarantee))
+        table = series_table(series, statement, rows, contracts, coverage=run.output.interval)
+        files[series.file] = parquet_bytes(table)
     files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
@@ -146,47 +135,6 @@ def folder_files(
 
 def _json_bytes(document: Mapping[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
-
-
-def _series_table(
-    run: RunFile, series: PublishedSeries, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> tuple[pa.Table, dict[str, Any]]:
-    """Return the table of one series, and the part of the guarantee that is specific to it."""
-    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
-    states = {
-        str(versions[contract.hash]): represented_states(meaning_of(contract.promise))
-        for contract in contracts
-        if series.terms.get(contract.hash, {}).get("values") == "states"
-    }
-    metadata = {"of": series.name, **({"states_by_version": states} if states else {})}
-    released = [row for row in rows if series.has(row) and row.state == "released"]
-    if series.statistic == "distribution":
-        table = distribution_table(
-            released,
-            series={name: series_in(series_terms) for name, series_terms in series.terms.items()},
-            versions=versions,
-        )
-        return table, {"schema": "agedp-daily-distribution-1", **metadata, "series_by_version": terms}
-    clamps = {number: series_terms["clamp_kwh"] for number, series_terms in terms.items()}
-    table = averages_table(released, coverage=run.output.interval, versions=versions)
-    return table, {"schema": "agedp-daily-averages-1", **metadata, "clamp_kwh_by_version": clamps}
-
-
-def _common_guarantee(run: RunFile, statement: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of the guarantee that the metadata of every table contain."""
-    terms = statement["contract"]["input"]
-    return {
-        **{key: statement[key] for key in ("title", "source", "licence", "contact") if key in statement},
-        "population": statement["population"],
-        "rehearsal": statement["rehearsal"],
-        "promise": statement["contract"]["promise"],
-        "series": statement["contract"]["series"],
-        "interval": {"coverage": str(run.output.interval), "covers": "the noise and nothing else"},
-        "day_zone": layout_of(terms["dataset"], terms.get("columns")).day_zone,
-        "figures": statement["figures"],
-        "ledger": statement["ledger"],
-    }
 
 
 def write_folder_as_of(session: LedgerSession, day: date) -> bool:
@@ -226,8 +174,8 @@ def write_folder_of_statement(session: LedgerSession, seq: int) -> bool:
 def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> bool:
     ledger = session.open_ledger
     ledger.require_unchanged(session.promise, population=session.population)
-    statement = json.loads(statement_record.claim)
-    newest = ledger.row_number(statement["ledger"]["head"]) or 0
+    statement = read_statement(statement_record.claim)
+    newest = ledger.row_number(statement.ledger.head) or 0
     rows = [row for row in session.rows if row.seq <= newest]
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
     files = folder_files(session.run.run_file, ledger, statement, rows, contracts)

@@ -20,7 +20,7 @@ from agedp.stages.publish import open_release
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
-from agedp_data.statement.document import WITH_MODEL
+from agedp_data.statement.facts import WITH_MODEL
 from tests.agedp.demo.conftest import Demonstration
 from tests.agedp.reports.browser import CHROMIUM, browser
 from tests.agedp.reports.html import Page, faults_of

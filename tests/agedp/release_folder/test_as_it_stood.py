@@ -11,7 +11,8 @@ import pytest
 
 from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import verify_against
-from agedp.release_folder.release_folder import METADATA_KEY, open_release
+from agedp.release_folder.release_folder import open_release
+from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.run_context import RunContext
 from agedp.stages import publish as publishing
 from agedp.stages.amend import preview_amendment, record_amendment
@@ -175,7 +176,8 @@ def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(home
         text = json.dumps(claim, sort_keys=True)
         seq = ledger.record(text, population="homes", files=dict(kept.files), software=kept.software, at=kept.at).seq
     with pytest.raises(
-        LedgerError, match=r"rows differ from this statement: statement\.json and the tables contain different days"
+        LedgerError,
+        match=r"rows differ from this statement: statement\.json and ledger_rows\.jsonl contain different d",
     ):
         by_hand(homes, lambda session: write_folder_of_statement(session, seq), 8)
     assert homes.files() == before

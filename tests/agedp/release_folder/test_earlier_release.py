@@ -19,7 +19,7 @@ from agedp.run_context import RunContext
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger
-from agedp_data.statement.document import markdown
+from agedp_data.statement.markdown import markdown
 from tests.agedp.release_folder.resealed import reseal
 
 EARLIER = Path(__file__).with_name("earlier_release")
@@ -48,7 +48,7 @@ def test_it_is_as_it_was_published_and_verifies():
 
 
 def test_its_words_can_be_said_anew_without_what_it_did_not_say():
-    words = markdown(open_release(EARLIER).statement)
+    words = markdown(open_release(EARLIER).read_statement())
     assert "| total | 1.5 | all published days of one household | always |" in words
     assert "second population" not in words
     assert "How long the promise lasts" not in words

@@ -114,7 +114,7 @@ def test_an_edited_figure_does_not_agree_with_the_others(release, column, edit, 
         rows[place][column] = edit(rows[place][column])
 
     edit_rows(release, change)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=rf"^{PARQUET}: 2013-01-0{place + 1}, column {column}: .* differs from the l"):
         release.verify()
 
 
@@ -131,22 +131,42 @@ def test_a_figure_that_was_changed_with_all_that_follows_from_it_is_told_by_the_
             row |= {"mean_kwh": drawn / kwh, "low_kwh": (drawn - half) / kwh, "high_kwh": (drawn + half) / kwh}
 
     edit_rows(release, change)
-    with pytest.raises(InputError, match=r"ledger_rows\.jsonl contain different values of 2013-01-01"):
+    with pytest.raises(InputError, match=f"{PARQUET}: 2013-01-01, column {column}: {value} differs from the ledger's "):
         release.verify()
 
 
-def test_a_lost_doubled_or_misplaced_row_is_found(release):
-    for change in (
-        lambda rows: rows[:-1],
-        lambda rows: rows[1:],
-        lambda rows: [*rows, rows[-1]],
-        lambda rows: rows[::-1],
-    ):
-        kept = (release.path / PARQUET).read_bytes()
-        edit_rows(release, change)
-        with pytest.raises(InputError):
-            release.verify()
-        (release.path / PARQUET).write_bytes(kept)
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda rows: rows[:-1], "2013-01-04: the table lacks this row"),
+        (lambda rows: rows[1:], "2013-01-01: the table lacks this row"),
+        (lambda rows: [*rows, rows[-1]], "2013-01-04: the ledger lacks this row"),
+        (lambda rows: [*rows, {**rows[-1], "day": date(2013, 1, 5)}], "2013-01-05: the ledger lacks this row"),
+        (lambda rows: rows[::-1], "2013-01-01, column day: 2013-01-04 differs from the ledger's 2013-01-01"),
+    ],
+)
+def test_a_lost_doubled_or_misplaced_row_is_named(release, change, problem):
+    edit_rows(release, change)
+    with pytest.raises(InputError, match=f"^{PARQUET}: {problem}"):
+        release.verify()
+
+
+def test_a_loss_that_its_noise_does_not_have_is_found_in_the_rows_of_the_ledger(release):
+    rows = release.path / "ledger_rows.jsonl"
+    rows.write_text(rows.read_text().replace('\\"loss\\":500000000', '\\"loss\\":400000000', 1))
+    reseal(release.path)
+    with pytest.raises(InputError, match=r"jsonl: 2013-01-01, series daily_mean: the loss 0\.4 differs from "):
+        release.verify()
+
+
+def test_a_file_without_a_series_and_a_series_without_its_file_are_named(release):
+    (release.path / PARQUET).rename(release.path / "daily_averages_more.parquet")
+    (release.path / PACKAGE).write_text(
+        (release.path / PACKAGE).read_text().replace(PARQUET, "daily_averages_more.parquet")
+    )
+    reseal(release.path)
+    with pytest.raises(InputError, match=f"^{PARQUET}: the folder lacks this table"):
+        release.verify()
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_row_put_in_is_found(full, seq):
     with raw(full) as connection:
         connection.execute(
             "INSERT INTO statement SELECT ?, at, population, claim, files, software, text,"
-            " 'f' || substr(hash, 2) FROM statement WHERE seq = 6",
+            " 'g' || substr(hash, 2) FROM statement WHERE seq = 6",
             (seq,),
         )
     assert seq in {fault.seq for fault in faults(full)}

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agedp_data.statement.document import ContractVersion, SeriesEnd, StatementFacts, build_statement
+from agedp_data.notions.notion import LossBound
+from agedp_data.statement.document import ContractVersion
+from agedp_data.statement.facts import SeriesEnd, StatementFacts, build_statement
 
 ENVELOPE = json.dumps(
     {
@@ -47,14 +49,14 @@ def claim(contract: Mapping[str, Any], *, head: str, title: str = "") -> str:
         days=(),
         skipped=(),
         published_on=(),
-        bounds=(),
+        bounds=[LossBound(name, 0, "assumption-free", name) for name in ("day", "total")],
         limits={"day": 10**9, "total": 9 * 10**9},
         ending=SeriesEnd("", "", None),
         model=None,
         notes=(),
         ledger_id=head,
         head=head,
-        versions=[ContractVersion("2013-01-01", ())],
+        versions=[ContractVersion(registered="2013-01-01", changes=[])],
         software={"agedp": "0"},
     )
-    return json.dumps(build_statement(said), sort_keys=True, ensure_ascii=True)
+    return build_statement(said).text()

@@ -1,0 +1,235 @@
+"""A contract as its text contains it: the keys that agedp reads, validated, with the JSON schema that statements use.
+
+The same classes describe a contract in the ledger and in a statement. `DocumentPart` is the base of both documents.
+
+Decisions:
+
+* Readers are lenient: a later version may write more keys, an earlier one wrote fewer. A key that was read is kept, so
+  that a document is written out again as it was.
+* The JSON schema is strict about what this version writes: keys with a default are required there unless their class
+  lists them as `optional`, and further keys are refused unless the class `is_open`.
+* `UNCHECKED` marks keys whose values the published schema leaves open, although agedp checks them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic.json_schema import GenerateJsonSchema
+
+from agedp_data import clock
+from agedp_data.config.input import LongColumns
+from agedp_data.parameters import AgeDays
+
+UNCHECKED: Final = WithJsonSchema({})
+EPSILON: Final = r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])?"
+"""Pattern of an epsilon: whole nano-epsilon as exact decimal text."""
+_NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
+
+
+def _complete_schema(schema: dict[str, Any], part: type[DocumentPart]) -> None:
+    schema.setdefault("properties", {})
+    schema["required"] = [key for key in schema["properties"] if key not in part.optional]
+    schema["properties"] = {key: value for key, value in schema["properties"].items() if value}
+    schema["additionalProperties"] = part.is_open
+    schema |= part.rules
+    if "title" not in part.model_config:
+        schema.pop("title")
+
+
+class DocumentPart(BaseModel):
+    """An object in a document: validated when it is read, written out as it was, its JSON schema generated."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow", json_schema_extra=_complete_schema)
+
+    optional: ClassVar[frozenset[str]] = frozenset()
+    is_open: ClassVar[bool] = False
+    rules: ClassVar[Mapping[str, Any]] = {}
+    """Further rules of the JSON schema, between keys."""
+
+    def content(self) -> dict[str, Any]:
+        """Return the JSON object as it was read or built, with the keys of later versions."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class DocumentSchema(GenerateJsonSchema):
+    """Generates the JSON schema of a document: a key may be absent but never null; no titles and no defaults."""
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (a core schema)
+        """Return the schema of the value."""
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (a core schema)
+        """Return the schema without its default."""
+        return self.generate_inner(schema["schema"])
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002  (a core schema)
+        """Leave titles out: descriptions say more."""
+        return False
+
+
+_Part = TypeVar("_Part", bound=DocumentPart)
+
+
+def read_document(kind: type[_Part], value: object, subject: str) -> _Part:
+    """Return a document as its class describes it; `subject` names it in messages.
+
+    Raises:
+        ValueError: the value differs in form from what agedp writes; the message names the key.
+    """
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = ".".join(map(str, first["loc"])) or "it"
+        raise ValueError(
+            f"{subject} is not as agedp writes one: {ascii(key)[1:-1][:80]}: {first['msg'][:80]}"
+        ) from None
+
+
+def _check_date(text: str) -> str:
+    if not clock.is_date(text):
+        raise ValueError("no ISO date")
+    return text
+
+
+def _check_number(text: str) -> str:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("no number")
+    return text
+
+
+def _check_cap(text: str) -> str:
+    return text if text == "unlimited" else _check_number(text)
+
+
+def _check_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """Refuse a contract that leaves a key of [input.columns] to its default: a contract writes all keys."""
+    if LongColumns.model_validate(columns).model_fields_set != set(LongColumns.model_fields):
+        raise ValueError("a key is missing")
+    return columns
+
+
+IsoDate = Annotated[str, AfterValidator(_check_date)]
+Number = Annotated[str, AfterValidator(_check_number)]
+
+
+class ContractInput(DocumentPart):
+    """Layout of the readings and rules for reading them."""
+
+    optional = frozenset({"interval_minutes", "columns"})
+    is_open = True
+
+    dataset: Annotated[str, UNCHECKED]
+    interval_minutes: Annotated[Literal[15, 30, 60], UNCHECKED] = 30
+    columns: Annotated[Annotated[dict[str, Any], AfterValidator(_check_columns)] | None, UNCHECKED] = None
+
+
+class ContractPopulation(DocumentPart):
+    """The people."""
+
+    name: Annotated[str, Field(description="Their name.")]
+    min_households: Annotated[int, Field(ge=1, description="A day or group with fewer is never released.")]
+
+
+class ContractSchedule(DocumentPart):
+    """When days are due."""
+
+    optional = frozenset({"last_day"})
+    is_open = True
+
+    mode: Literal["archive", "live", "rehearsal"]
+    first_day: Annotated[IsoDate, UNCHECKED]
+    last_day: Annotated[IsoDate | None, UNCHECKED] = None
+
+
+class SeriesTerms(DocumentPart):
+    """One series: its statistic and terms."""
+
+    optional = frozenset({"by", "max_missing", "missing_kwh", "form", "bins_kwh", "values"})
+    is_open = True
+
+    statistic: Literal["mean", "distribution"]
+    share: Annotated[
+        Number,
+        Field(
+            description="Its part of each day's epsilon; of what a day says of a change by at most delta_kwh, if there "
+            "is one."
+        ),
+    ]
+    clamp_kwh: Annotated[Number, Field(description="What a household's day counts at most, kWh.")]
+    by: Annotated[str | None, Field(description="Column of the roster whose groups are published.")] = None
+    max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
+        None
+    )
+    missing_kwh: Annotated[str | None, Field(description="What a missing household-day counts as, kWh.")] = None
+    form: Annotated[
+        Literal["histogram", "cumulative"] | None,
+        Field(description="Of a distribution: households in each range of use, or below the end of each but the last."),
+    ] = None
+    bins_kwh: Annotated[
+        list[str] | None,
+        Field(min_length=3, description="Of a distribution: where its ranges of use begin and end, kWh."),
+    ] = None
+    values: Annotated[str | None, UNCHECKED] = None
+
+
+class PromiseTerms(DocumentPart):
+    """The notion and its parameters."""
+
+    optional = frozenset({"age_days"})
+    is_open = True
+
+    notion: Annotated[str, Field(description="Which notion sets the noise.")]
+    max_day_epsilon: Annotated[
+        Number, WithJsonSchema({"type": "string", "pattern": f"^{EPSILON}$"}), Field(description="Cap of any one day.")
+    ]
+    epsilon_total: Annotated[
+        str,
+        AfterValidator(_check_cap),
+        WithJsonSchema({"type": "string", "pattern": f"^({EPSILON}|unlimited)$"}),
+        Field(description="Sum at which the series ends."),
+    ]
+    age_days: Annotated[AgeDays | None, UNCHECKED] = None
+
+
+class ContractModel(DocumentPart):
+    """Settings of the model; `hash` names its public part in the ledger."""
+
+    optional = frozenset({"hash"})
+    is_open = True
+
+    source: Annotated[str, UNCHECKED] = ""
+    assume: Annotated[str, UNCHECKED] = ""
+    hash: Annotated[str | None, UNCHECKED] = None
+
+
+class ContractOutput(DocumentPart):
+    """Present if a witness is used.
+
+    Another place confirms the newest head of the ledger, so that an older ledger that was put back is refused.
+    """
+
+    witness: Annotated[Literal["required"], Field(description="Where it lies is not published.")]
+
+
+class Contract(DocumentPart):
+    """What is promised, as the ledger registered it: run-file keys with defaults written out, numbers as text."""
+
+    optional = frozenset({"form", "needs", "model", "output"})
+
+    version: Annotated[int, WithJsonSchema({"const": 1}), Field(description="Format of the run file.")] = 1
+    form: Annotated[int | None, Field(ge=2, description="Form of the contract; absent: 1.")] = None
+    needs: Annotated[str | None, Field(description="First version of agedp that reads this form.")] = None
+    input: ContractInput
+    population: ContractPopulation
+    schedule: ContractSchedule
+    series: Annotated[
+        dict[str, SeriesTerms], Field(min_length=1, description="By name, the statistics that are published.")
+    ]
+    promise: PromiseTerms
+    model: ContractModel | None = None
+    output: ContractOutput | None = None

@@ -1,0 +1,288 @@
+"""The facts that a privacy statement is made of, from run file, ledger and the model's public part -> the statement.
+
+The warnings follow from the ledger and do not depend on the readings, so no measured value is published.
+
+Decisions:
+
+* The texts below are stored in the ledger and hashed; their wording never changes. `markdown` and `bound_text` show
+  them in the terms of the glossary.
+* The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
+  is larger (tightening a bound does not undo releases).
+* `factor` is e^epsilon, the factor by which odds may change, rounded up.
+* Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
+  households.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
+from typing import Any, Literal
+
+from agedp_data.config.contract_document import Contract
+from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.statement.document import (
+    SCHEMA,
+    AddedLoss,
+    ContractVersion,
+    Ending,
+    LedgerPlace,
+    PublicationDates,
+    ReleasedDays,
+    SecondPopulation,
+    StatedBound,
+    StatedModel,
+    Statement,
+)
+
+PROTECTS = (
+    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
+    "day would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the day's "
+    "figure. Of all its days together the same holds with the total."
+)
+FROM_WHOM = (
+    "From everybody who sees the releases, now or later, with whatever computing power, who may know this statement, "
+    "the model, who is on the roster, every reading of every other household and, as far as the day's figure goes, "
+    "every reading of the household's other days. Not from those who run agedp or deliver the readings: they hold them."
+)
+NOT_PROTECTED = (
+    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only, and "
+    "discounting says what old losses count, not that they are gone.",
+    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
+    "others, and habits that show every day, are bounded by the total, not by the day's figure.",
+    "Whether a household has left, which shows in all its later days: it is protected by the total only.",
+    "Membership: who is on the roster, since when, and in which group, is taken as known to everybody. How many "
+    "households there are, by day and group, is published exactly.",
+    "What somebody knows from elsewhere (a bill, a later reading, a neighbour): no figure undoes it, and what other "
+    "publications say about the same household comes on top.",
+)
+ALWAYS = (
+    "The per-day, window and total figures need no assumption about how households behave; the total is what all "
+    "published days together may say about one household.",
+)
+WITH_MODEL = (
+    "Figures that depend on a model hold for an adversary who knows the stated model and nothing else about the "
+    "household (no bill, no later reading), and for households independent given weather, calendar and prices, "
+    "which real ones are only roughly. The per-day and total figures need none of this.",
+    "On 40 London households of open data, chains of this kind forgot far faster than the households did at every age "
+    "from 6 hours to 60 days. This tool does not vouch for the model.",
+)
+BEYOND_STATES = (
+    "The model is of states, the release of readings: what a reading says beyond its state carries over in time too."
+)
+REPRESENTED = (
+    "States are counted, not readings: what was used counts as the middle of the public range that it lies in. "
+    "Published figures are off by what that leaves out; no interval covers it, and how much it is stays in the house."
+)
+ESTIMATED = (
+    "The model was estimated from protected readings and its envelope is published without noise: one odd household "
+    "decides it, exactly."
+)
+BEYOND = (
+    "{name}: what was released before the last change of the promise comes to {said}, more than its bound of {bound} "
+    "now. No change undoes that; {bound} binds whatever further releases are part of."
+)
+OVERLAP = (
+    "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
+)
+RECOVERED = (
+    "The ledger was lost and recovered from a release folder: what it held beyond that folder is unknown, and losses "
+    "of releases that were in nobody's folder are not counted."
+)
+TAKEN_OVER = (
+    "The ledger goes on from a copy of one that was lost: what that one held beyond the copy is unknown, and those "
+    "losses are not counted."
+)
+UNWITNESSED = (
+    "The ledger has no witness in another place: a machine that was restored from a backup, ledger and release folder "
+    "together, could release published days a second time, and those losses would not be counted."
+)
+NOISY_RELEASES = (
+    "Figures bound what the noisy releases say. The envelope was computed from the readings of {days} and has no "
+    "noise: about a household's use on these days no figure is unconditional, and each row says so."
+)
+OWN_DAYS = "The model was estimated from the very days that are released here."
+ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
+REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
+SECOND_POPULATION = (
+    "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
+    "and the losses add: a second population under the same promise may add the amounts given here to the day's "
+    "figure and to the total. The tool adds up what one ledger says about one population; it cannot see shared homes."
+)
+
+_FINE = Context(prec=50, Emax=MAX_EMAX)
+_LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesEnd:
+    """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
+
+    `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
+    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
+    """
+
+    last_day: str
+    reason: Literal["promise", "period", "broken", ""]
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatementFacts:
+    """Content of a statement.
+
+    `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
+    ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
+    `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
+    models whose leakage bounds are published.
+    """
+
+    title: Mapping[str, str]
+    contract: Mapping[str, Any]
+    days: Sequence[str]
+    skipped: Sequence[str]
+    published_on: Sequence[str]
+    bounds: Sequence[LossBound]
+    limits: Mapping[str, int | None]
+    ending: SeriesEnd
+    model: Mapping[str, Any] | None
+    notes: Sequence[str]
+    ledger_id: str
+    head: str
+    versions: Sequence[ContractVersion]
+    software: Mapping[str, str]
+    other_populations: int = 0
+    opening: str = ""
+    beyond_states: bool = True
+    represented: bool = False
+    estimated_from: Sequence[str] = ()
+
+
+def build_statement(facts: StatementFacts) -> Statement:
+    """Return the statement as it is written to statement.json and stored in the ledger."""
+    contract = Contract.model_validate(facts.contract)
+    is_rehearsal = contract.schedule.mode == "rehearsal"
+    # no bound is unconditional for the days from which a published leakage bound was estimated
+    conditional_days = {"conditional_days": ", ".join(facts.estimated_from)} if facts.estimated_from else {}
+    statement = Statement(
+        schema=SCHEMA,
+        rehearsal=1 if is_rehearsal else 0,
+        population=contract.population.name,
+        days=ReleasedDays(
+            first=min(facts.days, default=""),
+            last=max(facts.days, default=""),
+            released=len(facts.days),
+            skipped=list(facts.skipped),
+        ),
+        published=PublicationDates(first=min(facts.published_on, default=""), last=max(facts.published_on, default="")),
+        contract=contract,
+        version=len(facts.versions),
+        versions=list(facts.versions),
+        protects=PROTECTS,
+        from_whom=FROM_WHOM,
+        not_protected=list(NOT_PROTECTED),
+        figures=[
+            state_bound(bound, facts.limits).model_copy(update=conditional_days)
+            for bound in _in_statement_order(facts.bounds)
+        ],
+        ending=_ending(facts),
+        second_population=_second_population(facts),
+        model=_public_model(facts.model),
+        warnings=list(_warnings(facts)),
+        notes=[*filter(None, [facts.opening, REHEARSAL if is_rehearsal else ""]), *facts.notes],
+        ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
+        software=dict(facts.software),
+    )
+    return statement.model_copy(update={key: text for key, text in facts.title.items() if text})
+
+
+def _warnings(facts: StatementFacts) -> Iterator[str]:
+    yield from ALWAYS
+    if facts.model is not None:
+        yield from WITH_MODEL
+        if facts.beyond_states:
+            yield BEYOND_STATES
+        if facts.model["source"] == "estimated":
+            yield ESTIMATED
+    if facts.estimated_from:
+        yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
+    if facts.represented:
+        yield REPRESENTED
+    for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
+        limit = facts.limits.get(loss_bound.name)
+        if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
+            yield BEYOND.format(
+                name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
+            )
+
+
+def odds_factor(loss: int) -> str:
+    """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
+
+    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
+    ('1', '1.65', '1.9e79')
+    """
+    if loss == 0:
+        return "1"
+    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
+    if power < _LARGE:
+        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
+    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
+
+
+def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
+    """Return the bounds without duplicates, assumption-free ones first."""
+    return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
+
+
+def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:
+    """Return a bound as a statement contains it."""
+    return StatedBound(
+        name=bound.name,
+        epsilon="infinite" if bound.value is None else format_epsilon(bound.value),
+        factor=_factor_text(bound),
+        limit=_limit_text(bound, limits) if bound.name in limits else "",
+        kind=bound.kind,
+        about=bound.about,
+        assumption=bound.assumption,
+    )
+
+
+def _factor_text(bound: LossBound) -> str:
+    if not bound.odds:
+        return ""
+    return "infinite" if bound.value is None else odds_factor(bound.value)
+
+
+def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
+    limit = limits[bound.name]
+    if limit is None or bound.value is None:
+        return "unlimited"
+    return format_epsilon(max(limit, bound.value))
+
+
+def _ending(facts: StatementFacts) -> Ending:
+    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_BOUND), default=0)
+    cap = facts.ending.total
+    return Ending(
+        spent=format_epsilon(spent),
+        left="unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
+        last_day=facts.ending.last_day,
+        because=facts.ending.reason,
+    )
+
+
+def _second_population(facts: StatementFacts) -> SecondPopulation:
+    day, total = (
+        "unlimited" if limit is None else format_epsilon(limit)
+        for limit in (facts.limits[DAY_BOUND], facts.limits[TOTAL_BOUND])
+    )
+    return SecondPopulation(
+        in_ledger=facts.other_populations, adds=AddedLoss(day=day, total=total), text=SECOND_POPULATION
+    )
+
+
+def _public_model(model: Mapping[str, Any] | None) -> StatedModel:
+    return StatedModel.model_validate({key: part for key, part in (model or {}).items() if key != "envelope"})
