@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agedp_data import clock
-from agedp_data.epsilon import NANO, ceil_nano, floor_nano, format_epsilon, to_float
+from agedp_data.epsilon import format_epsilon
 
 SYDNEY = ZoneInfo("Australia/Sydney")
 
@@ -46,22 +44,6 @@ def test_an_instant_is_recorded_in_utc():
 def test_today_is_the_date_in_utc():
     before, today, after = datetime.now(UTC).date(), clock.today(), datetime.now(UTC).date()
     assert before <= today <= after
-
-
-AMOUNTS = st.fractions(-1000, 1000) | st.decimals(-1000, 1000, places=12) | st.floats(-1000, 1000)
-
-
-@given(AMOUNTS)
-def test_grants_round_down_and_records_round_up_to_the_same_or_neighbouring_whole(amount):
-    exact = Fraction(amount) * NANO
-    assert floor_nano(amount) <= exact <= ceil_nano(amount)
-    assert ceil_nano(amount) - floor_nano(amount) == (exact.denominator != 1)
-
-
-@given(st.integers(-(10**15), 10**15))
-def test_the_text_and_the_float_of_a_loss_stand_for_it_exactly(loss):
-    assert Fraction(Decimal(format_epsilon(loss))) * NANO == loss
-    assert round(to_float(loss) * NANO) == loss
 
 
 @given(st.integers(0, 10**12))

@@ -70,7 +70,7 @@ def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1,0.5\n2,0.6\n", "must not increase with age"),
         ("2,0.5\n1,0.4\n", "ascending ages"),
@@ -85,10 +85,16 @@ def test_a_declared_curve_holds_from_each_age_on(tmp_path, header):
         ("age_days,total_variation\n", "numbers only"),
         ("1,O.9\n2,0.8\n", "numbers only"),  # a mistyped first line is no header
         ("1,0.9\n2,x\n", "numbers only"),
+        ("1e999999999,0.5\n", "must"),
+        ("1,1e999999999\n", "must"),
+        ("1_0,0.5\n", "must"),
+        ("nan,nan\n1,0.5\n", "must"),
+        ("-,-\n1,0.5\n", "must"),
+        ("\u0661,0.5\n", "must"),
     ],
 )
-def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, said):
-    with pytest.raises(AgedpError, match=said) as caught:
+def test_a_curve_that_bounds_nothing_is_refused(tmp_path, text, message):
+    with pytest.raises(AgedpError, match=rf"^\[model\] curve: .*{message}") as caught:
         declared(tmp_path, text)
     assert str(tmp_path) not in str(caught.value)
 
@@ -128,7 +134,7 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([[0.5, 0.5]], "square"),
         ([[0.5, 0.5], [0.5, 0.6]], "add up to 1"),
@@ -136,10 +142,13 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
         ([[0.8, 0.2], [0, 1]], "every other"),  # left for good: stationary, the first state never occurs
         ([[1, 0], [0, 1]], "every other"),
         ([[1]], "every other"),
+        ([[0.5, 0.5], [0.5]], "must"),
+        ([["1e400", 0], [0.5, 0.5]], "must"),
+        ([["nan", 1], [0.5, 0.5]], "must"),
     ],
 )
-def test_a_kernel_that_says_nothing_of_a_state_is_refused(tmp_path, rows, said):
-    with pytest.raises(RunFileError, match=said):
+def test_a_kernel_that_says_nothing_of_a_state_is_refused(tmp_path, rows, message):
+    with pytest.raises(RunFileError, match=rf"^\[model\] kernel: must.*{message}|{message}"):
         kernel(tmp_path, rows)
 
 
@@ -205,19 +214,25 @@ def test_any_cut_or_emptied_public_part_is_called_damaged(calibrated):
     path = calibrated / "model" / "public.json"
     text = path.read_text()
     whole = json.loads(text)
-    broken = [text[:cut] for cut in range(0, len(text), 97)] + [
+    broken = [text[:cut] for cut in range(0, len(text), 97)]
+    broken += [
         "[]",
         "7",
+        "null",
         '"envelope"',
         "{}",
         "\u00e9",
         '{"envelope":7}',
+        '{"envelope": []}',
+        "1" * 5000,
+        "\ud800",
     ]
+    broken += ["[" * 100_000]
     broken += [
         json.dumps({**whole, "envelope": {**whole["envelope"], key: None}}) for key in ("ages", "losses", "bounds")
     ]
     for damaged in broken:
-        path.write_text(damaged, encoding="utf-8")
+        path.write_bytes(damaged.encode("utf-8", "surrogatepass"))
         with pytest.raises((RunFileError, ChainError), match="damaged") as caught:
             read_model(estimated(calibrated))
         assert str(calibrated) not in str(caught.value)

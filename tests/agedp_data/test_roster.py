@@ -59,27 +59,22 @@ def test_an_id_may_hold_a_comma_a_quote_and_a_line_end(tmp_path):
 
 
 BAD = {
-    "SECRET,2013-01-01": "2 fields where the header has 3",
-    "SECRET,2013-01-01,,": "4 fields where the header has 3",
-    ",2013-01-01,": "no household_id",
-    "SECRET,,": "`from` must be a date",
-    "SECRET,01/02/2013,": "`from` must be a date",
-    "SECRET,2013-02-29,": "`from` must be a date",
-    "SECRET,2013-01-01,never": "`to` must be a date",
-    "SECRET,2013-01-02,2013-01-01": "`to` lies before `from`",
-    '"SECRET"x,2013-01-01,': "is not CSV",
-    '"SECRET,2013-01-01,': "is not CSV",
-}
+    "SECRET,2013-01-01": "2 fields where the header has 3", "SECRET,2013-01-01,,": "4 fields where the header has 3",
+    ",2013-01-01,": "no household_id", "SECRET,,": "`from` must be a date",
+    "SECRET,01/02/2013,": "`from` must be a date", "SECRET,2013-02-29,": "`from` must be a date",
+    "SECRET,2013-01-01,never": "`to` must be a date", "SECRET,2013-01-02,2013-01-01": "`to` lies before `from`",
+    '"SECRET"x,2013-01-01,': "is not CSV", '"SECRET,2013-01-01,': "is not CSV",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("above", [0, 1])
-@pytest.mark.parametrize(("line", "said"), BAD.items())
-def test_a_malformed_line_is_named_by_its_number(tmp_path, line, said, above):
+@pytest.mark.parametrize(("line", "message"), BAD.items())
+def test_a_malformed_line_is_named_by_its_number(tmp_path, line, message, above):
     head = f"{READ_OFF_MARK}\n" * above
     good = '"two\nlines",2013-01-01,\n\nB,2013-01-01,\n'  # lines 2 and 3, 4 (empty), 5
     with pytest.raises(InputError) as caught:
         roster(tmp_path, f"{head}household_id,from,to\n{good}{line}\n")
-    assert str(caught.value).startswith(f"[population] roster: line {6 + above}: {said}")
+    assert str(caught.value).startswith(f"[population] roster: line {6 + above}: {message}")
     assert "SECRET" not in str(caught.value) + caught.value.private
     assert str(tmp_path) in caught.value.private
     assert str(tmp_path) not in str(caught.value)
@@ -93,7 +88,7 @@ def test_a_household_counted_twice_on_a_day_is_refused_with_both_lines(tmp_path,
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"household_id,from\n", "must begin with"),
         (b"id,from,to\nA,2013-01-01,\n", "must begin with"),
@@ -105,8 +100,8 @@ def test_a_household_counted_twice_on_a_day_is_refused_with_both_lines(tmp_path,
         ("household_id,from,to\n".encode("utf-16"), "not UTF-8"),
     ],
 )
-def test_a_file_that_is_no_roster_is_one_line(tmp_path, text, said):
-    with pytest.raises(InputError, match=said):
+def test_a_file_that_is_no_roster_is_one_line(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
         roster(tmp_path, text)
 
 

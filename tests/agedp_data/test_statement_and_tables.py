@@ -108,7 +108,7 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
 
 
 @pytest.mark.parametrize(
-    ("source", "counting", "said"),
+    ("source", "counting", "message"),
     [
         (None, {}, []),
         ("declared", {}, [*WITH_MODEL, BEYOND_STATES]),
@@ -117,9 +117,9 @@ def test_it_holds_nothing_but_strings_integers_and_lists():
         ("estimated", {"beyond_states": False, "represented": True}, [*WITH_MODEL, ESTIMATED, REPRESENTED]),
     ],
 )
-def test_warnings_are_fixed_by_what_kind_of_model_there_is_and_what_is_counted(source, counting, said):
+def test_warnings_are_fixed_by_what_kind_of_model_there_is_and_what_is_counted(source, counting, message):
     warnings = build_statement(facts(model=source and {"source": source}, **counting)).content()["warnings"]
-    assert warnings[1:] == list(said)
+    assert warnings[1:] == list(message)
 
 
 def test_a_rehearsal_says_so_first():
@@ -167,7 +167,7 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
 
 
 @pytest.mark.parametrize(
-    ("because", "said"),
+    ("because", "message"),
     [
         ("promise", "2013-01-05 is the last day that the promise permits"),
         ("period", "The period ends with 2013-01-05"),
@@ -175,8 +175,8 @@ def test_a_limit_is_what_further_releases_may_make_of_a_figure_and_never_less_th
         ("", "The promise does not end within a year"),
     ],
 )
-def test_the_words_say_what_ends_the_promise(because, said):
-    assert said in markdown(build_statement(facts(ending=SeriesEnd("2013-01-05", because, None))))
+def test_the_words_say_what_ends_the_promise(because, message):
+    assert message in markdown(build_statement(facts(ending=SeriesEnd("2013-01-05", because, None))))
 
 
 def test_the_words_tell_what_an_amendment_changed_and_how_many_populations_there_are():

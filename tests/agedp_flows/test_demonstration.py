@@ -13,7 +13,7 @@ import pytest
 
 from agedp_data.markov.mixing import MIXING_NAMES
 from tests.agedp_flows.demonstration_driver import SEPARATOR
-from tests.agedp_flows.in_process import refused
+from tests.command import CommandFolder
 from tests.documents.pages import ROOT, screen, unlike
 from tests.source_path import source_path
 
@@ -57,12 +57,10 @@ def test_a_demonstration_shows_everything_and_draws_once(tmp_path: Path) -> None
         assert (each["day_epsilon"], each["total_epsilon"]) == (epsilons["day"], epsilons["total"])
 
 
-def test_a_foreign_dataset_folder_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_dataset_folder_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "london").mkdir()
     (tmp_path / "london" / "notes.txt").write_text("mine")
-    line = refused(monkeypatch, capsys, "demo", str(tmp_path), status=2)
+    line = CommandFolder(tmp_path).refuse("demo", tmp_path, status=2)
     assert line.endswith("london: is not from this demonstration. Move it, or name another folder (make run OUT=DIR).")
     assert [path.name for path in tmp_path.rglob("*")] == ["london", "notes.txt"]
 

@@ -21,7 +21,6 @@ import pytest
 from agedp_data.errors import RunFileError
 from agedp_flows.scheduled_runs import scheduled_runs
 from tests.agedp_flows.serving import CRON, ZONE, Serving, left, live_world, none_left, serving, wait_for
-from tests.agedp_flows.test_command import agedp, refused
 from tests.agedp_flows.worlds import DECLARED, ESTIMATED, World, make
 from tests.source_path import source_path
 
@@ -166,11 +165,8 @@ def test_a_run_file_without_its_model_is_served_with_its_calibration(tmp_path: P
         scheduled_runs([world.folder / "estimated.toml"])
 
 
-def test_what_cannot_be_served_is_refused_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_served_is_refused_before_anything_starts(tmp_path: Path) -> None:
     world = live_world(tmp_path / "world")
-    monkeypatch.chdir(world.folder)
     text = (world.folder / "run.toml").read_text()
     other = text.replace("out/", "other/")
     (world.folder / "same.toml").write_text(other)
@@ -184,21 +180,20 @@ def test_what_cannot_be_served_is_refused_before_anything_starts(
         ("no-cron.toml",): "cron is missing",
         ("nowhere.toml",): "no such file",
     }.items():
-        assert said in refused(monkeypatch, capsys, "serve", *words, status=2)
-    assert agedp(monkeypatch, "run", "run.toml", "--quiet") == 0
+        assert said in world.refuse("serve", *words, status=2)
+    world.succeed("run", "run.toml", "--quiet")
     (world.folder / "run.toml").write_text(text.replace("clamp_kwh = 20", "clamp_kwh = 19"))
-    assert "clamp_kwh" in refused(monkeypatch, capsys, "serve", "run.toml", status=3)
+    assert "clamp_kwh" in world.refuse("serve", "run.toml", status=3)
 
 
 @pytest.mark.parametrize("words", [("serve",), ("run", "--flow")])
 def test_a_server_that_does_not_answer_is_one_line(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = live_world(tmp_path / "world")
-    monkeypatch.chdir(world.folder)
     for address in ("http://127.0.0.1:9/api", "nonsense", "http://nowhere.invalid/api"):
         monkeypatch.setenv("PREFECT_API_URL", address)
-        assert "PREFECT_API_URL" in refused(monkeypatch, capsys, *words, "run.toml", status=2)
+        assert "PREFECT_API_URL" in world.refuse(*words, "run.toml", status=2)
     assert not (world.folder / "out" / "release").exists()
 
 

@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from agedp_data.datasets.synthetic import write_london
+from tests.command import CommandFolder
 from tests.minimal import of_three_states
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -60,11 +61,21 @@ basis = "made up"
 assume = "curve"
 """
 ESTIMATED = of_three_states("2013-02-01, 2013-02-08")
+STICKY = [[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
+KERNEL = 'source = "declared"\nkernel = "kernel.csv"\nbasis = "made up"\nassume = "markov"\nstep = "day"\n'
+TEMPORAL = """[promise]
+notion = "temporal"
+alpha = {alpha}
+horizon_days = {horizon}
+budget = "{budget}"
+max_day_epsilon = 1
+epsilon_total = 30
+"""
 
 
 @dataclass(frozen=True)
-class World:
-    folder: Path
+class World(CommandFolder):
+    """A folder with input files, roster and run file."""
 
     def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the command with the fixed sampler and clock, inside the world's folder."""
@@ -99,8 +110,20 @@ def make(folder: Path, *, seed: int, mode: str, model: str, method: str) -> Worl
         (incoming / name).write_bytes(b"".join([header, *(line for line in part if line != header)]))
     (folder / "roster.csv").write_text(_roster([_renamed(one, seed) for one in made.household_ids]))
     (folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.8\n2,0.5\n")
+    (folder / "kernel.csv").write_text("\n".join(",".join(map(str, row)) for row in STICKY) + "\n")
     (folder / "run.toml").write_text(RUN_FILE.format(mode=mode, model=model, method=method))
     return World(folder)
+
+
+def temporal_world(
+    folder: Path, *, alpha: str = "1.5", horizon: str = "6", budget: str = "exact", seed: int = 1
+) -> World:
+    """Make a world of six days in an archive under a declared kernel."""
+    world = make(folder, seed=seed, mode="archive", model=KERNEL, method="tight")
+    head, _, rest = (folder / "run.toml").read_text().partition("[promise]")
+    promise = TEMPORAL.format(alpha=alpha, horizon=horizon, budget=budget)
+    (folder / "run.toml").write_text(head + promise + rest[rest.index("[model]") :])
+    return world
 
 
 def _renamed(household: str, seed: int) -> str:

@@ -20,6 +20,7 @@ from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config import contract_part
 from agedp_data.config.contract_values import comparable
 from agedp_data.ledger import Ledger, canonical
+from tests.command import agedp
 from tests.compatibility.fixtures import (
     AMENDED_NIGHTS,
     FIXTURES,
@@ -31,7 +32,6 @@ from tests.compatibility.fixtures import (
     standing_clock,
 )
 from tests.nights.keyed import JOURNAL, draws
-from tests.nights.year import agedp
 
 NOTIONS = ("age-dependent", "classical", "discounted", "neighbourhood", "temporal", "w-event")
 MODES = ("archive", "live", "rehearsal")

@@ -6,9 +6,6 @@ names, readings, gaps, repeats, corrections, late rows, rows that cannot be read
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -18,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from agedp_data import clock, mechanisms
-from agedp_flows.cli.app import main
+from tests.command import Ended, agedp
 
 FIRST = date(2013, 2, 2)
 DAYS, HOMES = 4, 6
@@ -29,6 +26,8 @@ PROMISES = {
     "w-event": 'notion = "w-event"\nage_days = 1\nwindow_days = 3\nepsilon_per_window = 1.2\nspend = "remaining"\n',
     "neighbourhood": 'notion = "neighbourhood"\nage_days = 1\ndelta_kwh = 2\nwindow_days = 3\n'
     'epsilon_per_window = 0.2\nspend = "fraction"\nfraction = 0.4\n',
+    "discounted": 'notion = "discounted"\nage_days = 1\ndiscount = "exponential"\nrate = 0.5\nepsilon = 1\n'
+    'schedule = "renewal"\nclock = "publication-day"\n',
     "age-dependent": 'notion = "age-dependent"\nage_days = 1\nrisk = 0.4\nmethod = "total_variation"\nsecret = "day"\n',
 }
 _RUN = """version = 1
@@ -147,7 +146,7 @@ class House:
                 (self.folder / f"{FIRST + timedelta(days=day)}.done").touch()
 
     def deliver(self, night: int) -> None:
-        """Write the two files of a night: the days up to then, and what is said again of earlier ones."""
+        """Write the two files of a night: the days up to then, and what is left again of earlier ones."""
         chance = Random(self.seed * 10 + night)  # noqa: S311
         sound = self.public.preflight == "refuse" and night == 0
         lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1, sound=sound)
@@ -179,22 +178,9 @@ class House:
                 lines += [f"{home},{stamp},{text}"] * (2 if chance.random() < again else 1)
         return lines
 
-    def told(self, *words: str, now: datetime) -> tuple[int, str, str]:
+    def run_command(self, *words: str, now: datetime) -> Ended:
         """Return exit status, standard output and standard error of a command, in this process."""
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(contextlib.chdir(self.folder))
-            stack.enter_context(contextlib.redirect_stdout(out))
-            stack.enter_context(contextlib.redirect_stderr(err))
-            stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *words]))
-            stack.enter_context(mock.patch.object(clock, "now", return_value=now))
-            stack.enter_context(mock.patch.object(mechanisms, "discrete_laplace", _stream(now)))
-            try:
-                main()
-                status = 0
-            except SystemExit as end:
-                status = int(end.code or 0)
-        return status, out.getvalue(), err.getvalue()
+        return with_fixed_noise(self.folder, *words, now=now)
 
     def published(self) -> dict[str, bytes]:
         release = self.folder / "out" / "release"
@@ -205,7 +191,7 @@ class House:
 
     def lived(self) -> list[object]:
         """Live two nights and return all that left the house, command by command."""
-        said: list[object] = []
+        left: list[object] = []
         self.build()
         for night, on in enumerate(NIGHTS):
             self.deliver(night)
@@ -213,12 +199,21 @@ class House:
             as_of = ("--as-of", str(on)) if self.public.mode == "rehearsal" else ()
             if night and self.public.adopts:
                 (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.6\n2,0.4\n")
-                said.append(self.told("ledger", "amend", "run.toml", "--yes", "--json", now=now))
+                left.append(self.run_command("ledger", "amend", "run.toml", "--yes", "--json", now=now))
             for words in (("plan", "run.toml", *as_of), ("run", "run.toml", *as_of), ("publish", "run.toml")):
-                said.append(self.told(*words, "--json", now=now))
-                said.append(self.published())
-        said.append(self.told("ledger", "show", "run.toml", "--json", now=now))
-        return said
+                left.append(self.run_command(*words, "--json", now=now))
+                left.append(self.published())
+        left.append(self.run_command("ledger", "show", "run.toml", "--json", now=now))
+        return left
+
+
+def with_fixed_noise(folder: Path, *words: str, now: datetime) -> Ended:
+    """Run the command in a folder with a sampler that ignores what it is given and a clock that stands still."""
+    with (
+        mock.patch.object(clock, "now", return_value=now),
+        mock.patch.object(mechanisms, "discrete_laplace", _stream(now)),
+    ):
+        return agedp(*words, folder=folder)
 
 
 def _stream(now: datetime) -> object:

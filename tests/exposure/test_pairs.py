@@ -54,11 +54,17 @@ CASES = {
     "a risk under a model, another adopted": Public(notion="age-dependent", mode="live", adopts=True),
     "an archive under a window": Public(mode="archive", notion="w-event"),
     "sound files first, then any, with alerts": Public(mode="live", preflight="refuse", marked=True, witnessed=True),
+    "discounted by the day of publication": Public(notion="discounted", mode="live"),
     "counts of groups beside a mean": Public(counts="cumulative", grouped=True, notion="neighbourhood"),
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = [name for number, name in enumerate(CASES) if number % 2 == 0]
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.long) for name in CASES]
+)
 def test_what_leaves_two_different_houses_is_the_same(case):
     same(CASES[case], (1, 2))
 
@@ -72,9 +78,9 @@ def test_what_leaves_any_two_houses_is_the_same(public, seeds):
 
 def test_the_nights_release_give_up_and_refuse_days_and_a_public_difference_shows():
     """The pairs are no empty runs."""
-    [said, other] = lived(Public(mode="live", marked=True, total="1.1"), (1, 2))
-    assert {each[0] for each in said if isinstance(each, tuple)} == {0, 3}
-    assert b"skipped" in said[-2]["ledger"]
+    [one, other] = lived(Public(mode="live", marked=True, total="1.1"), (1, 2))
+    assert {each[0] for each in one if isinstance(each, tuple)} == {0, 3}
+    assert b"skipped" in one[-2]["ledger"]
     with tempfile.TemporaryDirectory() as folder:
         assert House(Path(folder) / "0", Public(mode="live", marked=True, total="1.2"), 2).lived() != other
 
@@ -101,7 +107,7 @@ def test_alerts_and_findings_of_two_houses_differ_and_stay_in_the_confidential_f
         assert left[0] == left[1]
         assert findings[0] != findings[1]
         assert alerts[0] != alerts[1]
-        quiet = houses[1].told("run", "run.toml", "--quiet", now=pairs.datetime(2013, 2, 20, tzinfo=pairs.UTC))
+        quiet = houses[1].run_command("run", "run.toml", "--quiet", now=pairs.datetime(2013, 2, 20, tzinfo=pairs.UTC))
         assert quiet[:2] == (0, "")
         assert "agedp: warning: usable households below [alerts] min_coverage = 0.9 on" in quiet[2]
         assert len(quiet[2].splitlines()) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from agedp_flows.cli.app import app
 
 WRONG = (
     "", "-", "--", "nowhere.toml", "run.tmol", "nowhere/run.toml", "run.toml/more", "incoming", "out/release", "/", ".",
-    "empty", "bytes", "text", "list.json", "loop", "pipe", "closed", "closed/run.toml", "/dev/null", "/proc/self/mem",
+    "empty", "bytes", "text", "list.json", "loop", "closed", "closed/run.toml", "/dev/null", "/proc/self/mem",
     "x" * 300, "x/" * 2000 + "x", "a\nb", "\udc80", "\u202eoverride", "~nobody/x", "*", "[", "**/*", "{day}", "%s",
     "$HOME", "http://127.0.0.1:9/x", "s3://", "file://", "memory://nothing", "sqlite://", "sqlite:///", "sqlite:///incoming",
     "sqlite:///text", "sqlite:///nowhere/x/y.sqlite", "sqlite:////proc/1/x.sqlite", "sqlite:///run.toml?x=1",
@@ -26,21 +25,12 @@ WRONG = (
 """What may stand anywhere, whether or not it makes sense there."""
 
 SOUND = {
-    "RUN.toml": ("run.toml",),
-    "RUN.toml...": ("run.toml",),
-    "RUN.toml|URL": ("run.toml", "sqlite:///out/ledger.sqlite"),
-    "FILES": ("incoming", "incoming/*"),
-    "FILE": ("rows.jsonl", "new.jsonl"),
-    "FOLDER": ("out/release",),
-    "DATE": ("2013-02-05", "2026-03-04"),
-    "URL": ("sqlite:///out/ledger.sqlite", "sqlite:///new.sqlite"),
-    "SEQ": ("3", "4"),
-    "dataset": ("london", "ausgrid"),
-    "folder": ("made",),
-    "households": ("2", "3"),
-    "days": ("2",),
-    "seed": ("1",),
-}
+    "RUN.toml": ("run.toml",), "RUN.toml...": ("run.toml",),
+    "RUN.toml|URL": ("run.toml", "sqlite:///out/ledger.sqlite"), "FILES": ("incoming", "incoming/*"),
+    "FILE": ("rows.jsonl", "new.jsonl"), "FOLDER": ("out/release",), "DATE": ("2013-02-05", "2026-03-04"),
+    "URL": ("sqlite:///out/ledger.sqlite", "sqlite:///new.sqlite"), "SEQ": ("3", "4"),
+    "dataset": ("london", "ausgrid"), "folder": ("made",), "households": ("2", "3"), "days": ("2",), "seed": ("1",),
+}  # fmt: skip
 """By what stands in the help in place of an argument, or by its name."""
 
 LONG_WORK = {"audit"}
@@ -96,5 +86,4 @@ def furnish(folder: Path) -> None:
     (folder / "text").write_text("version = 1\n")
     (folder / "list.json").write_text("[1, 2]\n")
     (folder / "loop").symlink_to("loop")
-    os.mkfifo(folder / "pipe")
     (folder / "closed").mkdir(mode=0)

@@ -30,22 +30,9 @@ NUMBERS = [
     "true", "1.", ".5", "1E-1", "0.143 kWh", "1e308", "1.7e308", "1e-308", "5e-324", "\u22120.5", "0.5\u00a0", "\x0b0.5", "1d3", "0b1", "1e+0",
 ]  # fmt: skip
 IDS = [
-    "",
-    " ",
-    '"a,b"',
-    '"a""b"',
-    '"a\nb"',
-    "\ufeffMAC1",
-    "\u00e9",
-    "MAC1 ",
-    "\u202eMAC",
-    "a" * 5000,
-    "\\",
-    "'",
-    '"',
-    "A\x1fB",
-    "\u2028",
-]
+    "", " ", '"a,b"', '"a""b"', '"a\nb"', "\ufeffMAC1", "\u00e9", "MAC1 ", "\u202eMAC", "a" * 5000, "\\", "'", '"',
+    "A\x1fB", "\u2028",
+]  # fmt: skip
 
 
 def _lines(data: bytes) -> list[bytes]:
@@ -86,22 +73,10 @@ def _odd_bytes(data: bytes, choice: random.Random) -> bytes:
     at = choice.randrange(len(data) + 1)
     odd = choice.choice(
         [
-            b"\xff",
-            b"\xe9",
-            b"\x80",
-            b"\x1a",
-            b"\x0c",
-            b"\x85",
-            b'"',
-            b",",
-            b"\r",
-            b"\n",
-            b";",
-            b"\t",
-            b"\x00",
+            b"\xff", b"\xe9", b"\x80", b"\x1a", b"\x0c", b"\x85", b'"', b",", b"\r", b"\n", b";", b"\t", b"\x00",
             bytes([choice.randrange(256)]),
         ]
-    )
+    )  # fmt: skip
     return [data[:at] + odd + data[at:], data[:at] + odd + data[at + 1 :], data[:at] + data[at + 1 :]][
         choice.randrange(3)
     ]

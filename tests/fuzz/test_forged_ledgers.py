@@ -165,12 +165,9 @@ def sampled(copied, capsys, seed: int, trials: int) -> dict[int, int]:
     return ends
 
 
-def test_a_few_forged_ledgers_end_in_a_fault_or_one_line(copied, capsys):
-    assert sampled(copied, capsys, 20261121, 8)[3]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(8))
-def test_many_forged_ledgers_end_in_a_fault_or_one_line(copied, capsys, seed):
-    ends = sampled(copied, capsys, seed, 100)
-    assert min(ends.values()) > 5, ends
+@pytest.mark.parametrize(
+    ("seed", "trials"), [(20261121, 8), *(pytest.param(seed, 100, marks=pytest.mark.long) for seed in range(8))]
+)
+def test_forged_ledgers_end_in_a_fault_or_one_line(copied, capsys, seed, trials):
+    ends = sampled(copied, capsys, seed, trials)
+    assert min(ends.values()) > 5 or (trials < 100 and ends[3]), ends

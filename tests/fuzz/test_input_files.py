@@ -139,12 +139,7 @@ def _fuzzed(folder: Path, name: str, examples: int) -> None:
     assert examples < 1000 or sum(met.values()) - met["read"] > examples / 50, met
 
 
+@pytest.mark.parametrize("examples", [25, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_row_of_a_spoilt_file_is_kept_or_set_aside(tmp_path, name):
-    _fuzzed(tmp_path, name, 40)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", NAMES)
-def test_every_row_of_a_thousand_spoilt_files_is_kept_or_set_aside(tmp_path, name):
-    _fuzzed(tmp_path, name, 1000)
+def test_every_row_of_a_spoilt_file_is_kept_or_set_aside(tmp_path, name, examples):
+    _fuzzed(tmp_path, name, examples)

@@ -99,16 +99,10 @@ def test_one_file_by_several_names_is_read_once(folder, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        b"two\nlines.csv",
-        b"\xff\xfe.csv",
-        b"\xe2\x80\xae.csv",
-        b"[a].csv",
-        b"{day}.csv",
-        b"3\xc2\xb24.csv",
-        b" .csv",
+        b"two\nlines.csv", b"\xff\xfe.csv", b"\xe2\x80\xae.csv", b"[a].csv", b"{day}.csv", b"3\xc2\xb24.csv", b" .csv",
         b"'\".csv",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("content", [DATA, b"\x00", b"wrong,header\n"])
 def test_a_file_of_any_name_is_read_or_refused_in_one_line(folder, tmp_path, name, content):
     Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(content)

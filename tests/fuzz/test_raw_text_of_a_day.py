@@ -134,14 +134,8 @@ def _check(folder: Path, layout: Layout, seed: int) -> None:
         assert abs(after[each] - before[each]) <= (CLAMP_WH if each == day else 0), (home, day, lines[home, day])
 
 
+@pytest.mark.parametrize("seeds", [range(10), pytest.param(range(10, 300), marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_the_raw_text_of_a_day_moves_its_own_sum_by_at_most_the_clamp(name: str, tmp_path: Path) -> None:
-    for seed in range(10):
-        _check(tmp_path / str(seed), LAYOUTS[name], seed)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_the_raw_text_of_many_days_moves_their_own_sums_by_at_most_the_clamp(name: str, tmp_path: Path) -> None:
-    for seed in range(10, 300):
+def test_the_raw_text_of_a_day_moves_its_own_sum_by_at_most_the_clamp(name: str, seeds: range, tmp_path: Path) -> None:
+    for seed in seeds:
         _check(tmp_path / str(seed), LAYOUTS[name], seed)

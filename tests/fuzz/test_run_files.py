@@ -56,21 +56,12 @@ def where(key: Key) -> str:
 
 OTHER_TYPES = {
     "number": [
-        '"50 kWh"',
-        '"5"',
-        "true",
-        "[]",
-        "[true]",
-        "2013-01-01",
-        "07:32:00",
-        "2013-01-01T00:00:00",
-        "{}",
-        "[[1]]",
+        '"50 kWh"', '"5"', "true", "[]", "[true]", "2013-01-01", "07:32:00", "2013-01-01T00:00:00", "{}", "[[1]]",
     ],
     "text": ["5", "0.5", "true", "nan", "[]", "[1]", "2013-01-01", "07:32:00", "{a = 1}", "1e300"],
     "date": ['"2013-01-31"', "5", "2013-01-01T00:00:00", "07:32:00", "[2013-01-01]", "true", '"01/02/2013"', "{}"],
     "list": ["5", "true", '"a"', "2013-01-01", "{}", "[[]]", "[{a = 1}]", "[true]"],
-}
+}  # fmt: skip
 IMPOSSIBLE = {
     "number": ["-1", "-0.001", "nan", "inf", "-inf", "1e300", "1e-300", "1e999999999", "9" * 30],
     "text": ['""', '" "', '"\\u0007"', '"a\\nb"', '"a\\u0000b"', '"a\\u2028b"', f'"{"z" * 5000}"'],
@@ -214,6 +205,11 @@ def test_a_key_or_table_of_any_name_is_refused_in_one_short_line(name, table):
 
 
 TOML_ERRORS = [
+    ("version 1\n", "line 1, column 9: is not TOML"),
+    ("version = 1\n\nversion = 2\n", "line 3, column 12: is not TOML: cannot overwrite a value"),
+    ("version = ", "line 1, column 11: is not TOML"),
+    ("a = " + "[" * 100_000, "lists or tables are nested too deeply"),
+    ("version = " + "9" * 5000, "a number is too long to be read"),
     ("a = 1\na = 2\n", "line 2, column 6"),
     ("[a]\n[a]\n", "line 2, column 3: is not TOML: cannot declare [a] twice"),
     ("x = 'a\n", "line 1, column"),
@@ -253,12 +249,14 @@ def test_a_run_file_with_odd_bytes_is_understood_or_refused_in_one_line(tmp_path
 def test_a_run_file_is_a_file_of_a_sensible_size(tmp_path):
     (tmp_path / "big.toml").write_bytes(b"# x\n" * 2_500_000)
     (tmp_path / "utf16.toml").write_bytes("version = 1".encode("utf-16"))
+    (tmp_path / "latin.toml").write_bytes(b"version = 1\n# caf\xe9\n")
     (tmp_path / "two\nlines.toml").write_bytes(b"version = \n")
     said = {
         tmp_path / "big.toml": "larger than a megabyte",
         Path("/dev/zero"): "larger than a megabyte",
         tmp_path: "is a folder",
         tmp_path / "utf16.toml": "is not UTF-8 text",
+        tmp_path / "latin.toml": r"^latin\.toml: is not UTF-8 text \(line 2\)",
         tmp_path / "two\nlines.toml": "line 1, column 11: is not TOML",
         tmp_path / "none.toml" / "r.toml": "there is no such file",
         tmp_path / "big.toml" / "r.toml": "cannot be read",
@@ -269,3 +267,4 @@ def test_a_run_file_is_a_file_of_a_sensible_size(tmp_path):
             load(path)
         assert str(caught.value).isprintable()
         assert caught.value.private.isprintable()
+        assert str(tmp_path) not in str(caught.value)

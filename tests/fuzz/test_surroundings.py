@@ -19,26 +19,18 @@ from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
-    "help": ("--help",),
-    "help of one": ("run", "--help"),
-    "version": ("--version",),
-    "nothing": (),
-    "unknown": ("rnu",),
-    "no such file": ("plan", "nowhere.toml"),
+    "help": ("--help",), "help of one": ("run", "--help"), "version": ("--version",), "nothing": (),
+    "unknown": ("rnu",), "no such file": ("plan", "nowhere.toml"),
     "sample": ("sample", "london", "made", "--households", "2", "--days", "2"),
-    "init": ("init", "input", "--in", "own"),
-    "plan": ("plan", "london.toml"),
-    "plan for machines": ("plan", "london.toml", "--json"),
-    "run": ("run", "london.toml"),
-    "publish": ("publish", "london.toml"),
-    "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
-    "ledger show": ("ledger", "show", "london.toml"),
-    "ledger verify": ("ledger", "verify", "london.toml"),
+    "init": ("init", "input", "--in", "own"), "plan": ("plan", "london.toml"),
+    "plan for machines": ("plan", "london.toml", "--json"), "run": ("run", "london.toml"),
+    "publish": ("publish", "london.toml"), "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
+    "ledger show": ("ledger", "show", "london.toml"), "ledger verify": ("ledger", "verify", "london.toml"),
     "ledger amend": ("ledger", "amend", "london.toml"),
     "ledger export": ("ledger", "export", "london.toml", "new.jsonl"),
     "ledger import": ("ledger", "import", "rows.jsonl", "--to", "sqlite:///new.sqlite", "--lost"),
     "ledger recover": ("ledger", "recover", "release", "--to", "sqlite:///again.sqlite"),
-}
+}  # fmt: skip
 WRONG = {"nothing", "unknown", "no such file"}
 """They end in status 2 wherever they are run."""
 STREAMS = {
@@ -109,20 +101,18 @@ def ended_well(done: Done, name: str, *, full: bool = False) -> None:
     assert done.returncode == (2 if told or name in WRONG else 0), (name, done.returncode, done.stderr)
 
 
+SHORT = [("help of one", "no room for results"), ("run", "no standard error")]
+
+
 @pytest.mark.parametrize(
-    ("name", "streams"),
-    [("help of one", "no room for results"), ("run", "no standard error"), ("unknown", "no room for errors")],
+    ("streams", "names"),
+    [(streams, [name]) for name, streams in SHORT]
+    + [pytest.param(streams, list(COMMANDS), marks=pytest.mark.long) for streams in STREAMS],
 )
-def test_without_one_of_its_streams_a_command_does_what_it_does(name: str, streams: str, house: Path) -> None:
-    ended_well(agedp(COMMANDS[name], house, STREAMS[streams]), name, full="results" in streams)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("streams", STREAMS)
-def test_without_one_of_its_streams_every_command_does_what_it_does(streams: str, lived: Path, tmp_path: Path) -> None:
-    for number, (name, words) in enumerate(COMMANDS.items()):
+def test_without_one_of_its_streams_a_command_does_what_it_does(streams, names, lived, tmp_path):
+    for number, name in enumerate(names):
         house = shutil.copytree(lived, tmp_path / str(number))
-        ended_well(agedp(words, house, STREAMS[streams]), name, full="results" in streams)
+        ended_well(agedp(COMMANDS[name], house, STREAMS[streams]), name, full="results" in streams)
 
 
 def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: Path) -> None:
@@ -143,7 +133,7 @@ def test_a_reader_that_is_slower_than_its_pipe_gets_the_whole_result(tmp_path: P
     assert len(found) > 2 * 4096
 
 
-@pytest.mark.parametrize("name", ["help", "plan"])
+@pytest.mark.parametrize("name", [pytest.param("help", marks=pytest.mark.long), "plan"])
 def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, house: Path) -> None:
     agedp_words = " ".join([sys.executable, "-u", "-m", "agedp_flows", *COMMANDS[name]])
     done = subprocess.run(
@@ -159,19 +149,15 @@ def test_who_takes_the_first_line_only_gets_one_line_about_the_rest(name: str, h
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("told", ["one column", "ASCII"])
-def test_in_odd_surroundings_the_help_is_there(told: str, tmp_path: Path) -> None:
-    done = agedp(COMMANDS["help"], tmp_path, **SURROUNDINGS[told])
-    ended_well(done, "help")
-    assert done.stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("told", SURROUNDINGS)
-def test_in_odd_surroundings_every_command_does_what_it_does(told: str, lived: Path, tmp_path: Path) -> None:
-    for number, (name, words) in enumerate(COMMANDS.items()):
+@pytest.mark.parametrize(
+    ("surroundings", "names"),
+    [("one column", ["help"]), ("ASCII", ["help"])]
+    + [pytest.param(surroundings, list(COMMANDS), marks=pytest.mark.long) for surroundings in SURROUNDINGS],
+)
+def test_in_odd_surroundings_a_command_does_what_it_does(surroundings, names, lived, tmp_path):
+    for number, name in enumerate(names):
         house = shutil.copytree(lived, tmp_path / str(number))
-        done = agedp(words, house, **SURROUNDINGS[told])
+        done = agedp(COMMANDS[name], house, **SURROUNDINGS[surroundings])
         ended_well(done, name)
         assert done.stdout or name in WRONG
 
@@ -220,7 +206,7 @@ def stopped_well(words: tuple[str, ...], folder: Path, after: float) -> int:
     return status
 
 
-@pytest.mark.parametrize("after", [0.0, 0.3])
+@pytest.mark.parametrize("after", [pytest.param(0.0, marks=pytest.mark.long), 0.3])
 def test_told_to_stop_a_command_says_so_in_one_line(after: float, house: Path) -> None:
     stopped_well(("run", "london.toml"), house, after)
 

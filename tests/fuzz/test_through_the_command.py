@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from datetime import date
@@ -17,9 +15,9 @@ import pytest
 
 from tests.fuzz.mutations import MUTATIONS, mutated
 from tests.fuzz.originals import originals
+from tests.fuzz.test_forged_ledgers import status_of
 from tests.fuzz.test_packed_files import REFUSED
 from tests.minimal import run_file
-from tests.source_path import source_path
 
 NAME = "london publisher"
 RUN = run_file(
@@ -29,19 +27,6 @@ RUN = run_file(
     promise={"epsilon_total": 1},
 )
 ROSTER = "household_id,from,to\nMAC000002,2012-01-01,\nMAC000003,2012-01-01,\n"
-
-
-def agedp(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command inside a folder."""
-    return subprocess.run(
-        [sys.executable, "-m", "agedp_flows.cli.app", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": source_path()},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def registered(folder: Path) -> int:
@@ -64,24 +49,31 @@ def house(folder: Path, *, run: str | bytes = RUN, roster: str | bytes = ROSTER,
     return folder
 
 
-def judged(folder: Path) -> int:
-    """Run it; whatever it ends in is one line or a release, and a refusal leaves nothing behind."""
-    done = agedp(folder, "run", "run.toml")
-    assert done.returncode in (0, 2, 3), done.stderr
-    assert "Traceback" not in done.stderr + done.stdout
-    if done.returncode == 0:
-        assert all(line.startswith("agedp: warning: usable households") for line in done.stderr.splitlines())
-        assert (folder / "release").exists()
-        return 0
-    assert done.stderr.startswith("agedp: ")
-    assert done.stderr.endswith("\n")
-    assert done.stderr[:-1].isprintable()
-    assert registered(folder) == 0
-    assert not (folder / "release").exists()
-    return done.returncode
+@pytest.fixture
+def judged(capsys, monkeypatch):
+    """Return what runs a house; it ends in one line or a release, and a refusal leaves nothing behind."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+
+    def run(folder: Path) -> int:
+        monkeypatch.chdir(folder)
+        status = status_of("run", "run.toml")
+        errors = capsys.readouterr().err
+        assert status in (0, 2, 3), errors
+        if status == 0:
+            assert all(line.startswith("agedp: warning: usable households") for line in errors.splitlines())
+            assert (folder / "release").exists()
+            return 0
+        assert errors.startswith("agedp: ")
+        assert errors.endswith("\n")
+        assert errors[:-1].isprintable()
+        assert registered(folder) == 0
+        assert not (folder / "release").exists()
+        return status
+
+    return run
 
 
-def test_the_unspoilt_house_releases_its_day(tmp_path):
+def test_the_unspoilt_house_releases_its_day(tmp_path, judged):
     folder = house(tmp_path / "h", a__csv=originals()[NAME].data)
     assert judged(folder) == 0
     assert registered(folder) > 0
@@ -100,18 +92,17 @@ REFUSALS: dict[str, dict[str, str | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["cut off", "misspelt", "long name"])
-def test_what_cannot_be_understood_is_one_line_and_registers_nothing(tmp_path, name):
+QUICK = ("misspelt", "long name")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in REFUSALS]
+)
+def test_what_cannot_be_understood_is_one_line_and_registers_nothing(tmp_path, name, judged):
     assert judged(house(tmp_path / "h", **REFUSALS[name])) == 2
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", REFUSALS)
-def test_nothing_that_cannot_be_understood_registers_anything(tmp_path, name):
-    assert judged(house(tmp_path / "h", **REFUSALS[name])) == 2
-
-
-def _sampled(folder: Path, examples: int) -> None:
+def _sampled(folder: Path, examples: int, judged) -> None:
     choice, met = random.Random(20261121), {0: 0, 2: 0, 3: 0}
     for number in range(examples):
         plan = [(choice.choice(sorted(MUTATIONS)), choice.randrange(2**32)) for _ in range(choice.randrange(1, 4))]
@@ -124,10 +115,6 @@ def _sampled(folder: Path, examples: int) -> None:
     assert examples < 100 or met[0] > 0 < met[2], met
 
 
-def test_a_few_spoilt_houses_end_in_a_release_or_one_line(tmp_path):
-    _sampled(tmp_path, 3)
-
-
-@pytest.mark.long
-def test_many_spoilt_houses_end_in_a_release_or_one_line(tmp_path):
-    _sampled(tmp_path, 100)
+@pytest.mark.parametrize("examples", [12, pytest.param(100, marks=pytest.mark.long)])
+def test_spoilt_houses_end_in_a_release_or_one_line(tmp_path, examples, judged):
+    _sampled(tmp_path, examples, judged)

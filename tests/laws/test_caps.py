@@ -115,10 +115,5 @@ def test_the_list_of_notions_begins_with_the_six_and_no_two_share_a_name():
     names = [notion.name for notion in NOTIONS]
     assert len(set(names)) == len(names)
     assert names[:6] == [
-        "classical",
-        "w-event",
-        "age-dependent",
-        "temporal",
-        "discounted",
-        "neighbourhood",
-    ]
+        "classical", "w-event", "age-dependent", "temporal", "discounted", "neighbourhood",
+    ]  # fmt: skip

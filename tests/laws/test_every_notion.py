@@ -67,46 +67,49 @@ def test_every_notion_that_can_be_promised_is_tried():
     assert {notion.name for notion in kept()} == TRIED.keys()
 
 
+@st.composite
+def lives(draw: st.DrawFn, notion: Any) -> tuple[Any, Any, list[Line]]:
+    """A promise of a notion, a model that it can be made under, and the releases that were let through."""
+    model, promise = draw(models(notion)), draw(promises(notion))
+    return promise, model, lived(promise, model, draw(ATTEMPTS))
+
+
+def same(promise: Any, model: Any, history: Sequence[Line], other: Sequence[Line], row: Line) -> None:
+    """Require that two histories are the same to a promise: bounds, grants and what is admitted."""
+    assert values(promise, other, model) == values(promise, history, model)
+    assert promise.loss(other, row.day, model) == promise.loss(history, row.day, model)
+    assert admits(promise, other, row, model) == admits(promise, history, row, model)
+
+
 @pytest.mark.parametrize("notion", kept(), ids=lambda notion: notion.name)
 class TestEveryNotion:
     @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS)
-    def test_what_is_admitted_never_exceeds_the_promise_in_its_figures(self, notion, data, attempts):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        figures = values(promise, lived(promise, model, attempts), model)
+    @given(data=st.data())
+    def test_no_bound_exceeds_its_limit_and_no_limit_the_promise(self, notion, data):
+        promise, model, history = data.draw(lives(notion))
+        figures = values(promise, history, model)
+        assert set(promise.limits) <= set(figures)
+        assert all(limit is None or figures[name] <= limit for name, limit in promise.limits.items())
         for name, bound in bounds(promise).items():
             assert figures[name] <= floor_nano(bound), name
+            assert promise.limits[name] <= floor_nano(bound), name
+        assert (promise.limits["total"] is None) == (promise.epsilon_total == "unlimited")
 
     @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, wait=st.integers(0, 3), part=PARTS)
-    def test_what_loss_grants_is_always_admitted(self, notion, data, attempts, offset, wait, part):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        history = lived(promise, model, attempts)
+    @given(data=st.data(), offset=DAYS, wait=st.integers(0, 3), part=PARTS)
+    def test_what_loss_grants_is_always_admitted(self, notion, data, offset, wait, part):
+        promise, model, history = data.draw(lives(notion))
         row = line(promise, history, offset, wait)
         grant = promise.loss(history, row.day, model)
         assert grant >= 0
         promise.admit(history, replace(row, loss=int(grant * part)), model)
 
     @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, loss=LOSSES)
-    def test_the_order_in_which_rows_are_given_does_not_matter(self, notion, data, attempts, offset, loss):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        history = lived(promise, model, attempts)
-        shuffled = data.draw(st.permutations(history))
+    @given(data=st.data(), offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
+    def test_order_and_series_do_not_matter(self, notion, data, offset, loss, share):
+        promise, model, history = data.draw(lives(notion))
         row = line(promise, history, offset, 0, loss)
-        assert values(promise, shuffled, model) == values(promise, history, model)
-        assert promise.loss(shuffled, row.day, model) == promise.loss(history, row.day, model)
-        assert admits(promise, shuffled, row, model) == admits(promise, history, row, model)
-
-    @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
-    def test_a_release_split_among_series_comes_to_the_same(self, notion, data, attempts, offset, loss, share):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        history = lived(promise, model, attempts)
+        same(promise, model, history, data.draw(st.permutations(history)), row)
         parts = [
             half
             for row in history
@@ -115,21 +118,16 @@ class TestEveryNotion:
                 replace(row, loss=row.loss - int(share * row.loss), series=f"{row.series}b"),
             )
         ]
-        row = line(promise, history, offset, 0, loss)
-        assert values(promise, parts, model) == values(promise, history, model)
-        assert promise.loss(parts, row.day, model) == promise.loss(history, row.day, model)
-        assert admits(promise, parts, row, model) == admits(promise, history, row, model)
-        first = replace(row, loss=int(share * loss))
+        same(promise, model, history, parts, row)
         if admits(promise, history, row, model):
+            first = replace(row, loss=int(share * loss))
             promise.admit(history, first, model)
             promise.admit([*history, first], replace(row, loss=loss - first.loss, series="b"), model)
 
     @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS, more=LOSSES, offset=DAYS)
-    def test_a_larger_loss_never_gives_smaller_figures_or_larger_grants(self, notion, data, attempts, more, offset):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        history = lived(promise, model, attempts)
+    @given(data=st.data(), more=LOSSES, offset=DAYS)
+    def test_a_larger_loss_never_gives_smaller_bounds_or_larger_grants(self, notion, data, more, offset):
+        promise, model, history = data.draw(lives(notion))
         if not history:
             return
         which = data.draw(st.integers(0, len(history) - 1))
@@ -142,34 +140,25 @@ class TestEveryNotion:
     @EXAMPLES
     @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS, over=st.integers(1, 10 * NANO))
     def test_a_refusal_names_its_day_and_leaves_no_trace(self, notion, data, attempts, offset, over):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
+        model, promise = data.draw(models(notion)), data.draw(promises(notion))
         again = anew(promise)
         history = lived(promise, model, attempts)
         before = list(history)
+        assert not admits(promise, [], line(promise, [], 0, 0, -1), model)  # a negative loss
         row = line(promise, history, offset, 0, promise.day_cap + over)
         with pytest.raises(Refused, match=row.day):
             promise.admit(history, row, model)
         assert history == before
-        assert promise == again  # whatever one was asked
+        assert promise == again
         assert lived(promise, model, attempts) == lived(again, model, attempts)
         assert values(promise, history, model) == values(again, history, model)
 
     @EXAMPLES
-    @given(data=st.data(), attempts=ATTEMPTS, offset=DAYS)
-    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, attempts, offset):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        history = lived(promise, model, attempts)
+    @given(data=st.data(), offset=DAYS)
+    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, offset):
+        promise, model, history = data.draw(lives(notion))
         skipped = replace(line(promise, history, offset, 0), state="skipped")
         promise.admit(history, skipped, model)
         assert values(promise, [*history, skipped], model) == values(promise, history, model)
         for day in {skipped.day, line(promise, history, 5, 0).day}:
             assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)
-
-    @EXAMPLES
-    @given(data=st.data())
-    def test_a_negative_loss_is_refused(self, notion, data):
-        model = data.draw(models(notion))
-        promise = data.draw(promises(notion))
-        assert not admits(promise, [], line(promise, [], 0, 0, -1), model)

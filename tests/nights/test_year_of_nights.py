@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import agedp
 from tests.nights.course import Course, sample_course, year_course
 from tests.nights.deliveries import FIRST
-from tests.nights.year import House, agedp
+from tests.nights.year import House
 
 
 def live_through(folder: Path, course: Course) -> House:

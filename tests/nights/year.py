@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import shutil
 import signal
@@ -13,12 +11,11 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow.parquet as pq
 
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_flows.cli.app import main
+from tests.command import agedp
 from tests.nights.course import FILES, NEVER, STAY, Course, Terms
 from tests.nights.deliveries import FIRST, Customers, Meters
 from tests.nights.keyed import JOURNAL, draws, keyed_noise, keyed_sampler, last_draw
@@ -52,19 +49,6 @@ clamp_kwh = {clamp_kwh}
 {promise}
 {model}
 """
-
-
-def agedp(*words: str | Path) -> tuple[int, str, str]:
-    """Run the command in this process; return exit status, output and errors."""
-    out, err = io.StringIO(), io.StringIO()
-    with mock.patch.object(sys, "argv", ["agedp", *map(str, words)]), contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(err))
-        try:
-            main()
-        except SystemExit as ended:
-            return int(ended.code or 0), out.getvalue(), err.getvalue()
-    return 0, out.getvalue(), err.getvalue()
 
 
 @dataclass

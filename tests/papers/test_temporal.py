@@ -8,11 +8,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from agedp_data.accounting.temporal_leakage import temporal_supremum
 from agedp_data.leakage.function import leakage
 from docs.papers.results import PaperFigure
 from docs.papers.temporal.claims import crossings
-from docs.papers.temporal.courses import TRAP, frozen
 from docs.papers.temporal.run_times import random_kernel
 from docs.papers.temporal.smoothing import CASES, until
 from docs.papers.temporal.solvers import algorithm_1, programme
@@ -66,11 +64,6 @@ def test_only_with_few_states_does_a_small_loss_delay_the_growth(figures: dict[s
         if n <= 50:  # a small run leaves out the large matrix
             assert f"{took[s, n, 0.1]} and {took[s, n, 1.0]} for s = {s:g}, n = {n}" in sentence
     assert "in 1 of 3 cases (s = 0.005, n = 50)" in sentence
-
-
-def test_the_frozen_pair_of_theorem_11_is_printed_as_bounded_where_nothing_bounds() -> None:
-    assert frozen(TRAP, 1.0) == pytest.approx(2.12120651, abs=1e-8)  # MATHS 10
-    assert temporal_supremum(TRAP, None, 1.0) == np.inf
 
 
 def test_two_pieces_cross_at_most_once() -> None:

@@ -149,19 +149,19 @@ def public_report(
 def public_report_page(report: ReportData) -> str:
     """Return the page of a report."""
     statement = report.statement
-    bounds = labelled_bounds(statement)
-    promise, leakage_bound = statement.contract.promise, report.leakage_bound
+    bounds, published = labelled_bounds(statement), statement.published
+    promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
     return render_page(
         "public_report.html",
         title=statement.full_title,
         statement=statement,
         content=_content_text(report),
-        published=_dates_text(statement.published.first, statement.published.last) if statement.days.released else "",
+        published=_dates_text(published.first, published.last) if statement.days.released else "",
         facts=[*_facts(report, bounds)],
         series=[*_series_parts(report)],
         losses=[*_loss_parts(report, bounds)],
         model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows)],
-        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise.content())],
+        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise)],
         statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
     )
 

@@ -27,7 +27,7 @@ def test_no_schedule_of_a_fine_grid_beats_the_plan(chain, method, allowed):
     found = plan_ageing(partial(peak, chain, method=method), penalty, max_penalty=allowed, horizon=8)
     assert penalty(found.age + found.interval, found.loss) == found.penalty <= allowed
     assert found.risk == peak(chain, found.loss, age=found.age, interval=found.interval, method=method)
-    losses = np.geomspace(0.05, 40, 200)
+    losses = np.geomspace(0.05, 40, 80)
     for total in range(1, 9):
         feasible = losses[[penalty(total, loss) <= allowed for loss in losses]]
         for age in range(total):
@@ -98,14 +98,14 @@ def test_a_decay_that_is_none_is_refused(scale, rate):
 @pytest.mark.parametrize("longest", [None, 1, 2])
 def test_no_schedule_of_a_fine_grid_is_cheaper_at_its_risk(most, longest):
     risk_of = partial(peak, FLIP, method="tight")
-    found = plan_least_penalty(risk_of, penalty, max_risk=0.5, horizon=8, max_loss=most, max_interval=longest)
+    found = plan_least_penalty(risk_of, penalty, max_risk=0.5, horizon=5, max_loss=most, max_interval=longest)
     assert found.risk <= 0.5
     assert found.loss <= most
     assert found.penalty == penalty(found.age + found.interval, found.loss)
-    assert found.interval <= (longest or 8)
-    losses = np.geomspace(0.02, most, 300)
-    for interval in range(1, (longest or 8) + 1):
-        for age in range(9 - interval):
+    assert found.interval <= (longest or 5)
+    losses = np.geomspace(0.02, most, 60)
+    for interval in range(1, (longest or 5) + 1):
+        for age in range(6 - interval):
             feasible = losses[peak(FLIP, losses, age=age, interval=interval, method="tight") <= 0.5]
             if feasible.size:
                 assert penalty(age + interval, feasible.max()) >= found.penalty - 1e-12

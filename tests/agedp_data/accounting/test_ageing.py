@@ -17,14 +17,10 @@ from agedp_data.accounting.ageing import (
     sum_rule,
 )
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage, supremum
-from agedp_data.markov.transitions import power, reverse, stationary
+from agedp_data.leakage.function import leakage
 
 FLIP = np.array([[0.9, 0.1], [0.1, 0.9]])
 UNEVEN = np.array([[0.95, 0.05], [0.3, 0.7]])
-FALLING = np.zeros((12, 12))
-FALLING[:, 0] = 0.5
-FALLING[np.arange(12), np.minimum(np.arange(12) + 1, 11)] += 0.5
 
 
 def enumerated_loss(chain, reads, losses, now):
@@ -53,14 +49,6 @@ def test_single_queries_have_their_reference_risks():
     )
 
 
-@pytest.mark.parametrize("chain", [FLIP, UNEVEN])
-@pytest.mark.parametrize("age", [0, 1, 4])
-def test_the_tight_risk_is_that_of_randomised_response(chain, age):
-    assert risk(chain, 1.5, [age], method="tight")[0] == pytest.approx(
-        enumerated_loss(chain, [0], [1.5], age), rel=1e-9
-    )
-
-
 def test_every_method_bounds_the_tight_one():
     ages = [0, 1, 2, 5, 20]
     tight = risk(UNEVEN, 1.0, ages, method="tight")
@@ -69,13 +57,6 @@ def test_every_method_bounds_the_tight_one():
     np.testing.assert_allclose(
         risk(FLIP, 1.0, ages, method="spectral"), risk(FLIP, 1.0, ages, method="total_variation"), rtol=1e-9
     )
-
-
-def test_the_forward_kernel_would_understate_a_falling_chain():
-    forward = np.linalg.matrix_power(FALLING, 2)
-    assert max(np.abs(x - y).sum() / 2 for x in forward for y in forward) == 0.25
-    np.testing.assert_array_equal(risk(FALLING, 1.0, [1, 2], method="total_variation"), [1.0, 1.0])
-    np.testing.assert_array_equal(risk(FALLING, 1.0, [1, 2], method="tight"), [1.0, 1.0])
 
 
 def test_any_mechanism_at_all_is_bounded_once_supports_agree():
@@ -164,21 +145,6 @@ def test_outputs_of_the_same_input_add_up():
     assert compose(FLIP, [5, 5], [0, 0], [0.5, 0.25], [8], method="tight") == pytest.approx(together)
 
 
-def test_a_long_periodic_schedule_reaches_its_supremum():
-    n, step, age = 400, 2, 3
-    published = np.arange(1, n + 1) * step + age
-    peak = compose(FLIP, published, np.full(n, age), np.full(n, 0.5), [published[-1]], method="tight")[0]
-    limit = leakage(power(reverse(FLIP), age), supremum(power(reverse(FLIP), step), 0.5))
-    assert peak == pytest.approx(float(limit), rel=1e-12)
-
-
-def test_the_tight_peak_is_finite_where_the_papers_bound_diverges():
-    # Delta(1) e = .8 e > 1: (30) gives no bound, (31) calls it divergence.
-    assert supremum(reverse(FLIP), 1.0) == pytest.approx(2.749726736, abs=1e-9)
-    published = np.arange(1, 200)
-    assert compose(FLIP, published, 0 * published, np.ones(199), [199], method="tight")[0] <= 2.749726737
-
-
 def test_stacks_of_chains_compose_each_for_itself():
     both = compose(np.stack([FLIP, UNEVEN]), [1, 2], [1, 1], [0.5, 0.5], [0, 2, 3], method="tight")
     assert both.shape == (2, 3)
@@ -208,19 +174,6 @@ def test_without_a_joint_model_one_release_ages_and_the_others_add():
     assert compose_without_markov([], []) == 0.0
 
 
-def test_a_persistent_regime_makes_the_sum_through_one_kernel_unsafe():
-    # Today and 14 past days each follow a lasting regime with .7; each day is answered with loss .5.
-    # The most telling outputs are all alike: they favour one regime 14 times over.
-    keep = 1 / (1 + np.exp(-0.5))
-    answered = 0.7 * keep + 0.3 * (1 - keep)
-    favoured = (answered / (1 - answered)) ** 14
-    exact = np.log((0.7 * favoured + 0.3) / (0.3 * favoured + 0.7))
-    assert exact == pytest.approx(0.735, abs=5e-4)
-    kernel = np.array([[0.7, 0.3], [0.3, 0.7]]) @ np.array([[0.7, 0.3], [0.3, 0.7]])
-    assert leakage(kernel, 7.0) == pytest.approx(0.322, abs=5e-4)
-    assert compose_without_markov([kernel] * 14, [0.5] * 14) >= exact
-
-
 def test_the_sum_rule_is_exact_for_infinite_losses_and_rejects_misfits():
     assert sum_rule([0.2, 0.5], [np.inf, 0.5]) == 0.7
     assert sum_rule([0.2, 0.5], [np.inf, np.inf]) == np.inf
@@ -241,8 +194,3 @@ def test_of_several_publications_at_once_the_freshest_counts_and_later_ones_not_
     assert age_of_information([2, 2, 9], [5, 1, 0], 3).tolist() == [0, 1, 1, 2]
     with pytest.raises(ChainError, match="none before step 1"):
         age_of_information([0], [0], 3)
-
-
-def test_the_long_run_law_enters_the_reversal():
-    law = stationary(UNEVEN)
-    np.testing.assert_allclose(law[:, None] * UNEVEN, (law[:, None] * reverse(UNEVEN)).T)

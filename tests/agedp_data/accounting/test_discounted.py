@@ -322,7 +322,7 @@ class TestSchedules:
         assert three == pytest.approx(3 * one, rel=1e-12)
 
     @pytest.mark.parametrize(
-        ("keys", "says"),
+        ("keys", "message"),
         [
             ({"method": "best"}, "known are"),
             ({"epsilon": 0}, "positive"),
@@ -336,8 +336,8 @@ class TestSchedules:
             ({"method": "corollary-16"}, "hyperbolic"),
         ],
     )
-    def test_what_is_no_schedule_is_refused(self, keys, says):
-        with pytest.raises(ChainError, match=says):
+    def test_what_is_no_schedule_is_refused(self, keys, message):
+        with pytest.raises(ChainError, match=message):
             schedule(Exponential(0.5), **{"epsilon": 1, "horizon": 3, "method": "renewal", **keys})
 
     @pytest.mark.parametrize("method", ["constant", "optimal"])

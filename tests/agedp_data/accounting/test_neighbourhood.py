@@ -120,7 +120,7 @@ class TestDistance:
         assert distance(use, np.append(use[1:], [1, 2]), delta=2000) >= 1
 
     @pytest.mark.parametrize(
-        ("a", "b", "keys", "says"),
+        ("a", "b", "keys", "message"),
         [
             ([0], [1], {"delta": 0}, "delta = 0: must be above 0"),
             ([0], [1], {"delta": math.nan}, "finite"),
@@ -130,8 +130,8 @@ class TestDistance:
             ([0], [1], {"delta": 2, "source": []}, "no value arrives"),
         ],
     )
-    def test_what_has_no_distance_is_refused_without_naming_a_value(self, a, b, keys, says):
-        with pytest.raises(ChainError, match=says):
+    def test_what_has_no_distance_is_refused_without_naming_a_value(self, a, b, keys, message):
+        with pytest.raises(ChainError, match=message):
             distance(a, b, **keys)
 
 

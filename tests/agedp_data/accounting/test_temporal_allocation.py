@@ -298,14 +298,10 @@ def test_recorded_endless_losses_hold_with_all_that_is_to_come():
 @pytest.mark.parametrize(
     "asked",
     [
-        {"alpha": 0.0},
-        {"alpha": -1.0},
-        {"alpha": np.inf},
-        {"alpha": np.nan},
-        {"horizon": 0},
+        {"alpha": 0.0}, {"alpha": -1.0}, {"alpha": np.inf}, {"alpha": np.nan}, {"horizon": 0},
         {"method": "algorithm-8"},
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_planned_is_refused(asked):
     with pytest.raises(ChainError):
         allocate(STAY, STAY, **({"alpha": 1.0, "horizon": 5, "method": "even"} | asked))

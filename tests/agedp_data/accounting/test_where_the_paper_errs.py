@@ -52,7 +52,7 @@ def test_eq_12_of_a_homogenised_chain_understates_a_night_in_which_nothing_chang
     pooled = (night + day) / 1000
     assert risk(pooled, 1.0, [1], method="total_variation")[0] == pytest.approx(0.62, abs=5e-4)
     kernels = cyclic_kernels(np.stack([night, day]), [0, 1], direction="backward")
-    np.testing.assert_array_equal(cyclic_risk(kernels, 1.0, [1]), [1.0])
+    np.testing.assert_array_equal(cyclic_risk(kernels, 1.0, [1, 2]), [1.0, 0.0])
 
 
 def test_theorem_1_fails_for_two_homes_that_always_do_the_same():

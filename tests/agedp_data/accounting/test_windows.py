@@ -216,7 +216,7 @@ class TestOffline:
 
 
 @pytest.mark.parametrize(
-    ("keys", "says"),
+    ("keys", "message"),
     [
         ({"method": "best"}, "known are offline, fraction, per-request"),
         ({"epsilon": 0}, "epsilon = 0"),
@@ -238,8 +238,8 @@ class TestOffline:
         ({"weights": [1e-300, 1e300]}, "take nearer weights"),
     ],
 )
-def test_what_is_no_plan_is_refused(keys, says):
-    with pytest.raises(ChainError, match=says):
+def test_what_is_no_plan_is_refused(keys, message):
+    with pytest.raises(ChainError, match=message):
         window_budgets(**{"times": [0, 1], "window": 7, "epsilon": 1.0, "method": "offline", **keys})
 
 

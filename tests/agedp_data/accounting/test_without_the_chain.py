@@ -35,12 +35,6 @@ def test_the_sum_of_losses_through_the_nearest_kernel_is_unsafe_under_a_lasting_
     assert compose_without_markov([kernel] * 14, [0.5] * 14) >= exact
 
 
-def test_a_pooled_kernel_bounds_nothing():
-    copies, flips = np.eye(2), np.eye(2)[::-1]
-    assert leakage((copies + flips) / 2, 1.0) == 0
-    assert leakage(np.stack([copies, flips]), 1.0).max() == 1.0
-
-
 def test_coarser_input_states_never_raise_the_figure():
     rng = np.random.default_rng(1)
     fine = rng.dirichlet(np.full(6, 0.5), size=(50, 4))

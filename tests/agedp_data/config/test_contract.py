@@ -36,10 +36,7 @@ def test_the_contract_of_the_live_example_is_the_one_counted_by_hand():
     assert of(LIVE) == {
         "version": 1,
         "input": {
-            "dataset": "london",
-            "corrections": "later-file",
-            "file_order": "name",
-            "max_half_hour_kwh": "50",
+            "dataset": "london", "corrections": "later-file", "file_order": "name", "max_half_hour_kwh": "50",
         },
         "population": {"name": "london-homes", "min_households": 100},
         "schedule": {
@@ -94,7 +91,7 @@ def test_the_contract_of_the_live_example_is_the_one_counted_by_hand():
             "publish": "envelope",
             "hash": "ab12",
         },
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

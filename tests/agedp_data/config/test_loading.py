@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.config import load, parse
 from agedp_data.errors import RunFileError
@@ -20,10 +17,20 @@ TEXTS["ausgrid-full"] = (EXAMPLES / "ausgrid-full.toml").read_text("utf-8")
 HOUSE = Path("/house")
 
 
-def changed(example: str, old: str, new: str):
-    """The example with one line changed, parsed."""
+def read(text: str):
+    return parse(text, base=HOUSE, name="r.toml")
+
+
+def refusal(text: str) -> RunFileError:
+    with pytest.raises(RunFileError) as caught:
+        read(text)
+    return caught.value
+
+
+def replaced(example: str, old: str, new: str) -> str:
+    """The example with one place changed."""
     assert old in TEXTS[example]
-    return parse(TEXTS[example].replace(old, new, 1), base=HOUSE, name="r.toml")
+    return TEXTS[example].replace(old, new, 1)
 
 
 LEDGER = "sqlite:///out/ledger.sqlite"
@@ -37,8 +44,7 @@ def without(example: str, table: str) -> str:
 
 @pytest.mark.parametrize("example", ["london-live", "ausgrid-full"])
 def test_a_promise_that_rests_on_a_model_needs_one(example):
-    with pytest.raises(RunFileError, match=r"notion = .*: needs a \[model\]"):
-        parse(without(example, "model"), base=HOUSE, name="r.toml")
+    assert re.search(r"notion = .*: needs a \[model\]", str(refusal(without(example, "model"))))
 
 
 DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"\n'
@@ -53,17 +59,15 @@ DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"
     ],
 )
 def test_a_declared_model_is_a_curve_or_a_kernel_and_a_curve_has_no_tight_figure(model, what):
-    with pytest.raises(RunFileError) as caught:
-        parse(without("london-live", "model") + DECLARED + model, base=HOUSE, name="r.toml")
-    assert what in str(caught.value)
+    assert what in str(refusal(without("london-live", "model") + DECLARED + model))
 
 
 def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_methods():
     text = without("london-live", "model") + DECLARED
-    kernel = parse(text + 'kernel = "k.csv"', base=HOUSE, name="r.toml").model
+    kernel = read(text + 'kernel = "k.csv"').model
     assert (kernel.kernel, kernel.tightest_method) == ("/house/k.csv", "tight")
     text = text.replace('"tight" ', '"total_variation" ')
-    curve = parse(text.replace('= "tight"', '= "total_variation"') + 'curve = "c.csv"', base=HOUSE, name="r.toml")
+    curve = read(text.replace('= "tight"', '= "total_variation"') + 'curve = "c.csv"')
     assert curve.model.methods == ("total_variation",)
 
 
@@ -77,32 +81,27 @@ def test_bounds_by_a_spectrum_go_with_one_kernel_taken_as_counted(chain, confide
     for method, allowed in (("total_variation", True), ("spectral", plain), ("reversibilised", plain)):
         other = text.replace('= "tight"', f'= "{method}"')
         if allowed:
-            assert method in parse(other, base=HOUSE, name="r.toml").model.methods
+            assert method in read(other).model.methods
         else:
             why = 'chain = "cyclic"' if chain == "cyclic" else 'confidence = "sampling-bound"'
-            with pytest.raises(RunFileError) as caught:
-                parse(other, base=HOUSE, name="r.toml")
-            assert str(caught.value) == (
+            assert str(refusal(other)) == (
                 f'r.toml: [promise] method = "{method}": rests on the spectrum of one kernel; [model] {why} allows '
                 '"tight" and "total_variation"'
             )
 
 
-def test_a_chain_of_days_knows_no_half_hours():
-    text = TEXTS["london-live"].replace('secret          = "day"', 'secret = "half-hour"')
-    text = text.replace('step       = "half-hour"', 'step = "day"').replace('"cyclic"', '"homogeneous"')
-    with pytest.raises(RunFileError, match=r"\[promise\] secret = \"half-hour\": needs \[model\] step"):
-        parse(text, base=HOUSE, name="r.toml")
-
-
 def test_a_declared_kernel_is_of_days_unless_it_says_otherwise_and_a_curve_has_no_step():
     text = without("london-live", "model") + DECLARED + 'kernel = "k.csv"\n'
-    assert parse(text, base=HOUSE, name="r.toml").model.step == "day"
-    assert parse(text + 'step = "half-hour"', base=HOUSE, name="r.toml").model.step == "half-hour"
-    with pytest.raises(RunFileError, match=r"needs \[model\] step = \"half-hour\""):
-        parse(text.replace('secret          = "day"', 'secret = "half-hour"'), base=HOUSE, name="r.toml")
-    with pytest.raises(RunFileError, match=r'\[model\] step = "day": is the step of a kernel'):
-        parse(text.replace("kernel", "curve") + 'step = "day"', base=HOUSE, name="r.toml")
+    assert read(text).model.step == "day"
+    assert read(text + 'step = "half-hour"').model.step == "half-hour"
+    assert re.search(
+        r"needs \[model\] step = \"half-hour\"",
+        str(refusal(text.replace('secret          = "day"', 'secret = "half-hour"'))),
+    )
+    assert re.search(
+        r'\[model\] step = "day": is the step of a kernel',
+        str(refusal(text.replace("kernel", "curve") + 'step = "day"')),
+    )
 
 
 def test_a_move_cannot_exceed_the_clamp():
@@ -110,8 +109,7 @@ def test_a_move_cannot_exceed_the_clamp():
         '[promise]\nnotion = "neighbourhood"\ndelta_kwh = 51\nwindow_days = 7\nepsilon_per_window = 1\n'
         'spend = "per-request"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
     )
-    with pytest.raises(RunFileError, match=r"\[promise\] delta_kwh = 51: exceeds clamp_kwh of \[series\.daily_mean\]"):
-        parse(text, base=HOUSE, name="r.toml")
+    assert re.search(r"\[promise\] delta_kwh = 51: exceeds clamp_kwh of \[series\.daily_mean\]", str(refusal(text)))
 
 
 LONG = """
@@ -131,21 +129,20 @@ def test_a_long_table_says_its_columns_stamps_zones_and_unit():
     text = TEXTS["london"].replace('dataset = "london"', "").replace("[input]", "[input]", 1)
     files = 'files   = ["incoming/*.csv"]'
     text = text.replace(files, files + LONG)
-    columns = parse(text, base=HOUSE, name="r.toml").input.columns
+    columns = read(text).input.columns
     assert (columns.time_format, columns.missing) == ("%Y-%m-%d %H:%M:%S", ("Null", ""))
     for key in ("stamp", "zone", "day_zone", "unit"):
         short = "\n".join(line for line in text.splitlines() if not line.startswith(key + " ="))
-        with pytest.raises(RunFileError, match=rf"\[input\.columns\] {key}: is missing"):
-            parse(short, base=HOUSE, name="r.toml")
-    with pytest.raises(RunFileError, match=r"\[input\.columns\] has no key 'stmp'; did you mean 'stamp'"):
-        parse(text.replace("stamp =", "stmp ="), base=HOUSE, name="r.toml")
+        assert re.search(rf"\[input\.columns\] {key}: is missing", str(refusal(short)))
+    assert re.search(
+        r"\[input\.columns\] has no key 'stmp'; did you mean 'stamp'", str(refusal(text.replace("stamp =", "stmp =")))
+    )
 
 
 def test_the_first_error_is_told_and_the_others_counted():
     text = TEXTS["london"].replace("clamp_kwh = 50", "clamp_kwh = 0").replace("= 182.5", "= 0")
     text = text.replace("min_households = 30", "min_households = 0")
-    with pytest.raises(RunFileError, match=r"\[population\] min_households = 0: .* \(and 2 more\)$"):
-        parse(text, base=HOUSE, name="r.toml")
+    assert re.search(r"\[population\] min_households = 0: .* \(and 2 more\)$", str(refusal(text)))
 
 
 @pytest.mark.parametrize(
@@ -163,42 +160,25 @@ def test_the_first_error_is_told_and_the_others_counted():
     ],
 )
 def test_a_password_is_refused_and_repeated_nowhere(old, new):
-    with pytest.raises(RunFileError) as caught:
-        changed("london", old, new)
-    assert "geheim" not in str(caught.value) + caught.value.private + repr(caught.value)
+    error = refusal(replaced("london", old, new))
+    assert "geheim" not in str(error) + error.private + repr(error)
 
 
 @pytest.mark.parametrize("marker", ["https://h/{day}.done?sig=geheim", "https://geheim@h/{day}.done"])
 def test_a_marker_is_published_with_the_promise_so_its_url_lets_nobody_in(marker):
-    with pytest.raises(RunFileError, match="published with the promise") as caught:
-        changed("london-live", "s3://meters/incoming/{day}.done", marker)
-    assert "geheim" not in str(caught.value) + caught.value.private + repr(caught.value)
-    kept = changed("london-live", "s3://meters/incoming/{day}.done", marker.replace("geheim@", "").partition("?")[0])
+    error = refusal(replaced("london-live", "s3://meters/incoming/{day}.done", marker))
+    assert "published with the promise" in str(error)
+    assert "geheim" not in str(error) + error.private + repr(error)
+    kept = read(
+        replaced("london-live", "s3://meters/incoming/{day}.done", marker.replace("geheim@", "").partition("?")[0])
+    )
     assert kept.schedule.marker == "https://h/{day}.done"
 
 
 def test_the_public_text_names_no_input_file_and_the_private_one_does():
-    with pytest.raises(RunFileError) as caught:
-        changed("london", FILES, '["MAC000002.csv", 5]')
-    assert "MAC000002" not in str(caught.value)
-    assert "MAC000002" in caught.value.private
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("version 1\n", "r.toml: line 1, column 9: is not TOML"),
-        ("version = 1\n\nversion = 2\n", "r.toml: line 3, column 12: is not TOML: cannot overwrite a value"),
-        ("version = ", "r.toml: line 1, column 11: is not TOML"),
-        ("a = " + "[" * 100_000, "r.toml: lists or tables are nested too deeply"),
-        ("version = " + "9" * 5000, "r.toml: a number is too long to be read"),
-    ],
-)
-def test_toml_errors_are_one_line_with_line_and_column(text, what):
-    with pytest.raises(RunFileError) as caught:
-        parse(text, base=HOUSE, name="r.toml")
-    assert str(caught.value).startswith(what)
-    assert "\n" not in str(caught.value)
+    error = refusal(replaced("london", FILES, '["MAC000002.csv", 5]'))
+    assert "MAC000002" not in str(error)
+    assert "MAC000002" in error.private
 
 
 def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(tmp_path):
@@ -220,11 +200,11 @@ def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
 
 
 def test_paths_are_relative_to_the_run_file_and_urls_stay():
-    run = parse(TEXTS["london"], base=HOUSE, name="r.toml")
+    run = read(TEXTS["london"])
     assert run.input.files == ("/house/incoming/*.csv",)
     assert (run.output.release, run.population.roster) == ("/house/out/release", "/house/roster.csv")
     assert run.output.ledger == "sqlite:////house/out/ledger.sqlite"
-    live = parse(TEXTS["london-live"], base=HOUSE, name="r.toml")
+    live = read(TEXTS["london-live"])
     assert live.input.files == ("s3://meters/incoming/*.csv*",)
     assert live.output.confidential == "/srv/agedp/confidential/london"
 
@@ -240,7 +220,7 @@ def test_brackets_in_the_name_of_the_folder_are_no_pattern(tmp_path):
 
 
 def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
-    run = changed("london-live", "clamp_kwh    = 50", "clamp_kwh = 49.999 #")
+    run = read(replaced("london-live", "clamp_kwh    = 50", "clamp_kwh = 49.999 #"))
     mean, counts = run.series["daily_mean"], run.series["daily_distribution"]
     assert (mean.clamp_wh, mean.missing_wh, counts.bins_wh[:3]) == (49_999, 0, (0, 2000, 4000))
     assert run.input.max_half_hour_wh == 50_000
@@ -249,26 +229,9 @@ def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
 
 
 def test_a_run_file_cannot_be_changed_in_memory():
-    run = parse(TEXTS["london"], base=HOUSE, name="r.toml")
+    run = read(TEXTS["london"])
     with pytest.raises(ValueError, match="frozen"):
         run.promise.epsilon_per_day = Decimal(5)
-
-
-VALUES = st.sampled_from(
-    ["true", "-1", "0", "1e-400", "nan", "[]", "[[1]]", "{}", "{a = 1}", '""', '"\\u0000"', "2013-01-01", "07:32:00"]
-)
-
-
-@settings(max_examples=300, deadline=None)
-@given(number=st.integers(0, 200), value=VALUES)
-def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, value):
-    for example in ("london", "london-live", "ausgrid-full"):
-        lines = TEXTS[example].splitlines()
-        places = [i for i, line in enumerate(lines) if "=" in line.partition("#")[0]]
-        at = places[number % len(places)]
-        lines[at] = f"{lines[at].partition('=')[0]} = {value}"
-        with suppress(RunFileError):
-            parse("\n".join(lines), base=HOUSE, name="r.toml")
 
 
 @pytest.mark.parametrize(
@@ -285,16 +248,17 @@ def test_any_value_anywhere_is_accepted_or_refused_as_a_run_file_error(number, v
 def test_a_time_format_has_everything_that_names_a_half_hour(line, what):
     files = 'files   = ["incoming/*.csv"]'
     text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG + line + "\n")
-    with pytest.raises(RunFileError, match=re.escape(what)):
-        parse(text, base=HOUSE, name="r.toml")
+    assert re.search(re.escape(what), str(refusal(text)))
     for fine in ("iso", "%d.%m.%y %I:%M %p", "%Y%m%d%H%M", "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%S%z"):
-        parse(text.replace(line, f'time_format = "{fine}"'), base=HOUSE, name="r.toml")
+        read(text.replace(line, f'time_format = "{fine}"'))
 
 
 def test_stamps_with_their_own_offset_go_with_utc_only():
     files = 'files   = ["incoming/*.csv"]'
     text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG)
     text = text.replace('stamp = "end"', 'stamp = "end"\ntime_format = "%Y-%m-%dT%H:%M%z"')
-    assert parse(text, base=HOUSE, name="r.toml").input.named_columns["zone"] == "UTC"
-    with pytest.raises(RunFileError, match=r'\[input.columns\] zone = "Europe/London": must be "UTC" where'):
-        parse(text.replace('zone = "UTC"', 'zone = "Europe/London"', 1), base=HOUSE, name="r.toml")
+    assert read(text).input.named_columns["zone"] == "UTC"
+    assert re.search(
+        r'\[input.columns\] zone = "Europe/London": must be "UTC" where',
+        str(refusal(text.replace('zone = "UTC"', 'zone = "Europe/London"', 1))),
+    )

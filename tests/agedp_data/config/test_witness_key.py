@@ -39,7 +39,7 @@ def test_a_witness_lies_wherever_the_ledger_does_not(output: dict[str, str], wit
 
 
 @pytest.mark.parametrize(
-    ("output", "witness", "says"),
+    ("output", "witness", "message"),
     [
         (FOLDERS, "book/w", f"lies in the ledger's folder; {APART}"),
         (FOLDERS, "far/../book/below/w", f"lies in the ledger's folder; {APART}"),
@@ -59,11 +59,11 @@ def test_a_witness_lies_wherever_the_ledger_does_not(output: dict[str, str], wit
         (FOLDERS, "", "must not be empty"),
     ],
 )
-def test_another_place_is_refused_in_one_line(output: dict[str, str], witness: str, says: str) -> None:
+def test_another_place_is_refused_in_one_line(output: dict[str, str], witness: str, message: str) -> None:
     with pytest.raises(RunFileError) as error:
         read(output, witness)
     assert "[output] witness" in str(error.value)
-    assert says in str(error.value)
+    assert message in str(error.value)
     assert "secret" not in f"{error.value}{error.value.private}"
     assert "\n" not in str(error.value)
 

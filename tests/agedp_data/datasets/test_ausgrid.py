@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-import numpy as np
 import pytest
 
 from agedp_data.datasets.ausgrid import Ausgrid, AusgridKeys
@@ -77,13 +76,10 @@ def test_both_date_formats_are_day_first() -> None:
 @pytest.mark.parametrize(
     "dates",
     [
-        ("1/07/2010", "2-Jul-10"),
-        ("2-Jul-10", "1/07/2010"),
-        ("1/07/2012", "7/31/2012"),
-        ("7/31/2012", "1/07/2012"),
+        ("1/07/2010", "2-Jul-10"), ("2-Jul-10", "1/07/2010"), ("1/07/2012", "7/31/2012"), ("7/31/2012", "1/07/2012"),
         ("2012-07-01", "2012-07-02"),
     ],
-)
+)  # fmt: skip
 def test_each_date_is_read_by_itself_whatever_the_others_are(dates: tuple[str, str]) -> None:
     alone = [reasons(read([QUALITY, row("GC", day)])) for day in dates]
     assert reasons(read([QUALITY, *(row("GC", day) for day in dates)])) == [reason for (reason,) in alone]
@@ -109,16 +105,6 @@ def test_general_consumption_and_controlled_load_are_channels_and_generation_is_
     assert parsed.rejected_row.tolist() == []
     generation = reasons(read(lines, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",)))))
     assert generation == [RejectionReason.CATEGORY] * 2 + [RejectionReason.KEPT] + [RejectionReason.CATEGORY] * 2
-
-
-def test_the_spring_hour_that_does_not_exist_is_no_reading_and_the_autumn_sums_stay() -> None:
-    lines = [QUALITY, row("GC", "7/10/2012"), row("GC", "7/04/2013"), row("GC", "8/04/2013")]
-    energy = read(lines).records.energy_wh
-    missing = energy == -1
-    assert np.argwhere(missing).tolist() == [[0, 4], [0, 5]]  # columns 2:30 and 3:00
-    assert LABELS[4:6] == ["2:30", "3:00"]
-    assert energy[1].tolist() == energy[2].tolist() == list(range(1, 49))
-    assert AUSGRID.repeated_slots(date(2013, 4, 7)) == (4, 5)
 
 
 def test_row_quality_na_is_kept_and_counted_and_blank_is_not() -> None:

@@ -26,7 +26,7 @@ def source(path: Path, content: bytes) -> InputFile:
     st.integers(1, 9),
     st.integers(1, 6),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_blocks_are_the_file_cut_at_line_ends_whatever_the_bytes(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], at_a_time: int, block_bytes: int
 ) -> None:
@@ -60,7 +60,7 @@ LENGTHS = st.lists(st.integers(0, 3 * LIMIT) | st.sampled_from([LIMIT - 1, LIMIT
 
 
 @given(LENGTHS, st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 40), st.integers(1, 40))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_line_that_is_too_long_comes_cut_off_and_is_still_too_long(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], end: bytes, ends: bool, at_a_time: int, least: int
 ) -> None:

@@ -52,7 +52,7 @@ def brute(found: list[Row], files: list[int], absent_is_zero: bool, channels: in
     return readings, aside
 
 
-def told(found: Readings) -> tuple[dict, dict]:
+def as_dictionaries(found: Readings) -> tuple[dict, dict]:
     keys = list(zip(found.household.tolist(), found.time.tolist(), strict=True))
     assert keys == sorted(set(keys))
     lost = zip(found.rejected_file.tolist(), found.rejected_row.tolist(), strict=True)
@@ -63,18 +63,18 @@ def told(found: Readings) -> tuple[dict, dict]:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_readings_of_one_value_a_row_equal_the_dictionary_in_any_order(data: st.DataObject) -> None:
     energy = st.tuples(st.integers(0, 2))
     found = data.draw(st.lists(st.tuples(st.integers(0, 2), st.just(0), st.integers(-3, 3), energy), max_size=12))
     files = data.draw(st.lists(st.integers(0, 2), min_size=len(found), max_size=len(found)))
     order = data.draw(st.permutations(range(len(found))))
     settled = deduplicate_rows(rows_of(found, files, order, 1), complete_channels=SINGLE_CHANNEL)
-    assert told(settled) == brute(found, files, True, 1, 1)
+    assert as_dictionaries(settled) == brute(found, files, True, 1, 1)
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_order(
     data: st.DataObject, absent_is_zero: bool
 ) -> None:
@@ -85,13 +85,13 @@ def test_readings_of_two_channels_and_48_values_equal_the_dictionary_in_any_orde
     order = data.draw(st.permutations(range(len(found))))
     complete = (frozenset({0, 1}),) + SINGLE_CHANNEL * absent_is_zero
     settled = deduplicate_rows(rows_of(found, files, order, 48), complete_channels=complete)
-    assert told(settled) == brute(found, files, absent_is_zero, 2, 48)
+    assert as_dictionaries(settled) == brute(found, files, absent_is_zero, 2, 48)
 
 
 def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
     found: list[Row] = [(0, 0, 7, (5,)), (0, 0, 7, (5,)), (0, 0, 7, (6,)), (0, 0, 8, (9,))]
     settled = deduplicate_rows(rows_of(found, [0, 0, 1, 1], [0, 1, 2, 3], 1), complete_channels=SINGLE_CHANNEL)
-    assert told(settled) == (
+    assert as_dictionaries(settled) == (
         {(0, 8): 9},
         {(0, 0): RejectionReason.CONFLICT, (0, 1): RejectionReason.CONFLICT, (1, 2): RejectionReason.CONFLICT},
     )
@@ -100,4 +100,4 @@ def test_a_disagreement_sets_both_aside_and_its_copies_too() -> None:
 def test_no_rows_are_no_readings() -> None:
     for width, complete in ((1, SINGLE_CHANNEL), (48, (frozenset({0, 1}),))):
         settled = deduplicate_rows(rows_of([], [], [], width), complete_channels=complete)
-        assert told(settled) == ({}, {})
+        assert as_dictionaries(settled) == ({}, {})

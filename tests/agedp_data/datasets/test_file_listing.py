@@ -31,13 +31,6 @@ def source(path: Path, content: bytes) -> InputFile:
     return found
 
 
-def test_chunk_files_are_ordered_numerically(tmp_path: Path) -> None:
-    for number in (10, 2, 0, 100, 1):
-        (tmp_path / f"LCL-June2015v2_{number}.csv").write_bytes(b"x")
-    names = [one.name.removesuffix(".csv") for one in list_input_files([str(tmp_path)]).sources]
-    assert names == [f"LCL-June2015v2_{number}" for number in (0, 1, 2, 10, 100)]
-
-
 @pytest.mark.parametrize("at", ["memory://me@no-such-inputs/*.csv?sig=aXz", "zip://*.txt::file://me@{}?sig=aXz"])
 def test_a_url_that_finds_nothing_is_told_without_user_and_query(at: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
@@ -99,13 +92,6 @@ def test_a_folder_without_usable_files_is_stopped(tmp_path: Path, pattern: str) 
         list_input_files([str(tmp_path / pattern)])
     assert str(tmp_path) not in str(caught.value)
     assert str(tmp_path) in caught.value.private
-
-
-def test_a_named_file_that_does_not_exist_is_stopped(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="does not exist") as caught:
-        list_input_files([str(tmp_path / "MAC000002.csv")])
-    assert "MAC000002" not in str(caught.value)
-    assert "MAC000002" in caught.value.private
 
 
 def test_a_file_without_permission_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

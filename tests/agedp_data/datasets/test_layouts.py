@@ -66,7 +66,7 @@ class Case:
         size = {home: 137 * i for i, home in enumerate(homes, 1)}
         return [Half(home, start + i * HALF, size[home] + 7 * i) for home in homes for i in steps]
 
-    def told(self, halves: Iterable[Half]) -> dict[tuple[str, int], int]:
+    def expected(self, halves: Iterable[Half]) -> dict[tuple[str, int], int]:
         """Return the Wh of each household and slot since 1970; what has one slot is added up."""
         found: Counter[tuple[str, int]] = Counter()
         for half in halves:
@@ -161,12 +161,12 @@ def read_lines(tmp_path: Path, case: Case) -> Callable[..., tuple]:
             (folder / "in" / f"{i}.csv").write_text("\n".join([case.header, *lines]) + "\n")
         store = Store(folder / "store", case.dataset, case.rules)
         delivery = ingest(store, [str(folder / "in")], engine=Engine("synchronous", 1, block_bytes))
-        return told(store, delivery), delivery, store
+        return stored_readings(store, delivery), delivery, store
 
     return run
 
 
-def told(store, delivery) -> dict[tuple[str, int], int]:
+def stored_readings(store, delivery) -> dict[tuple[str, int], int]:
     found = {}
     for month in delivery.months:
         of = load_month_readings(store, month, delivery.contents)
@@ -185,7 +185,7 @@ class TestEveryLayout:
     def test_half_hours_come_back_in_their_day_and_slot_and_nothing_else_does(self, case, read_lines):
         halves = [half for day in days_of(case) for half in case.halves(day, "A", "B")]
         found, delivery, store = read_lines(case.lines(halves))
-        assert found == case.told(halves)
+        assert found == case.expected(halves)
         assert delivery.rejected == {}
         for day in days_of(case):
             first = (day - EPOCH).days * 48
@@ -219,14 +219,14 @@ class TestEveryLayout:
         for i, text in enumerate(bad):
             lines += case.lines([replace(case.halves(date(2013, 2, 1), f"bad {i}")[9], wh=text)])
         found, delivery, _ = read_lines([*lines, "x"])
-        assert found == case.told(halves)
+        assert found == case.expected(halves)
         assert delivery.rejected == {reason.words: 1 for reason in (*bad.values(), RejectionReason.FIELDS)}
         assert delivery.rows_read == len(lines) + 1 == delivery.rows_kept + len(bad) + 1
 
     def test_an_empty_cell_is_a_missing_reading(self, case, read_lines):
         halves = case.halves(date(2013, 2, 1), "A")
         found, _, _ = read_lines(case.lines([*halves[:5], replace(halves[5], wh=""), *halves[6:]]))
-        assert found == case.told([*halves[:5], *halves[6:]])
+        assert found == case.expected([*halves[:5], *halves[6:]])
 
     def test_no_order_of_rows_no_cut_into_files_or_blocks_changes_anything(self, case, read_lines):
         days = [*days_of(case)[:2], case.autumn]
@@ -235,7 +235,7 @@ class TestEveryLayout:
         for block_bytes in (150, 2**20):
             mixed = [np.random.default_rng(block_bytes).permutation(lines).tolist() for lines in (two, one)]
             found, delivery, _ = read_lines(*mixed, block_bytes=block_bytes)
-            assert found == case.told(halves)
+            assert found == case.expected(halves)
             assert (delivery.rows_kept, delivery.rejected) == (len(one) + len(two), {})
 
     def test_a_row_twice_counts_once_and_rows_that_disagree_count_as_none(self, case, read_lines):
@@ -243,11 +243,11 @@ class TestEveryLayout:
         of_a = [half for half in halves if half.home == "A"]
         lines, again = case.lines(halves), case.lines(of_a)
         found, delivery, _ = read_lines(lines + again, [*again, ""])
-        assert found == case.told(halves)
+        assert found == case.expected(halves)
         assert delivery.rejected == {RejectionReason.DUPLICATE.words: 2 * len(again), RejectionReason.LINE.words: 1}
         other = case.lines([replace(half, wh=int(half.wh) + 1) for half in of_a])
         found, delivery, _ = read_lines(lines, other)
-        assert found == case.told(half for half in halves if half.home == "B")
+        assert found == case.expected(half for half in halves if half.home == "B")
         assert delivery.rejected == {RejectionReason.CONFLICT.words: 2 * len(again)}
 
     @pytest.mark.parametrize("change", ["spring", "autumn"])
@@ -257,7 +257,7 @@ class TestEveryLayout:
         day = getattr(case, change)
         halves = [half for i in (-1, 0, 1) for half in case.halves(day + timedelta(days=i), "A")]
         found, delivery, store = read_lines(case.lines(halves))
-        twice = Counter(step for half in halves for step in case.told([half]))
+        twice = Counter(step for half in halves for step in case.expected([half]))
         expected = np.zeros((2, 2), int)
         for (_, step), wh in found.items():
             if ("A", step + 1) in found and twice["A", step] == twice["A", step + 1] == 1:

@@ -34,13 +34,6 @@ def test_a_sydney_day_lasts_23_24_or_25_hours_and_ends_at_its_own_midnight() -> 
     assert ausgrid.day_end(date(2012, 12, 31)) == datetime(2012, 12, 31, 13, tzinfo=UTC)  # summer: UTC + 11
 
 
-def test_a_london_day_is_a_gmt_day_all_year() -> None:
-    london = LAYOUTS["london"]
-    for day in (date(2013, 3, 31), date(2013, 10, 27), date(2013, 7, 1)):
-        assert (london.absent_slots(day), london.repeated_slots(day), expected_readings(london, day)) == ((), (), 48)
-        assert london.day_end(day) == datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1)
-
-
 @pytest.mark.parametrize(
     ("zone", "day", "absent", "repeated"),
     [

@@ -61,7 +61,7 @@ def test_thousands_of_households_have_the_maximum_of_each():
     np.testing.assert_allclose(max_leakage(many, GRID), exact, atol=1.01e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 12), st.floats(0, 12))
 def test_it_is_never_below_the_truth_between_its_points(age, loss):
     found = tight(made(), age, loss)
@@ -195,20 +195,6 @@ def test_a_declared_curve_serves_both_directions_and_no_tight_one():
 def test_ages_and_losses_that_are_none_are_refused(age, loss):
     with pytest.raises(ChainError):
         tight(made(), age, loss)
-
-
-@pytest.mark.parametrize("method", ["tight", "total_variation"])
-@pytest.mark.parametrize("gap", [1, 3, 8])
-@pytest.mark.parametrize("loss", [0.01, 1 / 7, 0.5, 1.1])
-def test_the_supremum_is_never_passed_by_the_recursion(method, gap, loss):
-    known = made(LOSS_GRID)
-    limit = known.supremum(gap, loss, direction="backward", method=method)
-    x = 0.0
-    for _ in range(2000):
-        x = loss + float(known(gap, x, direction="backward", method=method))
-        assert x <= limit
-    if np.isfinite(limit):
-        assert x == pytest.approx(limit, rel=0.2)
 
 
 @pytest.mark.parametrize("loss", [0.05, 0.5])

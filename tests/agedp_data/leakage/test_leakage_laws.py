@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from agedp_data.leakage.function import KernelLeakage, leakage, leakage_from_total_variation, supremum
+from agedp_data.leakage.function import leakage, leakage_from_total_variation, supremum
 
 TINY = 1e-12
 LOSS = st.floats(0, 50)
@@ -69,12 +69,6 @@ def test_a_coarser_row_set_tells_less(kernel, loss):
 def test_total_variation_alone_bounds_it(kernel, loss):
     distance = max(np.abs(x - y).sum() / 2 for x in kernel for y in kernel)
     assert leakage(kernel, loss) <= leakage_from_total_variation(min(distance, 1.0), loss) + 1e-9
-
-
-@FEW
-@given(KERNELS, st.lists(LOSS, max_size=5))
-def test_the_precomputed_function_agrees(kernel, losses):
-    np.testing.assert_allclose(KernelLeakage(kernel)(losses), leakage(kernel, losses), rtol=1e-9, atol=1e-12)
 
 
 @FEW

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from agedp_data.leakage.dinkelbach import largest_gain
 from agedp_data.leakage.function import leakage
@@ -50,29 +47,6 @@ def test_it_is_the_largest_of_all_prefixes_at_any_loss(name, rows):
     else:
         np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-300)
     assert (found <= LOSSES).all()
-
-
-@pytest.mark.parametrize("n", [2, 3, 12])
-def test_exhaustive_programmes_of_highs_have_the_same_optimum(n):
-    """Every pair of rows: max q.x with d.x = 1, m <= x_j <= e^a m (Charnes and Cooper)."""
-    rng = np.random.default_rng(n)
-    kernel = rng.dirichlet(np.full(n, 0.4), size=min(n, 4))
-    kernel[0, :1] = 0.0
-    kernel /= kernel.sum(axis=1, keepdims=True)
-    for loss in (0.05, 1.0, 6.0):
-        box = np.block([[-np.eye(n), np.ones((n, 1))], [np.eye(n), -np.exp(loss) * np.ones((n, 1))]])
-        best = max(
-            -linprog(
-                np.append(-q, 0.0),
-                A_ub=box,
-                b_ub=np.zeros(2 * n),
-                A_eq=np.append(d, 0.0)[None],
-                b_eq=[1.0],
-                method="highs",
-            ).fun
-            for q, d in permutations(kernel, 2)
-        )
-        assert leakage(kernel, loss) == pytest.approx(np.log(best), abs=1e-7)
 
 
 def test_more_pairs_than_a_block_holds_are_tried_to_the_last():

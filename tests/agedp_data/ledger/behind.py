@@ -1,45 +1,90 @@
-"""Statements behind the back of a ledger on PostgreSQL."""
+"""Edits of a ledger behind its back, in a file or on a server: cells and triggers at will, or the chain made anew."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import hashlib
+import json
+import sqlite3
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from tests.agedp_data.ledger.conftest import Book
-from tests.postgresql import PostgreSQL
+TABLES = ("contract", "model", "release", "statement")
+
+
+@dataclass
+class Behind:
+    """A connection that the ledger knows nothing of; `?` marks a value for either kind of database."""
+
+    connection: Any
+    marks: str
+
+    def __call__(self, statement, *values):
+        cursor = self.connection.execute(statement.replace("?", self.marks), values)
+        return cursor.fetchall() if cursor.description else []
+
+    def row(self, table, seq):
+        """Return a row by its columns."""
+        cursor = self.connection.execute(f'SELECT * FROM "{table}" WHERE seq = {seq}')
+        return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
 
 
 @contextmanager
-def without_triggers(server: PostgreSQL, book: Book) -> Iterator[Any]:
-    """Give the superuser's connection to a ledger whose triggers are off meanwhile."""
-    schema = book.url.rpartition("%3D")[2]
-    with server.connection(book.url.partition("@/")[2].partition("?")[0]) as connection:
-        connection.execute(f"SET search_path = {schema}")
-        listed = connection.execute(
-            "SELECT tgname, relname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid"
-            f" WHERE NOT tgisinternal AND relnamespace = '{schema}'::regnamespace"
-        ).fetchall()
-        for name, table in listed:
-            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
-        yield connection
-        for name, table in listed:
-            connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}")
+def raw(book, *, triggers=False):
+    """Give the ledger itself, as the superuser; its triggers are off until the end, unless they are wanted."""
+    with (_file if book.server is None else _schema)(book, triggers) as behind:
+        yield behind
 
 
-def raw(server: PostgreSQL, book: Book, *statements: str, triggers: bool = False) -> None:
-    """Carry out statements as the superuser, without the ledger's triggers unless they are wanted."""
-    if not triggers:
-        with without_triggers(server, book) as connection:
-            for statement in statements:
-                connection.execute(statement)
-        return
-    with server.connection(book.url.partition("@/")[2].partition("?")[0]) as connection:
-        connection.execute(f"SET search_path = {book.url.rpartition('%3D')[2]}")
-        for statement in statements:
+@contextmanager
+def _file(book, triggers):
+    with closing(sqlite3.connect(book.path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous=OFF")
+        listed = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        dropped = {} if triggers else dict(connection.execute(listed).fetchall())
+        for name in dropped:
+            connection.execute(f'DROP TRIGGER "{name}"')
+        yield Behind(connection, "?")
+        for statement in dropped.values():
             connection.execute(statement)
 
 
-def faults(book: Book) -> list[str]:
+@contextmanager
+def _schema(book, triggers):
+    schema = book.url.rpartition("%3D")[2]
+    with book.server.connection(book.url.partition("@/")[2].partition("?")[0]) as connection:
+        connection.execute(f"SET search_path = {schema}")
+        listed = connection.execute(
+            "SELECT relname, tgname FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid"
+            f" WHERE NOT tgisinternal AND relnamespace = '{schema}'::regnamespace AND NOT {triggers}"
+        ).fetchall()
+        for table, name in listed:
+            connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
+        yield Behind(connection, "%s")
+        for table, name in listed:
+            connection.execute(f"ALTER TABLE {table} ENABLE ALWAYS TRIGGER {name}")
+
+
+def faults(book):
     with book.open() as ledger:
-        return [f"{fault.seq} {fault.table} {fault.problem}" for fault in ledger.verify()]
+        return ledger.verify()
+
+
+def rechain(book, seq, column, value, **more):
+    """Edit one cell and make texts and hashes anew from there, as a careful forger would."""
+    with raw(book) as behind:
+        rows = [(number, table) for table in TABLES for (number,) in behind(f'SELECT seq FROM "{table}"')]
+        previous = "0" * 64
+        for number, table in sorted(rows):
+            row = behind.row(table, number)
+            if number == seq:
+                changed = {column: value, **more}
+                row["text"] = json.dumps(json.loads(row["text"]) | changed, sort_keys=True, separators=(",", ":"))
+                row |= {
+                    key: cell if isinstance(cell, (str, int)) else json.dumps(cell, separators=(",", ":"))
+                    for key, cell in changed.items()
+                }
+            row["hash"] = hashlib.sha256((previous + row["text"]).encode()).hexdigest()
+            previous = row["hash"]
+            names = ", ".join(f'"{name}" = ?' for name in row)
+            behind(f'UPDATE "{table}" SET {names} WHERE seq = {number}', *row.values())

@@ -40,30 +40,30 @@ class Lossy:
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while said := client.recv(65536):
-                if b"COMMIT" in said and self.fates:
-                    self._lose(client, server, said, self.fates.pop(0))
+            while sent := client.recv(65536):
+                if b"COMMIT" in sent and self.fates:
+                    self._lose(client, server, sent, self.fates.pop(0))
                     return
-                server.sendall(said)
+                server.sendall(sent)
             server.shutdown(socket.SHUT_WR)
 
-    def _lose(self, client: socket.socket, server: socket.socket, said: bytes, fate: str) -> None:
+    def _lose(self, client: socket.socket, server: socket.socket, sent: bytes, fate: str) -> None:
         self._mute.add(server)
         if fate == AFTER:
-            server.sendall(said)
+            server.sendall(sent)
             time.sleep(0.2)
         with suppress(OSError):  # it may have gone by itself
             client.shutdown(socket.SHUT_RDWR)
         if fate == LATE:
             time.sleep(self._late)
-            server.sendall(said)
+            server.sendall(sent)
             time.sleep(0.2)
         server.shutdown(socket.SHUT_RDWR)
 
     def _down(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
-            while (said := server.recv(65536)) and server not in self._mute:
-                client.sendall(said)
+            while (sent := server.recv(65536)) and server not in self._mute:
+                client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
 
     def stop_listening(self) -> None:

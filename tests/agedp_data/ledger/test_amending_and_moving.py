@@ -93,9 +93,8 @@ def test_a_closed_ledger_takes_no_row_and_says_why(full):
 def test_nothing_is_drawn_from_a_closed_ledger(full):
     with full.open() as ledger:
         handed_over(ledger, full)
-        row = full.planned(9)
         with pytest.raises(LedgerError, match="was closed"):
-            ledger.release(row.population, row.series, row.day, draw=full.never, admit=lambda _: row)
+            full.release(ledger, 9, full.never)
 
 
 def test_a_ledger_is_handed_over_the_same_twice_and_closed_once(full):
@@ -144,7 +143,7 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda text: "", "no file of ledger rows"),
         (lambda text: "{}\n", "no file of ledger rows"),
@@ -156,10 +155,10 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
         (lambda text: text.replace('"version":"1"', '"version":"2"'), "has version '2', which a newer agedp reads"),
     ],
 )
-def test_a_file_that_is_no_export_is_one_line(full, spoil, said):
+def test_a_file_that_is_no_export_is_one_line(full, spoil, message):
     with full.open() as ledger:
         text = format_export(complete_export(ledger.all_rows()))
-    with pytest.raises(LedgerError, match=said):
+    with pytest.raises(LedgerError, match=message):
         parse_export(spoil(text))
 
 

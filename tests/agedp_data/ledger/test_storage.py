@@ -67,31 +67,22 @@ def test_of_several_runs_at_once_exactly_one_draws_each_day_and_all_read_the_sam
         assert ledger.length() == 13
 
 
-def test_a_process_that_ends_inside_the_draw_leaves_a_valid_ledger_and_the_day_open(book):
-    run = start(book, "exit", 1)
+@pytest.mark.parametrize("end", ["exit", "hang"])
+def test_a_process_that_dies_inside_the_draw_leaves_the_day_open(book, end):
+    run = start(book, end, 1)
+    if end == "hang":
+        assert run.stdout.readline() == "drawing\n"
+        run.send_signal(signal.SIGKILL)
     run.communicate(timeout=60)
-    assert run.returncode == 7
+    assert run.returncode == (7 if end == "exit" else -signal.SIGKILL)
     with book.open() as ledger:
-        assert ledger.verify() == ()
-        assert ledger.length() == 1
+        assert (ledger.verify(), ledger.length()) == ((), 1)
         assert book.add(ledger, 0).seq == 2
-
-
-def test_a_process_killed_inside_the_draw_lets_go_of_the_ledger(book):
-    run = start(book, "hang", 1)
-    assert run.stdout is not None
-    assert run.stdout.readline() == "drawing\n"
-    run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=60)
-    with book.open() as ledger:
-        assert book.add(ledger, 0).seq == 2
-        assert ledger.verify() == ()
 
 
 def test_a_process_killed_at_any_instant_leaves_a_valid_ledger(book):
-    for delay in (0.0, 0.01, 0.03, 0.07):
+    for delay in (0.0, 0.05):
         run = start(book, "draw", 28)
-        assert run.stdout is not None
         time.sleep(0.5 + delay)
         run.send_signal(signal.SIGKILL)
         run.communicate(timeout=60)
@@ -182,7 +173,7 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("postgresql+psycopg2://agedp@ledger.internal/agedp", "no ledger on 'postgresql.psycopg2'"),
         ("postgresql://agedp@ledger.internal", "names no database"),
@@ -200,8 +191,8 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_line(tmp_path):
         ("postgresql://u:hunter2@h:port/x", "cannot be read"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_refused_and_no_password_quoted(url, said):
-    with pytest.raises(LedgerError, match=said) as caught:
+def test_an_address_that_cannot_be_used_is_refused_and_no_password_quoted(url, message):
+    with pytest.raises(LedgerError, match=message) as caught:
         Ledger.open(url, create=True)
     assert "hunter2" not in str(caught.value) + caught.value.private
 

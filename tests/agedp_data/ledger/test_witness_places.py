@@ -153,14 +153,14 @@ def test_a_store_that_ignores_conditions_is_refused(bucket: str, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "message"),
     [
         ("postgresql://me:secret@host/database", "password"),
         ("postgresql://host/database?password=secret", "password"),
         ("postgresql://host", "names no database"),
     ],
 )
-def test_an_address_with_a_password_is_refused_unquoted(url: str, says: str) -> None:
-    with pytest.raises(LedgerError, match=says) as error:
+def test_an_address_with_a_password_is_refused_unquoted(url: str, message: str) -> None:
+    with pytest.raises(LedgerError, match=message) as error:
         witness_at(url)
     assert "secret" not in f"{error.value}{error.value.private}"

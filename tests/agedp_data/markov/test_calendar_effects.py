@@ -7,7 +7,6 @@ from statistics import median_low
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.calendar_effects import _two_state_leakage, calendar_dependence, median_halves
 
@@ -98,21 +97,3 @@ def test_a_noon_habit_shows_in_the_totals_and_what_is_forgotten_shows_as_noise()
     assert np.median(found.direct[:, 0]) > 0.3
     assert np.median(found.direct[:, 0] - found.floor[:, 0]) > 0.05
     assert np.median(found.direct[:, 1]) == pytest.approx(np.median(found.floor[:, 1]), abs=0.1)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"secret": np.zeros((1, 5), int)},
-        {"read": np.zeros((1, 4), int)},
-        {"label": np.zeros(4, int)},
-        {"secret": np.full((1, 5, 1), 2)},
-        {"lags": [-1]},
-    ],
-)
-def test_what_does_not_fit_is_refused(wrong):
-    given = {"secret": np.zeros((1, 5, 1), int), "read": np.zeros((1, 5), int), "label": np.zeros(5, int), "lags": [1]}
-    with pytest.raises(ChainError):
-        calendar_dependence(*(given | wrong).values(), rng(), loss=1.0)
-    with pytest.raises(ChainError, match="label for each day"):
-        median_halves(np.zeros((1, 5, 1), int), [0])

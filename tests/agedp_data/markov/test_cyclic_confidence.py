@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
 from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
@@ -181,22 +180,3 @@ def test_households_are_bounded_one_by_one():
     for i in (0, 7, 19):
         own = cyclic_sampling_bound({1: many[i : i + 1]}, {1: groups[:1]}, [3, 9], level=0.9, households=20)
         np.testing.assert_array_equal(whole[i], own[0])
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"level": 1.0},
-        {"households": 0},
-        {"counts": {}, "groups": {}},
-        {"counts": {0: np.ones((1, 2, 2, 2))}, "groups": {0: [[0, 1]]}},
-        {"groups": {2: [[0, 1]]}},
-        {"groups": {1: [[0, 1, 2]]}},
-        {"steps": 3},
-    ],
-)
-def test_what_cannot_be_bounded_is_refused(wrong):
-    given = {"counts": {1: np.ones((1, 2, 2, 2), int)}, "groups": {1: [[0, 1]]}, "steps": [1]}
-    given |= {"level": 0.95, "households": 1} | wrong
-    with pytest.raises(ChainError):
-        cyclic_sampling_bound(given.pop("counts"), given.pop("groups"), given.pop("steps"), **given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.errors import ChainError
 from agedp_data.markov.cyclic_inference import _simulate_cyclic, cyclic_goodness_of_fit
 from agedp_data.markov.empirical_mixing import markov_goodness_of_fit
 
@@ -66,12 +65,6 @@ def test_households_without_readings_or_in_one_state_are_neither_counted_nor_rej
     assert np.isnan(found.direct[:2]).all()
     assert not found.rejected[:2].any()
     assert not np.isnan(found.direct[2]).any()
-
-
-@pytest.mark.parametrize("wrong", [{"n_phases": 7}, {"level": 1.0}, {"replicates": 3}])
-def test_a_check_of_what_does_not_fit_is_refused(wrong):
-    with pytest.raises(ChainError):
-        checked(np.zeros((1, PHASES * 3), int), np.random.default_rng(0), **wrong)
 
 
 def test_what_is_drawn_follows_the_kernel_of_each_half_hour():

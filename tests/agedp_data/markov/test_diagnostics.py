@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency, kstest
 
-from agedp_data.errors import ChainError
 from agedp_data.markov.diagnostics import diagnose, independence_test
 from agedp_data.markov.transitions import count_transitions
 
@@ -64,5 +63,3 @@ def test_a_household_of_one_state_has_nothing_to_test():
     found = diagnose([[1] * 50, [-1] * 50], n_states=3, segments=2)
     np.testing.assert_array_equal([found.order_0_p, found.order_1_p, found.stationary_p], np.ones((3, 2)))
     assert found.transitions.tolist() == [49, 0]
-    with pytest.raises(ChainError, match="two segments"):
-        diagnose([0, 1], n_states=2, segments=1)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues, representative_values, states
 
 CUTS = st.lists(st.integers(1, 3000), min_size=1, max_size=12, unique=True).map(sorted)
@@ -49,9 +48,3 @@ def test_far_cuts_count_as_near_ones_do(last):
 def test_no_day_counts_more_than_its_half_hours_can():
     assert RepresentativeValues("half-hour", (100, 300)).max_day_wh == 48 * 400
     assert RepresentativeValues("day", (100, 300)).max_day_wh == 400
-
-
-@pytest.mark.parametrize("edges", [[], [0, 5], [5, 5], [7, 5], [1.5, 2.0], [[1, 2]]])
-def test_cuts_that_are_no_public_states_are_refused(edges):
-    with pytest.raises(ChainError):
-        representative_values(edges)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.errors import ChainError
 from agedp_data.markov.states import edges_equal_width, edges_quantile, states
 
 HISTOGRAM = st.dictionaries(st.integers(0, 5000), st.integers(1, 400), min_size=1, max_size=40)
@@ -75,26 +74,3 @@ def test_cuts_ascend_and_every_value_of_two_shares_is_alone(histogram, n):
     assert ((state >= 0) & (state < n)).all()
     for heavy in np.flatnonzero(counts * n >= 2 * counts.sum()):
         assert (state == state[heavy]).sum() == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "counts", "n"),
-    [
-        ([], [], 3),
-        ([1], [0], 3),
-        ([2, 1], [1, 1], 3),
-        ([-1, 1], [1, 1], 3),
-        ([1, 2], [1, -1], 3),
-        ([1], [1, 2], 3),
-        ([1], [1], 0),
-    ],
-)
-def test_a_histogram_that_is_none_is_refused(values, counts, n):
-    with pytest.raises(ChainError):
-        edges_quantile(values, counts, n)
-
-
-@pytest.mark.parametrize("maximum", [-1.0, np.nan, np.inf])
-def test_a_maximum_that_is_none_is_refused(maximum):
-    with pytest.raises(ChainError):
-        edges_equal_width(maximum, 3)

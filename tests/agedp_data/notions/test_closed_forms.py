@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,7 +15,6 @@ from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.aged_loss import AgedLeakage, AgedLoss
 from agedp_data.notions.alternatives import Comparison
 from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 
@@ -131,59 +129,28 @@ class TestAgeDependent:
     def test_one_that_forgets_at_once_is_still_held_to_the_cap(self):
         assert age_dependent(risk=Decimal("0.5")).loss([], "2013-01-01", forgetting([0.0])) == 2 * NANO
 
-    def test_risk_composes_by_input_time_whatever_the_order_of_publication(self):
-        curve = [0.5, 0.3, 0.2, 0.1]
-        forgotten = AgedLeakage(forgetting(curve), method="total_variation")
-        expected = through(0.5, 0.4 + through(0.3, 0.7 + through(0.5, 0.6)))
-        for order in itertools.permutations([line(1, 0.6), line(2, 0.7), line(4, 0.4)]):
-            losses = {row.day: row.loss for row in order}
-            composition = forgotten.of(losses)
-            risk = composition.leakage(composition.inputs[-1] + 48)
-            assert 0 <= risk / NANO - expected < 1e-8
-
-    def test_losses_of_one_day_add_up(self):
-        leakage_bound = forgetting([0.5])
-        account = AgedLoss(1, "total_variation", "day")
-        (figure,) = account.bounds([line(1, 0.25), line(1, 0.5)], leakage_bound, None)
-        assert 0 <= figure.value / NANO - through(0.5, 0.75) < 1e-8
-        assert figure.kind == "conditional"
-
-    def test_of_a_curve_alone_the_losses_of_all_but_one_release_add_in_full(self):
-        draw = Random(3)  # noqa: S311 - made-up rows
-        curve = [0.9 ** (day + 1) for day in range(40)]
-        forgotten = AgedLeakage(forgetting(curve, assume="curve"), method="total_variation")
-        for _ in range(50):
-            days = sorted(draw.sample(range(1, 30), 6))
-            losses = [draw.choice([0.1, 0.2, 0.5, 1.0]) for _ in days]
-            spent = {line(d, 0).day: floor_nano(e) for d, e in zip(days, losses, strict=True)}
-            composition = forgotten.of(spent)
-            risk = composition.leakage(composition.inputs[-1] + 48)
-            expected = min(
-                through(curve[days[-1] - day], loss) + sum(losses) - loss
-                for day, loss in zip(days, losses, strict=True)
-            )
-            assert abs(risk / NANO - expected) < 1e-7
-
     def test_the_stated_risk_is_the_largest_over_the_instants_asked_for(self):
         leakage_bound = forgetting([0.5, 0.25, 0.125, 0.0625])
-        account = AgedLoss(1, "total_variation", "day")
-        history = [line(1, 1.0), line(10, 0.25)]
-        (ever,) = account.bounds(history, leakage_bound, None)
-        (now,) = account.bounds(history, leakage_bound, "2013-01-12")
+        promise, history = age_dependent(risk=Decimal(2)), [line(1, 1.0), line(10, 0.25)]
+        ever, now = (promise.bounds(history, leakage_bound, at)[-1] for at in (None, "2013-01-12"))
         assert 0 <= ever.value / NANO - through(0.5, 1.0) < 1e-8
         expected = through(0.5, 0.25 + through(0.0625, 1.0))
         assert 0 <= now.value / NANO - expected < 1e-8
 
     def test_between_publications_the_risk_at_the_instant_itself_counts(self):
         leakage_bound = forgetting([0.5, 0.25])
-        (figure,) = AgedLoss(1, "total_variation", "day").bounds([line(1, 1.0)], leakage_bound, "2013-01-04")
+        figure = age_dependent(risk=Decimal(2)).bounds([line(1, 1.0)], leakage_bound, "2013-01-04")[-1]
         assert 0 <= figure.value / NANO - through(0.25, 1.0) < 1e-8
 
     def test_an_older_input_is_credited_whole_days_for_a_day_and_half_hours_for_a_half_hour(self):
-        ended, on = "2013-10-05T14:00:00Z", "2013-10-09"  # 3 days and 10 hours, a Sydney day
-        assert AgedLoss(2, "tight", "day").age_steps(ended, on, 48) == 3 * 48
-        assert AgedLoss(2, "tight", "half-hour").age_steps(ended, on, 48) == 3 * 48 + 20
-        assert AgedLoss(5, "tight", "day").age_steps(ended, on, 48) == 5 * 48
+        row = Line("2013-10-05", NANO, "2013-10-09", "2013-10-05T14:00:00Z")  # a Sydney day, 3 days and 10 hours old
+        ages = np.array([3 * 48, 3 * 48 + 20, 5 * 48])
+        model = LeakageBound(
+            ages, np.array([1.0]), None, None, {"total_variation": np.array([0.5, 0.3, 0.1])}, 48, "markov"
+        )
+        for age_days, secret, distance in ((2, "day", 0.5), (2, "half-hour", 0.3), (5, "day", 0.1)):
+            bound = age_dependent(risk=Decimal(2), age_days=age_days, secret=secret).bounds([row], model, None)[-1]
+            assert 0 <= bound.value / NANO - through(distance, 1.0) < 1e-8
 
     def test_a_release_that_is_younger_than_promised_is_refused(self):
         promise = age_dependent(epsilon_per_day=Decimal("0.1"), age_days=3)
@@ -226,20 +193,15 @@ class TestAgeDependent:
         assert sharp > loose > bound // 2
 
     def test_it_is_compared_where_another_notion_has_a_model(self):
-        methods = ("tight", "total_variation")
-        classical = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)
-        assert AgeDependent.compared(Comparison(classical)) == ()
-        sharp = AgedLoss(0, "tight", "day")
-        compared = AgeDependent.compared(Comparison(classical, methods=methods))
-        assert compared == (sharp, sharp.by("total_variation"))
-        own = age_dependent(epsilon_per_day=Decimal("0.1"))
-        beside = AgeDependent.compared(Comparison(own, methods=methods))
-        assert {account.method for account in beside} == {*methods} - {own.method}
-        assert {(account.age_days, account.secret) for account in beside} == {(own.age_days, own.secret)}
+        def names(promise, methods=("tight", "total_variation")):
+            accountants = AgeDependent.compared(Comparison(promise, methods=methods))
+            return [bound.name for one in accountants for bound in one.bounds([line(1, 0.5)], forgetting([0.5]), None)]
 
-    def test_a_method_that_a_model_has_no_figures_by_is_left_out_unless_it_is_promised(self):
-        only = forgetting([0.5])
-        promised = AgedLoss(1, "tight", "day")
-        said = [account.bounds([line(1, 0.5)], only, None) for account in (promised, promised.by("spectral"))]
-        assert [[figure.name for figure in figures] for figures in said] == [["risk"], []]
-        assert promised.by("total_variation").bounds([line(1, 0.5)], only, None)[0].name == "risk (total variation)"
+        classical = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)
+        own = age_dependent(epsilon_per_day=Decimal("0.1"), method="tight")
+        assert names(classical, ()) == []
+        assert names(classical) == ["risk", "risk (total variation)"]
+        assert names(own) == ["risk (total variation)"]
+        # a method that this model has no bounds by is left out unless it is promised
+        assert names(own, ("tight", "spectral")) == []
+        assert [bound.name for bound in own.bounds([line(1, 0.5)], forgetting([0.5]), None)] == ["day", "total", "risk"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
@@ -13,7 +14,6 @@ import pytest
 
 from agedp_data.accounting.higher_order import higher_order_recursion
 from agedp_data.accounting.temporal_leakage import METHODS, allocate_with, daily_recursion, daily_release_leakage
-from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
@@ -22,7 +22,6 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
-from agedp_data.notions.temporal_day_budgets import temporal_allocation
 from tests.agedp_data.accounting.temporal_oracles import dense, enumerated, joint_of_days, stationary
 from tests.laws.promises import Line
 
@@ -57,6 +56,12 @@ def promise(alpha="2", horizon="unlimited", budget="supremum", **more):
 def line(number, loss=0, **more):
     day = FIRST + timedelta(days=number)
     return Line(day.isoformat(), loss, (day + timedelta(days=2)).isoformat(), **more)
+
+
+def largest(losses, known):
+    """Return the leakage about the most exposed day, as the statement reports it."""
+    [bound] = TemporalLeakage().bounds([line(day, loss) for day, loss in losses.items()], known, None)
+    return bound.value
 
 
 def released(made, days, known, history=()):
@@ -110,28 +115,30 @@ def course(day):
 
 
 @pytest.mark.parametrize("day", [1, 48])
-def test_what_is_said_about_each_day_is_the_recursion_of_the_kernels_and_hardly_more(day):
+def test_the_leakage_is_the_recursion_of_the_kernels_and_hardly_more(day):
     chance = np.random.default_rng(day)
-    for _ in range(20):
+    for number in range(10):
         gaps, losses = chance.integers(1, 5, 9), chance.integers(1, NANO, 10)
+        if number % 2:  # in a row, so that no day between releases leaks more than they do
+            gaps = np.ones(9, int)
         days = np.concatenate(([0], gaps.cumsum())).tolist()
         chain = CHAINS[day][0]
         exact = leapt(chain, (losses / NANO).tolist(), days, day)
-        said = dict(zip(days, losses.tolist(), strict=True))
-        found = [one.total / NANO for one in TemporalLosses(bound_of(chain, day)).of(said)]
-        assert (found >= exact - 1e-15).all()
-        np.testing.assert_allclose(found, exact, rtol=0.1)
+        bound = largest(dict(zip(days, losses.tolist(), strict=True)), bound_of(chain, day)) / NANO
+        assert bound >= exact.max() - 1e-15
+        assert gaps.max() > 1 or bound == pytest.approx(exact.max(), rel=0.1)
         assert (exact <= daily_release_leakage(chain, losses / NANO, gaps, steps_per_day=day)[2] + 1e-12).all()
 
 
-def test_with_nothing_but_one_release_it_is_its_loss_and_without_forgetting_the_sum():
-    assert TemporalLosses(KNOWN[48]).largest({5: 7}) == 7
-    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
-    assert TemporalLosses(never).largest({1: 100, 2: 20, 9: 3}) == 123
-    assert TemporalLosses(never).limit(1) is None
-    at_once = LeakageBound([1], [1.0, np.inf], [[0.0, 0.0]], [[0.0, 0.0]], assume="markov", steps_per_day=1)
-    assert TemporalLosses(at_once).largest({1: 100, 2: 20, 9: 3}) == 100
-    assert TemporalLosses(at_once).limit(70) == 70
+NEVER = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
+AT_ONCE = LeakageBound([1], [1.0, np.inf], [[0.0, 0.0]], [[0.0, 0.0]], assume="markov", steps_per_day=1)
+
+
+def test_one_release_is_its_loss_and_without_mixing_losses_add_up():
+    assert largest({5: 7}, KNOWN[48]) == 7
+    assert largest({1: 100, 2: 20, 9: 3}, NEVER) == 123
+    assert largest({1: 100, 2: 20, 9: 3}, AT_ONCE) == 100
+    assert promise("0.07").loss([], line(0).day, AT_ONCE) == 70_000_000
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -139,24 +146,8 @@ def test_a_day_without_a_release_is_told_about_by_its_neighbours_and_counts(seed
     chain, losses = dense(2, seed, weight=0.4), [0.9, 0.0, 0.7]
     # A mechanism of loss 0 says nothing: enumerated over whole days, the middle one is only told about by the others.
     exact = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2], 2), losses)[1]
-    found = TemporalLosses(bound_of(chain, 2)).largest({0: 900_000_000, 2: 700_000_000})
+    found = largest({0: 900_000_000, 2: 700_000_000}, bound_of(chain, 2))
     assert found / NANO >= exact
-
-
-def test_between_two_days_the_largest_of_all_days_counts_however_long_the_gap():
-    for day, known in KNOWN.items():
-        leaked = TemporalLosses(known)
-        for gap in (2, 3, 9, 40, 200):
-            said = {0: 800_000_000, gap: 500_000_000}
-            each = [
-                known.exact_leakage(1 + day * (i - 1), direction="backward")(said[0])
-                + known.exact_leakage(1 + day * (gap - i - 1), direction="forward")(said[gap])
-                for i in range(1, gap)
-            ]
-            ends = [one.total for one in leaked.of(said)]
-            assert leaked.largest(said) == max(*each, *ends)
-    # of half-hours, what touches a day tells of it: here the day between is told most
-    assert TemporalLosses(KNOWN[48]).largest({0: NANO, 2: NANO}) > 1.5 * NANO
 
 
 def register(days):
@@ -165,8 +156,8 @@ def register(days):
     return LeakageBound([1, 2, days], [1.0, np.inf], tables, tables, assume="markov", steps_per_day=1)
 
 
-def told(losses, days):
-    """The most that is said about a day by a register: whoever reads a bit that this day has reads this day."""
+def of_register(losses, days):
+    """Return the leakage by a register: whoever reads a bit that a day has reads this day."""
     return max(
         sum(loss for other, loss in losses.items() if abs(other - day) < days)
         for day in range(min(losses), max(losses) + 1)
@@ -176,12 +167,12 @@ def told(losses, days):
 def test_between_days_the_largest_counts_where_a_leap_lasts_shorter_than_a_step():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
     # all six can read days 4 and 5
-    assert TemporalLosses(register(6)).largest(losses) == told(losses, 6) == 600_000_000
+    assert largest(losses, register(6)) == of_register(losses, 6) == 600_000_000
     chance = np.random.default_rng(6)
-    for _ in range(300):
+    for _ in range(100):
         days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 6, 7, 8, 11], size=9)).tolist()
         losses = dict(zip(days, chance.integers(1, NANO, 9).tolist(), strict=True))
-        assert TemporalLosses(register(6)).largest(losses) >= told(losses, 6)
+        assert largest(losses, register(6)) >= of_register(losses, 6)
 
 
 def everywhere(through, losses, steps_per_day, leaps):
@@ -220,20 +211,11 @@ def test_the_largest_of_a_ledger_with_gaps_is_that_of_all_its_days(day, ages):
     for chain in (STAY, dense(3, 5, weight=0.3), pairs):
         known = bound_of(chain, day, ages)
         through = cache(known.exact_leakage)
-        for _ in range(15):
+        for _ in range(4):
             days = np.cumsum(chance.choice([1, 1, 1, 2, 3, 8, 12, 20], size=8)).tolist()
             spent = chance.integers(1, NANO, 8) if chance.random() < 0.5 else np.full(8, 100_000_000)
             losses = dict(zip(days, spent.tolist(), strict=True))
-            assert TemporalLosses(known).largest(losses) == everywhere(through, losses, day, {1, *ages} & set(range(8)))
-
-
-def test_it_may_leap_over_as_many_days_as_are_tabulated_whole():
-    assert TemporalLosses(bound_of(STAY, 48, [1, 2, 7])).orders == {
-        1,
-        2,
-        7,
-    }  # 289 steps are the beginning of day 7, not day 6
-    assert TemporalLosses(bound_of(STAY, 1, [1, 2, 7, 14])).orders == {1, 2, 7}
+            assert largest(losses, known) == everywhere(through, losses, day, {1, *ages} & set(range(8)))
 
 
 def test_an_amended_alpha_holds_on_the_days_between_releases_too():
@@ -244,7 +226,7 @@ def test_an_amended_alpha_holds_on_the_days_between_releases_too():
     rows = released(promise("0.3"), (8, 9, 10), known, rows)
     spent = {date.fromisoformat(row.day).toordinal(): row.loss for row in rows}
     assert len(spent) == 6
-    assert before < told(spent, 6) <= 300_000_000
+    assert before < of_register(spent, 6) <= 300_000_000
 
 
 @pytest.mark.parametrize("day", [1, 48])
@@ -258,24 +240,6 @@ def test_an_endless_series_stays_below_alpha_and_comes_near_it(day):
     assert truth(rows, CHAINS[day], day) <= figure.value / NANO <= 1.5
     best = allocate_with(course(day), alpha=1.5, horizon=1, method="supremum")
     assert 0.9 * best[0] < rows[0].loss / NANO <= best[0]
-
-
-@pytest.mark.parametrize("day", [1, 48])
-def test_what_days_to_come_for_ever_add_is_what_very_many_add(day):
-    leaked = TemporalLosses(KNOWN[day])
-    for said in ({0: NANO}, {0: 300_000_000, 1: 900_000_000, 4: 800_000_000}):
-        for loss in (100_000_000, 300_000_000):
-            newest = max(said)
-            many = leaked.largest(said | {newest + 1 + i: loss for i in range(80)})
-            found = leaked.largest(said, loss_of_every_later_day=loss)
-            assert many <= found <= many * 1.05
-            assert found > leaked.largest(said) + loss / 10 or len(said) > 1
-
-
-def test_days_to_come_for_ever_count_where_a_day_tells_of_all_that_its_bits_reach():
-    # a release of 500, then 10 a day for ever: day 5 is told by it, by those of days 1 to 10, and by no other
-    many = told({0: 500, **dict.fromkeys(range(1, 61), 10)}, 6)
-    assert TemporalLosses(register(6)).largest({0: 500}, loss_of_every_later_day=10) == many == 600
 
 
 def test_a_late_day_leaves_what_all_days_to_come_need():
@@ -354,7 +318,8 @@ def plans_of_random_kernels(number, seed, longest):
             with suppress(ChainError):
                 papers[budget] = allocate_with(exact, alpha=float(alpha), horizon=horizon, method=budget)
         plans = {
-            each: temporal_allocation(known, int(alpha * NANO), horizon, each, 10**12) for each in (*papers, "best")
+            each: [row.loss for row in released(promise(alpha, horizon, each), range(horizon), known)]
+            for each in (*papers, "best")
         }
         yield papers, {budget: np.array(plan) / NANO for budget, plan in plans.items()}, kernel, float(alpha)
 
@@ -376,7 +341,7 @@ def no_worse(number, seed, longest):
 
 
 def test_under_a_declared_kernel_no_plan_is_worse_than_the_papers_but_for_whole_billionths():
-    assert no_worse(5, 1, 40) < 1e-6
+    assert no_worse(2, 1, 30) < 1e-6
 
 
 @pytest.mark.long
@@ -389,7 +354,7 @@ def test_days_further_apart_get_the_same_losses_and_say_less():
     close, apart = released(made, range(9), known), released(made, range(0, 27, 3), known)
     assert [row.loss for row in apart] == [row.loss for row in close]
     assert truth(apart, CHAINS[48], 48) < truth(close, CHAINS[48], 48)
-    assert TemporalLosses(known).largest({i: row.loss for i, row in enumerate(apart)}) <= 1_200_000_000
+    assert largest({i: row.loss for i, row in enumerate(apart)}, known) <= 1_200_000_000
 
 
 def test_a_day_that_comes_late_gets_what_is_left_and_the_days_to_come_keep_theirs():
@@ -451,19 +416,19 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
 
 def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
-    day, said = TemporalLosses(register(6)).day_of_largest_leakage(losses)
-    assert (2 < day < 8, said) == (True, 600_000_000)
-    assert TemporalLosses(register(6)).day_of_largest_leakage({3: 5, 20: 7}) == (20, 7)
     made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
-    said = f"alpha = 0.5 is below 0.6, the leakage so far about 2013-01-0{day + 1}"
-    assert made.broken(rows, register(6)) == {"alpha": said}
+    [(key, message)] = made.broken(rows, register(6)).items()
+    assert (key, message[:-2]) == ("alpha", "alpha = 0.5 is below 0.6, the leakage so far about 2013-01-")
+    assert 3 < int(message[-2:]) < 9  # after 3 January, before 9 January: no day with a release
+    [message] = promise("0.000000006").broken([line(3, 5), line(20, 7)], register(6)).values()
+    assert message.endswith("is below 0.000000007, the leakage so far about 2013-01-21")
     assert made.broken(rows[:5], register(6)) == {} == made.broken([], register(6))
 
 
 def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_by_how_much():
     made, known = promise("1"), KNOWN[1]
     rows = [line(0, 600_000_000)]
-    said = TemporalLosses(known).largest({0: 600_000_000, 1: 700_000_000})
+    said = largest({0: 600_000_000, 1: 700_000_000}, known)
     with pytest.raises(Refused) as caught:
         made.admit(rows, line(1, 700_000_000), known)
     assert f"{format_epsilon(said - NANO)} more than alpha = 1;" in str(caught.value)
@@ -483,7 +448,7 @@ def test_series_that_share_a_day_count_their_sum():
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "message"),
     [
         (promise("1"), r'name horizon_days with budget = "best" \(365 days leave each of them epsilon 0.002739726'),
         (promise("1", 10, "exact"), r'"even" leaves each of 10 days epsilon 0.1'),
@@ -491,20 +456,17 @@ def test_series_that_share_a_day_count_their_sum():
         (promise("0.000000001", 10, "even"), r"leaves a day less than 0.000000001"),
     ],
 )
-def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, said):
+def test_where_days_are_too_much_alike_nothing_is_granted_and_what_would_help_is_said(made, message):
     known = bound_of(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
-    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
-    assert made.loss([], line(0).day, never) == 0
-    with pytest.raises(AssertionError, match=said):
-        raise AssertionError(made.obstacle(never))
+    assert made.loss([], line(0).day, NEVER) == 0
+    assert re.search(message, made.obstacle(NEVER))
     if made.alpha == 1:
         assert made.obstacle(known) == ""
         assert made.loss([], line(0).day, known) > 0
 
 
 def test_without_forgetting_the_best_plan_is_alpha_shared_out():
-    never = LeakageBound([1], [1.0], [[1.0]], [[1.0]], assume="markov", steps_per_day=1)
-    rows = released(promise("1", 8, "best"), range(9), never)
+    rows = released(promise("1", 8, "best"), range(9), NEVER)
     assert [row.loss for row in rows] == [125_000_000] * 8
 
 
@@ -559,20 +521,9 @@ def test_a_thousand_days_take_a_night_no_time():
     assert night.calls < 10 * 1001
 
 
-def test_where_the_past_says_more_than_alpha_one_look_is_enough():
-    rows = [line(i, 200_000_000) for i in range(100)]
-    night, made = Counted(KNOWN[48]), promise("0.5", 300, "even")
-    made.loss([], line(0).day, night)
-    night.calls = 0
-    TemporalLosses(night).largest(dict.fromkeys(range(100), 200_000_000))
-    once = night.calls
-    assert made.loss(rows, line(100).day, night) == 0
-    assert night.calls == 2 * once
-
-
 def test_a_thousand_days_with_gaps_are_weighed_in_a_few_hundred_steps_each():
     night = Counted(bound_of(STAY, 1, (*range(1, 8), 14, 30)))
     chance = np.random.default_rng(1)
     days = np.cumsum(chance.choice([1, 2, 5, 9, 40], size=1000)).tolist()
-    assert TemporalLosses(night).largest(dict.fromkeys(days, 50_000_000)) > 50_000_000
+    assert largest(dict.fromkeys(days, 50_000_000), night) > 50_000_000
     assert night.calls < 300 * 1000

@@ -44,16 +44,8 @@ def largest(statistic, universe, change):
 
 
 CHANGES = [
-    Move(0),
-    Move(1),
-    Move(2),
-    Move(3),
-    Move(5),
-    Move(8),
-    "arrival",
-    "departure",
-    "replacement",
-]
+    Move(0), Move(1), Move(2), Move(3), Move(5), Move(8), "arrival", "departure", "replacement",
+]  # fmt: skip
 
 
 class TestSensitivities:
@@ -192,7 +184,7 @@ class TestCounts:
         assert edges_crossed(edges, size=size) == crossed
 
     @pytest.mark.parametrize(
-        ("ask", "says"),
+        ("ask", "message"),
         [
             (lambda: cumulative_counts([1], delta=0, low=0, high=1), "delta = 0"),
             (lambda: cumulative_counts([1], delta=1, low=1, high=1), "no range"),
@@ -207,6 +199,6 @@ class TestCounts:
             (lambda: Move(-1), "size -1"),
         ],
     )
-    def test_what_cannot_be_counted_is_refused(self, ask, says):
-        with pytest.raises(ChainError, match=says):
+    def test_what_cannot_be_counted_is_refused(self, ask, message):
+        with pytest.raises(ChainError, match=message):
             ask()

@@ -35,3 +35,9 @@ def test_the_page_begins_with_the_text_of_its_generator() -> None:
     text, _, table = page.partition("| days | sojourn |")
     assert text == HEAD.format(households=400) + "\n"
     assert table.count("\n") > 60
+
+
+def test_a_very_long_series_shows_the_stated_truth() -> None:
+    one = measure(days=40_000, homes=1, sojourn=(30, 180), keep=0.9, replicates=19, rng=np.random.default_rng(4))
+    assert one.truth[0] == pytest.approx(0.64 * (1 - 2 / 105), abs=0.01)
+    assert one.rejected.tolist() == [0, 1, 1, 1, 1]  # the count is near the truth, and the chain is only at lag 1
