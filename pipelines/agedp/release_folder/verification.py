@@ -107,8 +107,7 @@ def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[C
             sensitivity = series[row.contract][row.series].sensitivity("replacement")
             loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
             if row.loss != loss:
-                stored, expected = format_epsilon(row.loss), format_epsilon(loss)
+                difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
                 raise InputError(
-                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {stored} differs from sensitivity / scale, "
-                    f"{expected}. {_ADVICE}"
+                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}"
                 )
