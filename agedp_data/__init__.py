@@ -1,6 +1,6 @@
 """What things are: datasets, mathematics, notions of privacy, run files, the ledger and the statement of a release.
 
-Twelve nouns, in the order in which a newcomer meets them: eleven classes and one document. This module imports nothing.
+Twelve nouns, each a class, in the order in which a newcomer meets them. This module imports nothing.
 
 * `RunFile` (`config.run_file`): input, promise, series and engine of a run, parsed from TOML.
 * `Roster` (`roster`): which households are counted on which day, and in which group.
@@ -13,6 +13,5 @@ Twelve nouns, in the order in which a newcomer meets them: eleven classes and on
 * `DayBudget` (`agedp.budget`): the loss that one day may spend, in nano-epsilon.
 * `ReleaseRecord` (`ledger.records`): one draw for one series and day.
 * `Ledger` (`ledger.ledger`): contracts, models, releases and statements, append-only and hash-chained.
-* The statement, a document and no class (`statement.document` builds it as a dictionary): what a release guarantees,
-  for people as Markdown and for programs as JSON.
+* `Statement` (`statement.document`): what a release guarantees, for people as Markdown and for programs as JSON.
 """

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Final, Literal, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, Strict, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 Unlimited = Literal["unlimited"]
@@ -41,7 +41,7 @@ as equal."""
 class Section(BaseModel):
     """A table of the run file: frozen, strict about types, closed to unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
 
     written_as: ClassVar[Mapping[str, str]] = {}
     """Keys by their symbols in papers, for the message about such a symbol."""
@@ -262,16 +262,23 @@ def _listed(value: object) -> tuple[object, ...]:
     return tuple(value)
 
 
-Amount = Annotated[Decimal, PlainValidator(positive)]
-Fraction01 = Annotated[Decimal, PlainValidator(fraction)]
-Share = Annotated[Decimal, PlainValidator(_share)]
-Epsilon = Annotated[Decimal, PlainValidator(_epsilon)]
-Total = Annotated[Decimal | Unlimited, PlainValidator(_total)]
-Kwh = Annotated[Decimal, PlainValidator(kwh)]
-PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh)]
-Text = Annotated[str, PlainValidator(text)]
-Zone = Annotated[str, PlainValidator(_zone)]
-Horizon = Annotated[int | Unlimited, PlainValidator(horizon)]
+# A plain validator hides its type from the JSON schema that editors read, so each names it.
+TEXT: Final = WithJsonSchema({"type": "string"})
+NUMBERS: Final = WithJsonSchema({"type": "array", "items": {"type": "number"}})
+_NUMBER: Final = WithJsonSchema({"type": "number", "minimum": 0})
+_POSITIVE: Final = WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+_OR_UNLIMITED: Final = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "unlimited"}]})
+
+Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
+Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
+Share = Annotated[Decimal, PlainValidator(_share), _POSITIVE]
+Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE]
+Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED]
+Kwh = Annotated[Decimal, PlainValidator(kwh), _NUMBER]
+PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh), _POSITIVE]
+Text = Annotated[str, PlainValidator(text), TEXT]
+Zone = Annotated[str, PlainValidator(_zone), TEXT]
+Horizon = Annotated[int | Unlimited, PlainValidator(horizon), _OR_UNLIMITED]
 Days = Annotated[int, Field(ge=1, le=MANY_DAYS)]
 AgeDays = Annotated[int, Field(ge=0, le=MANY_DAYS)]
 ListOf = Annotated[tuple[_T, ...], Strict(False), BeforeValidator(_listed)]

@@ -15,6 +15,7 @@ from agedp_data.errors import ChainError, LedgerError
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.parameters import (
     MANY_DAYS,
+    NUMBERS,
     Fraction01,
     Method,
     Section,
@@ -153,7 +154,7 @@ class EstimatedModel(ModelSection):
     """Estimated transitions as they are, or with a confidence bound on their sampling error."""
     level: Fraction01 | None = None
     """Confidence level of that bound; required for "sampling-bound"."""
-    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages)] = (1, 2, 3, 7, 14, 28)
+    ages_days: Annotated[tuple[int, ...], PlainValidator(_ages), NUMBERS] = (1, 2, 3, 7, 14, 28)
     """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
     publish: Literal["envelope"]
     """Acknowledgement: the leakage bound (envelope) is computed from readings and published without noise."""

@@ -10,6 +10,8 @@ from pydantic import Field, PlainValidator
 
 from agedp_data.config.paths import LedgerUrl, Location, SharedFolder, WitnessLocation
 from agedp_data.parameters import (
+    NUMBERS,
+    TEXT,
     Amount,
     Days,
     Fraction01,
@@ -75,7 +77,7 @@ class CompareSection(Section):
     """Rate of an exponentially discounted sum in the statement."""
     hyperbolic: Amount | None = None
     """Rate of a hyperbolically discounted sum in the statement."""
-    delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas)] = ()
+    delta_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_deltas), NUMBERS] = ()
     """Sizes of change for which the statement has a bound."""
 
     @property
@@ -110,7 +112,7 @@ def _scheduler(value: object) -> str:
 class EngineSection(Section):
     """[engine]: how a run is computed; no key changes a bit of the results."""
 
-    scheduler: Annotated[str, PlainValidator(_scheduler)] = "threads"
+    scheduler: Annotated[str, PlainValidator(_scheduler), TEXT] = "threads"
     """Dask scheduler; the page on clusters explains addresses."""
     workers: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions that are processed at the same time."""

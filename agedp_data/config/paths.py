@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from pydantic import PlainValidator, ValidationInfo
 
 from agedp_data.datasets.filesystem import URL_CHAIN
-from agedp_data.parameters import FREE, Marker, text, wrong
+from agedp_data.parameters import FREE, TEXT, Marker, text, wrong
 
 LOCATION: Final = Marker()
 """Marks a key that names a file or folder: only private texts may contain its value."""
@@ -167,10 +167,10 @@ def _split_url(url: str) -> SplitResult:
     return parts[0]
 
 
-Location = Annotated[str, PlainValidator(_location), LOCATION, FREE]
-SharedFolder = Annotated[str, PlainValidator(_shared_folder), LOCATION, FREE]
-OptionalLocation = Annotated[str | None, PlainValidator(_location), LOCATION, FREE]
-Pattern = Annotated[str, PlainValidator(_pattern)]
-LedgerUrl = Annotated[str, PlainValidator(_ledger), LOCATION, FREE]
-WitnessLocation = Annotated[str | None, PlainValidator(_witness), LOCATION, FREE]
-DayMarker = Annotated[str, PlainValidator(_marker)]
+Location = Annotated[str, PlainValidator(_location), TEXT, LOCATION, FREE]
+SharedFolder = Annotated[str, PlainValidator(_shared_folder), TEXT, LOCATION, FREE]
+OptionalLocation = Annotated[str | None, PlainValidator(_location), TEXT, LOCATION, FREE]
+Pattern = Annotated[str, PlainValidator(_pattern), TEXT]
+LedgerUrl = Annotated[str, PlainValidator(_ledger), TEXT, LOCATION, FREE]
+WitnessLocation = Annotated[str | None, PlainValidator(_witness), TEXT, LOCATION, FREE]
+DayMarker = Annotated[str, PlainValidator(_marker), TEXT]

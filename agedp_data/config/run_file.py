@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema, model_validator
 
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
@@ -51,7 +51,7 @@ def _named(series: dict[str, Any]) -> dict[str, Any]:
 class RunFile(Section):
     """One population, one promise, one or more series that share each day's loss."""
 
-    version: Annotated[int, PlainValidator(_version)]
+    version: Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
     """Format of this file."""
     input: AnyInput
     output: OutputSection

@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.paths import DayMarker
 from agedp_data.datasets.layout import FIRST_DAY, LAST_DAY
-from agedp_data.parameters import FREE, Days, Section, Zone, text, wrong
+from agedp_data.parameters import FREE, TEXT, Days, Section, Zone, text, wrong
 
 _CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")
 _CRON_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
@@ -61,7 +61,7 @@ def _skip_days(values: object) -> tuple[date, ...]:
 
 Day = Annotated[date, PlainValidator(day)]
 SkipDays = Annotated[tuple[date, ...], PlainValidator(_skip_days)]
-Cron = Annotated[str, PlainValidator(_cron)]
+Cron = Annotated[str, PlainValidator(_cron), TEXT]
 
 
 class ScheduleSection(Section):
@@ -121,6 +121,7 @@ class Archive(ScheduleSection):
 
     mode: Literal["archive"]
     last_day: Day
+    """Last day of the series; required for an archive."""
     absent_days: Annotated[Literal["refuse", "missing"], FREE] = "refuse"
     """What follows if no household has a usable reading on some days of a first run: the run is refused and lists them,
     or every household counts as missing on them, so that they are published as noise around `missing_kwh`.

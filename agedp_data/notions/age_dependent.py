@@ -70,6 +70,7 @@ class AgeDependent(EnforcedPromise):
 
     notion: Literal["age-dependent"]
     age_days: AgeDays
+    """Age of a day at its release, in days; required for "live", "rehearsal" and "age-dependent"."""
     epsilon_per_day: Epsilon | None = None
     """Epsilon of one day; write this key or `risk`."""
     risk: Epsilon | None = None

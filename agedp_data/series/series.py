@@ -24,6 +24,7 @@ from pydantic import Discriminator, Field, PlainValidator, ValidationError, mode
 
 from agedp_data.errors import LedgerError
 from agedp_data.parameters import (
+    NUMBERS,
     Kwh,
     PositiveKwh,
     Section,
@@ -175,7 +176,7 @@ class Distribution(Series):
     statistic: Literal["distribution"]
     form: Literal["histogram", "cumulative"] = "histogram"
     """Number of households in each bin, or below each edge."""
-    bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins)]
+    bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins), NUMBERS]
     """Edges of the bins, from 0 to `clamp_kwh`; public."""
 
     @property

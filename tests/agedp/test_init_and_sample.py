@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import stat
+import tomllib
 from datetime import date
 
+import jsonschema
 import pytest
 
 from agedp.pipeline import sanitise
@@ -53,6 +56,19 @@ def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path):
         path.write_text(path.read_text().replace(f"# decide: {key} ", f"{key} "))
     assert asked == {"min_households", "clamp_kwh", "epsilon_per_day", "max_day_epsilon", "epsilon_total"}
     load(path)
+
+
+def test_the_run_file_names_the_schema_beside_it_and_an_existing_schema_is_kept(tmp_path):
+    write_london(tmp_path / "in", households=4, first_day=date(2013, 1, 1), days=3, seed=1)
+    path = init([str(tmp_path / "in")], folder=tmp_path).run_file
+    directive, schema = path.read_text().splitlines()[0], tmp_path / "run.schema.json"
+    assert directive == f"#:schema ./{schema.name}"
+    raw = tomllib.loads(path.read_text().replace("# decide: ", ""))
+    jsonschema.validate(json.loads(json.dumps(raw, default=str)), json.loads(schema.read_text()))
+    path.unlink()
+    schema.write_text("mine")
+    init([str(tmp_path / "in")], folder=tmp_path)
+    assert schema.read_text() == "mine"
 
 
 @pytest.mark.parametrize("dataset", WRITERS)

@@ -25,6 +25,7 @@ from agedp.release_folder.result_tables import list_published_series, read_guara
 from agedp_data.epsilon import ceil_nano, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.messages import escape_text
 from agedp_data.roster import ALL
 from agedp_data.statement.document import Statement
 
@@ -77,15 +78,13 @@ def _check_rows(name: str, stored: Sequence[Mapping[str, Any]], expected: Sequen
     for row, ledger_row in zip(stored, expected, strict=True):
         for column, value in ledger_row.items():
             if not _is_same(column, row[column], value):
-                raise InputError(
-                    f"{name}: {_place(ledger_row)}, column {column}: {row[column]} differs from the ledger's {value}. "
-                    f"{_ADVICE}"
-                )
+                difference = f"{escape_text(str(row[column]))} differs from the ledger's {escape_text(str(value))}"
+                raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {_ADVICE}")
 
 
 def _place(row: Mapping[str, Any]) -> str:
     """Return day, group and range of a row, for messages."""
-    group = "" if row["group"] == ALL else f", {row['group']}"
+    group = "" if row["group"] == ALL else f", {escape_text(row['group'])}"
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     return f"{row['day']}{group}{bins}"
 
@@ -108,8 +107,7 @@ def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[C
             sensitivity = series[row.contract][row.series].sensitivity("replacement")
             loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
             if row.loss != loss:
-                stored, expected = format_epsilon(row.loss), format_epsilon(loss)
+                difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
                 raise InputError(
-                    f"{name}: {row.day}, series {row.series}: the loss {stored} differs from sensitivity / scale, "
-                    f"{expected}. {_ADVICE}"
+                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}"
                 )

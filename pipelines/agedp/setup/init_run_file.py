@@ -33,6 +33,7 @@ from agedp.store.store import Store
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.loading import validate_run_file
+from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.layout import INTERVAL_MINUTES, SLOTS, RejectionReason, slot_step
@@ -119,7 +120,7 @@ def init(
     paths: DraftPaths | None = None,
     progress: ProgressReporter = SILENT,
 ) -> InitialFiles:
-    """Write run.toml and roster.csv into a folder.
+    """Write run.toml and roster.csv into a folder, and run.schema.json for editors; an existing one is kept.
 
     Args:
         patterns: files, folders, globs or URLs of the input files.
@@ -153,6 +154,8 @@ def init(
     if BY not in options:
         write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
     atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
+    if not (schema := folder / SCHEMA_FILE).exists():
+        atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
 
 

@@ -18,6 +18,7 @@ from agedp.setup.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Propos
 from agedp_data.config.error_messages import Problem
 from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file import RunFile
+from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets.layout import INTERVAL_MINUTES
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
@@ -108,6 +109,7 @@ class RunFileDraft:
 
 
 _HEAD: Final = (
+    f"#:schema ./{SCHEMA_FILE}",
     '# run.toml: written by `agedp init`. Lines that begin with "# decide:" have no default: you decide what',
     "# determines privacy. Their values are proposals. Uncomment them, or give the options of `agedp init`; then",
     "# `agedp plan run.toml` shows what they mean.",

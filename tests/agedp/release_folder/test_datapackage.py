@@ -17,6 +17,7 @@ from frictionless import FrictionlessException, Package, Resource
 from agedp.release_folder.release_folder import open_release
 from agedp_data import table_schemas
 from agedp_data.statement.datapackage import datapackage
+from agedp_data.statement.document import read_statement
 
 FIRST = date(2013, 1, 1)
 CREDITS = (
@@ -167,9 +168,10 @@ def test_it_names_source_licence_and_contact_as_the_run_file_does(package):
     assert package["contributors"] == [{"title": "open-data@utility.example", "roles": ["contact"]}]
 
 
-def test_a_licence_in_words_is_a_title_and_what_is_not_said_is_left_out():
-    claim = {"population": "Höme  sweet!", "rehearsal": 1, "days": {"released": 0}, "licence": "ask us first"}
-    package = datapackage(claim, {})
+def test_a_licence_in_words_is_a_title_and_what_is_not_said_is_left_out(release):
+    claim = {key: part for key, part in release.statement.items() if key not in ("title", "source", "contact")}
+    claim |= {"population": "Höme  sweet!", "rehearsal": 1, "licence": "ask us first"}
+    package = datapackage(read_statement(json.dumps(claim)), {})
     assert package["licenses"] == [{"name": "other", "title": "ask us first"}]
     assert not {"sources", "contributors"} & set(package)
     assert package["name"] == "h-me-sweet"
@@ -180,6 +182,6 @@ def test_a_licence_in_words_is_a_title_and_what_is_not_said_is_left_out():
 def test_series_that_differ_in_case_only_are_two_resources(release):
     content = (release.path / "daily_averages.parquet").read_bytes()
     names = ("daily_averages.parquet", "daily_averages_a.parquet", "daily_averages_A.parquet")
-    package = datapackage(release.statement, dict.fromkeys(names, content))
+    package = datapackage(release.read_statement(), dict.fromkeys(names, content))
     assert len({one["name"] for one in package["resources"]}) == 3
     assert problems(package) == []

@@ -151,6 +151,13 @@ def test_a_lost_doubled_or_misplaced_row_is_named(release, change, problem):
         release.verify()
 
 
+def test_a_name_in_a_tampered_table_cannot_command_the_terminal(release):
+    edit_rows(release, lambda rows: [{**row, "group": "\x1b[2J"} for row in rows])
+    with pytest.raises(InputError, match="column group") as refused:
+        release.verify()
+    assert str(refused.value).isprintable()
+
+
 def test_a_loss_that_its_noise_does_not_have_is_found_in_the_rows_of_the_ledger(release):
     rows = release.path / "ledger_rows.jsonl"
     rows.write_text(rows.read_text().replace('\\"loss\\":500000000', '\\"loss\\":400000000', 1))

@@ -28,6 +28,7 @@ from agedp_data.config.contract import promise_of
 from agedp_data.epsilon import NANO
 from agedp_data.ledger import Ledger
 from agedp_data.notions.w_event import WindowLoss
+from agedp_data.statement.document import read_statement
 from tests.agedp.reports.html import Page, faults_of
 
 FIRST, DAYS, HOMES = date(2013, 1, 20), 40, "ABCDEF"
@@ -79,11 +80,15 @@ def told(made):
     run = RunContext.load(made.run_file)
     with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
-        claim = json.loads(ledger.statements("homes")[-1].claim)
+        claim = read_statement(ledger.statements("homes")[-1].claim)
     promise = promise_of(contracts[-1].promise)
     accounts = [promise, WindowLoss(7)]
     known = {one.hash: json.loads(one.promise) for one in contracts}
     return ReportData(claim, rows, known, accounts, run.model.leakage_bound, Decimal("0.95"), promise, {})
+
+
+def with_keys(statement, **keys):
+    return read_statement(json.dumps(statement.content() | keys))
 
 
 def report(house) -> str:
@@ -212,7 +217,7 @@ def test_a_course_is_what_a_ledger_that_ends_there_says(told):
         assert found["window of 7 days"].values[place] == max(
             sum(ordinal.get(start + i, 0) for i in range(7)) for start in ordinal
         )
-    figures = {one["name"]: one["epsilon"] for one in told.statement["figures"]}
+    figures = {one.name: one.epsilon for one in told.statement.bounds}
     for name, course in found.items():
         assert Fraction(course.values[-1], NANO) == Fraction(figures[name])
 
@@ -286,13 +291,16 @@ def test_any_length_of_series_is_a_sound_page_and_three_years_weigh_under_500_kB
 
 def test_before_anything_is_released_there_is_a_page_that_says_so(told):
     skipped = [row for row in synthetic(told, 50) if row.state == "skipped"]
-    claim = {
-        **told.statement,
-        "figures": [{**one, "epsilon": "0"} for one in told.statement["figures"][:2]]
-        + [{**one, "epsilon": "infinite"} for one in told.statement["figures"][2:3]],
-        "days": {"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]},
-        "published": {"first": "", "last": ""},
-    }
+    figures = told.statement.content()["figures"]
+    claim = with_keys(
+        told.statement,
+        figures=[
+            *({**one, "epsilon": "0"} for one in figures[:2]),
+            *({**one, "epsilon": "infinite"} for one in figures[2:3]),
+        ],
+        days={"first": "", "last": "", "released": 0, "skipped": [row.day for row in skipped]},
+        published={"first": "", "last": ""},
+    )
     html = public_report_page(
         replace(told, statement=claim, rows=skipped, leakage_bound=None, accountants=told.accountants[1:])
     )
@@ -301,9 +309,10 @@ def test_before_anything_is_released_there_is_a_page_that_says_so(told):
 
 
 def test_a_figure_that_is_infinite_for_want_of_a_model_is_told_as_such(told):
-    risk = next(one for one in told.statement["figures"] if one["name"] == "risk")
-    figures = [*told.statement["figures"][:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
-    html = public_report_page(replace(told, statement={**told.statement, "figures": figures}, leakage_bound=None))
+    stated = told.statement.content()["figures"]
+    risk = next(one for one in stated if one["name"] == "risk")
+    figures = [*stated[:2], {**risk, "epsilon": "infinite", "assumption": "there is no model"}]
+    html = public_report_page(replace(told, statement=with_keys(told.statement, figures=figures), leakage_bound=None))
     assert faults_of(html) == []
     assert "C risk (if the model holds)" in Page(html).text
     assert Page(html).text.count("infinite") >= 5
