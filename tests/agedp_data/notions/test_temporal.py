@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from agedp_data.accounting.higher_order import higher_order_recursion
+from agedp_data.accounting.integer_allocation import temporal_allocation
 from agedp_data.accounting.temporal_leakage import METHODS, allocate_with, daily_recursion, daily_release_leakage
 from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import NANO, format_epsilon
@@ -22,7 +23,6 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
 from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
-from agedp_data.notions.temporal_day_budgets import temporal_allocation
 from tests.agedp_data.accounting.temporal_oracles import dense, enumerated, joint_of_days, stationary
 from tests.laws.promises import Line
 
