@@ -179,6 +179,7 @@ class SumComposition(Composition[Number]):
     .. math:: \min_j \Bigl[ L_{t - u_j}(e_j) + \sum_{k \ne j} e_k \Bigr]
 
     Source: [A] Theorem 1 for one release, Proposition 2 for all others; as `sum_rule`, L at a declared curve.
+    Here `composed` holds the largest loss up to each input.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
