@@ -11,13 +11,12 @@ Decisions:
 * Erratum to [A] Theorem 3, eq. 25: the literal lookup is unsafe whenever an input is older than the previous
   publication, the normal case. It gives 0.1927 in the example.
 * Without the Markov assumption no rule is much smaller than the sum (`compose_without_markov`, `SumComposition`).
-* A release may be composed with one that is several releases back; those between count by the sum of their losses. A
-  chain in which one step loses no information (its states are pairs of days) may mix in two. P(y | x) = P(y_far | x)
-  P(y_near | y_far, x) for the outputs y about a day x: another x changes the first factor by e^L(z_(k-j)) at most, the
-  second by e to the losses of y_near.
+* A step may begin several releases back; those between count by the sum of their losses. A chain in which one step
+  loses no information (its states are pairs of days) may mix in two. P(y | x) = P(y_far | x) P(y_near | y_far, x) for
+  the outputs y about a day x: another x changes the first factor by e^L(z_(k-j)) at most, the second by e to the losses
+  of y_near.
 
-[A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-https://doi.org/10.1109/TIT.2023.3340147
+[A] https://doi.org/10.1109/TIT.2023.3340147
 """
 
 from __future__ import annotations
@@ -58,7 +57,9 @@ class Composition(Generic[Number]):
     wrong for overlapping ages; releases are sorted by the time of their input.
 
     Args:
-        leakage_at: leakage function L of each gap > 0 [steps].
+        leakage_at: leakage function L of each gap > 0 between inputs [steps].
+        day_leakage_at: the same from an input to the instant that a bound is about, if that is the whole day of an
+            input (`OneSidedRecursion`); None: as `leakage_at`.
         orders: J, how many releases back a step of the recursion may begin; contains 1.
         past: loss of each of infinitely many releases before the first one, one step apart, and the supremum of their
             composed losses; None for no earlier releases.
@@ -92,7 +93,7 @@ class Composition(Generic[Number]):
 
     @property
     def composed(self) -> list[Number]:
-        """Composed loss z of the releases up to each one, in the order of the inputs."""
+        """Composed loss z of the releases up to each input."""
         self._extend()
         return self._composed[self.n_past :]
 
@@ -136,15 +137,7 @@ class Composition(Generic[Number]):
         self._forget(first)
 
     def leakage(self, at: int, *, count: int | None = None) -> Number:
-        """Leakage of the releases about an instant.
-
-        Args:
-            at: instant, not before the newest input [steps].
-            count: number of the releases, the earliest ones, to take into account; None: all.
-
-        Returns:
-            Loss in the unit of the releases, 0 without any.
-        """
+        """Leakage of the first `count` releases (None: all) about an instant not before their inputs; 0 without any."""
         self._extend()
         number = len(self.inputs) if count is None else count + self.n_past
         return cast("Number", self._least(at, number, self._day_leakage_at))
@@ -186,6 +179,7 @@ class SumComposition(Composition[Number]):
     .. math:: \min_j \Bigl[ L_{t - u_j}(e_j) + \sum_{k \ne j} e_k \Bigr]
 
     Source: [A] Theorem 1 for one release, Proposition 2 for all others; as `sum_rule`, L at a declared curve.
+    Here `composed` holds the largest loss up to each input.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147
@@ -326,8 +320,6 @@ def compose_without_markov(kernels: Sequence[ArrayLike], losses: ArrayLike) -> F
 def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
     r"""Leave-one-out sum of losses: the smallest over the releases of its aged loss plus the other losses.
 
-    Use it for a declared curve, or for kernels that are evaluated already; `compose_without_markov` evaluates them.
-
     .. math:: \min_j \Big[ a_j + \sum_{k \ne j} \varepsilon_k \Big]
 
     Source: this project (basic composition, [A] Proposition 2, for all releases except one).
@@ -338,9 +330,6 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
 
     Returns:
         Shape (...) [epsilon], 0 without releases.
-
-    Raises:
-        ChainError: negative losses, shapes that do not fit.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147

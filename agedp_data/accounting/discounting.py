@@ -255,14 +255,8 @@ def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floa
     """Return weights * loss and a bound of the error; each doubling of the series by itself, with its own norms."""
     count, start = loss.shape[-1], 0
     sums, error = np.zeros(loss.shape), np.zeros(loss.shape)
-    for end in [
-        *(
-            _MAX_DIRECT_TERMS << i
-            for i in range((count // _MAX_DIRECT_TERMS).bit_length())
-            if _MAX_DIRECT_TERMS << i < count
-        ),
-        count,
-    ]:
+    doublings = (_MAX_DIRECT_TERMS << i for i in range((count // _MAX_DIRECT_TERMS).bit_length()))
+    for end in [*(end for end in doublings if end < count), count]:
         weights_so_far, losses_so_far = weights[:end], loss[..., :end]
         sums[..., start:end] = np.maximum(convolution(weights_so_far, losses_so_far), 0.0)[..., start:end]
         norms = float(np.linalg.norm(weights_so_far)) * np.linalg.norm(losses_so_far, axis=-1, keepdims=True)
@@ -273,12 +267,9 @@ def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floa
 
 
 def _direct_convolution(weights: Floats, loss: Floats) -> Floats:
-    """Return the sum of `upper_convolution` term by term, shape (..., T); for where transforms are not accurate enough.
+    """Return the sum of `upper_convolution` term by term, shape (..., T), where transforms are not accurate enough.
 
     All terms are positive, so the relative error is at most T rounding units. O(T^2).
-
-    >>> _direct_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).tolist()
-    [2.0, 5.0]
     """
     count = loss.shape[-1]
     result = np.zeros(loss.shape)

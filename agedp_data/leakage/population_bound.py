@@ -1,12 +1,13 @@
 """Population bound: from the chains of all households to the leakage bound.
 
-Example: chains with total variation .64 and .5 at one day give the bound of .64; one household whose rows are not
+Homogeneous chains have one kernel per household, cyclic chains one per phase of the day, computed in batches. Example:
+chains with total variation .64 and .5 at one day give the bound of .64; one household whose rows are not
 reliable gives L(a) = a at every age.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +18,16 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
-from agedp_data.leakage.population_bound_cyclic import cyclic_leakage_bound
-from agedp_data.leakage.upper_hulls import UpperHulls, max_reversibilised_bound, max_spectral_bound, upper_hulls
+from agedp_data.leakage.upper_hulls import (
+    UpperHulls,
+    cyclic_upper_hulls,
+    max_reversibilised_bound,
+    max_spectral_bound,
+    upper_hulls,
+)
 
-__all__ = [
-    "BOUND_METHODS",
-    "composition_age_steps",
-    "cyclic_leakage_bound",
-    "leakage_bound",
-    "leakage_bound_from_distances",
-]
+HOUSEHOLDS_PER_BATCH = 16
+"""How many households' kernels are held at a time: 48 phases of 12 states each."""
 
 BOUND_METHODS = ("total_variation", "reversibilised", "spectral")
 
@@ -115,7 +116,7 @@ def leakage_bound(
     if forward is not None and np.shape(forward) != kernels.shape:
         raise ChainError("forward and backward chains must be those of the same households")
     if not is_reliable.all():
-        return _identity_bound(steps, grid, forward is not None, steps_per_day)
+        return identity_leakage_bound(steps, grid, steps_per_day, forward=forward is not None, methods=BOUND_METHODS)
     hulls_by_direction = {"backward": upper_hulls(kernels, steps)}
     if forward is not None:
         hulls_by_direction["forward"] = upper_hulls(np.asarray(forward, dtype=np.float64), steps)
@@ -184,7 +185,7 @@ def leakage_bound_from_distances(
     ):
         raise ChainError("a leakage bound needs at least one household, and for each a distance at every age")
     if not is_reliable.all():
-        return _identity_bound(steps, grid, forward is not None, steps_per_day)
+        return identity_leakage_bound(steps, grid, steps_per_day, forward=forward is not None, methods=BOUND_METHODS)
     backward_table, forward_table = (
         _distance_table(distance.max(axis=0), grid) for distance in (backward_distance, forward_distance)
     )
@@ -194,15 +195,139 @@ def leakage_bound_from_distances(
     )
 
 
+def cyclic_leakage_bound(
+    backward: ArrayLike,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    reliable: ArrayLike,
+    forward: ArrayLike | None = None,
+) -> LeakageBound:
+    r"""Leakage bound of cyclic chains under the Markov assumption: maximum over households and phases.
+
+    Every gap of a composition takes the worst phase, so the bound holds for any time of day of its inputs. As
+    `leakage_bound`, without the spectral bounds, which refer to one kernel.
+
+    .. math:: B(t, a) = \max_h \max_p L_{K_{h, p} K_{h, p-1} \cdots K_{h, p-t+1}}(a)
+
+    Source: [A] Theorem 1 for a chain that is not time-homogeneous. Erratum A4: powers of one homogenised kernel
+    understate the risk (night P = I, day P uniform: .62 where the truth is 1).
+
+    Args:
+        backward: reversed kernels by phase, shape (h, p, k, k), rows sum to 1 or are NaN [-].
+        ages: shape (T,), ascending [steps].
+        losses: shape (m,), ascending [epsilon].
+        reliable: whether all rows of a household are reliable, shape (h,) bool.
+        forward: forward kernels by phase, if forward losses are required.
+
+    Returns:
+        A bound with tables (T, m) [epsilon] and total variations (T,) [-].
+
+    Raises:
+        ChainError: no household, or shapes that do not fit.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> cyclic_leakage_bound([[stay, mix]], [1, 2], [1.0], reliable=[True]).backward.tolist()  # 2 steps pass the mixing
+    [[1.0], [0.0]]
+    """
+    chains, is_reliable = np.asarray(backward, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
+    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
+    if chains.ndim != 4 or not len(chains) or is_reliable.shape != chains.shape[:1]:
+        raise ChainError(
+            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
+        )
+    if forward is not None and np.shape(forward) != chains.shape:
+        raise ChainError("forward and backward chains must be those of the same households")
+    day = chains.shape[1]
+    if not is_reliable.all():
+        return identity_leakage_bound(steps, grid, day, forward=forward is not None)
+    backward_hulls, _ = cyclic_upper_hulls(_batches(chains), steps, direction="backward")
+    forward_hulls = None
+    if forward is not None:
+        forward_hulls, _ = cyclic_upper_hulls(
+            _batches(np.asarray(forward, dtype=np.float64)), steps, direction="forward"
+        )
+    return leakage_bound_of_hulls(backward_hulls, steps, grid, day, forward_hulls=forward_hulls)
+
+
+def leakage_bound_of_hulls(
+    backward: UpperHulls,
+    steps: NDArray[np.int64],
+    grid: Floats,
+    steps_per_day: int,
+    *,
+    forward_hulls: UpperHulls | None = None,
+) -> LeakageBound:
+    r"""Leakage bound of upper hulls, backward and, if `forward_hulls` is passed, forward.
+
+    .. math:: B(t, a) = \max_{(Q, D)} \ln \frac{1 + (e^a - 1) Q}{1 + (e^a - 1) D}
+
+    Source: [T] eq. 24; pieces of all households together.
+
+    Args:
+        backward: hulls of T ages.
+        steps: ages, shape (T,), ascending [steps].
+        grid: losses, shape (m,), ascending [epsilon].
+        steps_per_day: steps of a day.
+        forward_hulls: hulls of the forward kernels at the same ages.
+
+    Returns:
+        A bound whose only method besides "tight" is "total_variation".
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> hulls = UpperHulls(1)
+    >>> hulls.add(0, [[[0.9, 0.1], [0.1, 0.9]]])
+    >>> bound = leakage_bound_of_hulls(hulls, np.array([1]), np.log([11.0]), 48)
+    >>> bound(1, np.log(11.0), direction="backward", method="tight").round(6).item()  # ln(10 / 2)
+    1.609438
+    """
+    bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
+    forward = None if forward_hulls is None else _hull_table(forward_hulls, grid)
+    return LeakageBound(steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov")
+
+
+def identity_leakage_bound(
+    steps: NDArray[np.int64],
+    grid: Floats,
+    steps_per_day: int,
+    *,
+    forward: bool = False,
+    methods: Iterable[str] = ("total_variation",),
+) -> LeakageBound:
+    """Leakage bound that credits no age at all, for a population with a household that does not mix reliably.
+
+    .. math:: B(t, a) = a
+
+    Source: [T] Remark 1: L(a) is at most a.
+
+    Args:
+        steps: ages, shape (T,), ascending [steps].
+        grid: losses, shape (m,), ascending [epsilon].
+        steps_per_day: steps of a day.
+        forward: whether to include the forward direction.
+        methods: names of the total variations.
+
+    Returns:
+        A bound with L(a) = a and total variation 1.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> identity_leakage_bound(np.array([1]), np.array([0.5]), 48).backward.tolist()
+    [[0.5]]
+    """
+    table = np.tile(grid, (steps.size, 1))
+    bounds = {method: np.ones(steps.size) for method in methods}
+    return LeakageBound(steps, grid, table, table if forward else None, bounds, steps_per_day, "markov")
+
+
 def _distance_table(distances: Floats, grid: Floats) -> Floats:
     return np.minimum(round_up_with_slack(leakage_from_total_variation(distances[:, None], grid)), grid)
-
-
-def _identity_bound(steps: NDArray[np.int64], grid: Floats, with_forward: bool, steps_per_day: int) -> LeakageBound:
-    """Return the leakage bound that credits no age at all."""
-    table = np.tile(grid, (steps.size, 1))
-    bounds = {name: np.ones(steps.size) for name in BOUND_METHODS}
-    return LeakageBound(steps, grid, table, table if with_forward else None, bounds, steps_per_day, "markov")
 
 
 def _hull_table(hulls: UpperHulls, grid: Floats) -> Floats:
@@ -217,3 +342,8 @@ def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats
     if spectral is not None:
         bounds["spectral"] = spectral
     return {name: round_up_with_slack(bound) for name, bound in bounds.items()}
+
+
+def _batches(chains: Floats) -> Iterator[Floats]:
+    for start in range(0, len(chains), HOUSEHOLDS_PER_BATCH):
+        yield chains[start : start + HOUSEHOLDS_PER_BATCH]

@@ -9,13 +9,14 @@ is computed at each age, provided that a slowly mixing one comes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Mask, filled_kernel
 from agedp_data.leakage.pieces import frontier_of, is_above_hull
+from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import (
     deflated_kernel,
     fill_bound,
@@ -112,6 +113,48 @@ def upper_hulls(chains: Floats, steps: Steps) -> UpperHulls:
         for age, (_, kernels) in enumerate(ascending_powers(batch, steps)):
             hulls.add(age, kernels)
     return hulls
+
+
+def cyclic_upper_hulls(chains: Iterable[Floats], steps: Steps, *, direction: str) -> tuple[UpperHulls, Floats]:
+    r"""Upper hulls over all households and phases, and the total variation of each household.
+
+    .. math:: \max_h \max_p L_{K_{h, p, t}}(a), \qquad \Delta_h(t) = \max_p \Delta(K_{h, p, t})
+
+    Source: [T] eq. 24 and [A] eq. 12, for the products of one-step kernels (`ascending_products`).
+
+    Raises:
+        ChainError: steps that are not integers >= 0, or rows that are not probabilities.
+
+    Args:
+        chains: batches of kernels by phase, shape (b, p, k, k) each [-].
+        steps: ages, shape (T,), ascending [steps].
+        direction: "backward" or "forward".
+
+    Returns:
+        Hulls of T ages; total variation of each household, maximum over phases, shape (h, T) [-].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> stay, mix = [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> _, distances = cyclic_upper_hulls([np.array([[stay, mix]])], np.array([1, 2]), direction="backward")
+    >>> distances.tolist()
+    [[1.0, 0.0]]
+    """
+    hulls, distances = UpperHulls(steps.size), [np.zeros((0, steps.size))]
+    for batch in chains:
+        variation = np.zeros((len(batch), steps.size))
+        for age, (_, products) in enumerate(ascending_products(batch, steps, direction=direction)):
+            flat = products.reshape(-1, *products.shape[-2:])
+            is_present = ~np.isnan(flat).all(axis=(-1, -2))
+            rows = filled_kernel(flat[is_present])
+            distance = np.zeros(len(flat))
+            distance[is_present] = max_total_variation(rows)
+            variation[:, age] = distance.reshape(len(batch), -1).max(axis=1)
+            hulls.add(age, rows)
+        distances.append(variation)
+    return hulls, np.concatenate(distances)
 
 
 def max_reversibilised_bound(chains: Floats, steps: Steps) -> Floats:

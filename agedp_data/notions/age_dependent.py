@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
+from agedp_data.accounting.integer_allocation import largest_feasible
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
@@ -28,7 +29,6 @@ from agedp_data.notions.notion import (
     spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.temporal_day_budgets import largest_feasible
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 

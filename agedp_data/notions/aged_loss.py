@@ -18,11 +18,10 @@ from operator import attrgetter
 from typing import ClassVar, Final, Literal, SupportsFloat
 
 from agedp_data.accounting.composition import Composition, SumComposition
-from agedp_data.accounting.integer_discounting import day_number
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.leakage.exact import to_integers
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.notion import HistoryRow, LossBound, day_losses
+from agedp_data.notions.notion import HistoryRow, LossBound, day_losses, day_number
 from agedp_data.parameters import Method
 
 Secret = Literal["day", "half-hour"]

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
-from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights, day_number, losses_by_day_number
+from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
@@ -40,6 +40,8 @@ from agedp_data.notions.notion import (
     ReleaseHistory,
     TighteningRule,
     day_losses,
+    day_number,
+    losses_by_day_number,
     spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound

@@ -12,15 +12,9 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
-from agedp_data.accounting.integer_discounting import (
-    DiscountName,
-    DiscountWeights,
-    day_number,
-    losses_by_day_number,
-    weighted_sum_to_nano,
-)
+from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights, weighted_sum_to_nano
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.notion import HistoryRow, LossBound
+from agedp_data.notions.notion import HistoryRow, LossBound, day_number, losses_by_day_number
 
 Clock = Literal["data-day", "publication-day"]
 

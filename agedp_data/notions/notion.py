@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, Protocol, Self
 
 from agedp_data.epsilon import floor_nano
@@ -256,6 +258,44 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
         if row.state == "released":
             losses[row.day] = losses.get(row.day, 0) + row.loss
     return losses
+
+
+def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
+    """Return losses by the number of the day instead of its ISO text.
+
+    Source: calendar arithmetic (`day_number`).
+
+    Args:
+        losses: loss by ISO date [any unit].
+
+    Returns:
+        Loss by day number [unit of `losses`].
+
+    >>> losses_by_day_number({"0001-01-01": 5, "0001-02-01": 7})  # January has 31 days
+    {1: 5, 32: 7}
+    """
+    return {day_number(day): loss for day, loss in losses.items()}
+
+
+@lru_cache(maxsize=2**16)
+def day_number(day: str) -> int:
+    """Return the number of a day from its ISO text.
+
+    Source: proleptic Gregorian calendar, as datetime.date.toordinal counts it.
+
+    Args:
+        day: ISO date.
+
+    Returns:
+        1 for 0001-01-01 [days].
+
+    Raises:
+        ValueError: not an ISO date.
+
+    >>> day_number("0001-01-01"), day_number("0002-01-01")  # a year of 365 days
+    (1, 366)
+    """
+    return date.fromisoformat(day).toordinal()
 
 
 class ReleaseHistory:

@@ -20,7 +20,13 @@ from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.integer_discounting import day_number, losses_by_day_number
+from agedp_data.accounting.integer_allocation import (
+    Budget,
+    Plan,
+    infinite_horizon_loss,
+    largest_feasible,
+    temporal_allocation,
+)
 from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
@@ -35,16 +41,11 @@ from agedp_data.notions.notion import (
     LossBound,
     TighteningRule,
     day_losses,
+    day_number,
+    losses_by_day_number,
     spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
-from agedp_data.notions.temporal_day_budgets import (
-    Budget,
-    Plan,
-    infinite_horizon_loss,
-    largest_feasible,
-    temporal_allocation,
-)
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000

@@ -45,7 +45,7 @@ CALLS = {
     "cyclic_risk(kernels, loss, age_steps) age_of_information(published, ages, horizon) "
     "age_artificially(states, transition, steps, rng) approximate_risk(transition, loss, delta, age_steps) "
     "compose_approximate(transition, published, ages, losses, deltas, at)",
-    "agedp_data.accounting.composition": "compose_without_markov(kernels, losses)",
+    "agedp_data.accounting.composition": "compose_without_markov(kernels, losses) Composition(leakage_at, ...)",
     "agedp_data.accounting.age_planner": "plan_ageing(risk_of, penalty, *, max_penalty, horizon, ...) "
     "frontier(risk_of, penalty, ...) AgePlan(loss, age, interval, risk, penalty)",
     "agedp_data.accounting.temporal_leakage": "backward(kernel_b, losses) forward(kernel_f, losses) "

@@ -30,13 +30,15 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import SLOTS, Flags, Ints
 from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
-from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound, leakage_bound_from_distances
-from agedp_data.leakage.population_bound_cyclic import (
+from agedp_data.leakage.population_bound import (
     HOUSEHOLDS_PER_BATCH,
-    cyclic_upper_hulls,
+    composition_age_steps,
     identity_leakage_bound,
+    leakage_bound,
+    leakage_bound_from_distances,
     leakage_bound_of_hulls,
 )
+from agedp_data.leakage.upper_hulls import cyclic_upper_hulls
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import cyclic_kernels, merge_phases, pool_counts
 from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
@@ -170,7 +172,7 @@ def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> Popu
     variation = np.ones((len(counts), len(ages)))
     variation[mixing] = distances
     if not mixes.all():
-        bound = identity_leakage_bound(ages, LOSS_GRID, phases, with_forward=_composes(model))
+        bound = identity_leakage_bound(ages, LOSS_GRID, phases, forward=_composes(model))
     else:
         if _composes(model):
             forward_hulls, _ = cyclic_upper_hulls(

@@ -24,12 +24,11 @@ from agedp.reports.html import paragraph, table
 from agedp.reports.internal_sources import InternalSources
 from agedp.reports.model_files import ModelFiles
 from agedp.reports.svg import Line, chart
-from agedp_data.accounting.integer_discounting import losses_by_day_number
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.notions.notion import day_losses
+from agedp_data.notions.notion import day_losses, losses_by_day_number
 
 _MAX_DAYS: Final = 60
 _MAX_SHOWN_HOUSEHOLDS: Final = 5

@@ -20,14 +20,13 @@ from agedp.reports.axes import (
 )
 from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
-from agedp_data.accounting.integer_discounting import losses_by_day_number
 from agedp_data.accounting.temporal_losses import DayLeakage, TemporalLosses
 from agedp_data.epsilon import to_float
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.notions.aged_loss import AgedLeakage
-from agedp_data.notions.notion import day_losses
+from agedp_data.notions.notion import day_losses, losses_by_day_number
 from agedp_data.parameters import Method
 
 _MAX_AGE_DAYS = 400

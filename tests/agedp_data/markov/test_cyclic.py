@@ -10,7 +10,7 @@ import pytest
 from agedp_data.accounting.ageing import cyclic_risk, risk
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
-from agedp_data.leakage.population_bound_cyclic import cyclic_leakage_bound
+from agedp_data.leakage.population_bound import cyclic_leakage_bound
 from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
 from agedp_data.markov.transitions import count_transitions, reverse, stationary
 

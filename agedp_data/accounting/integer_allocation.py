@@ -32,8 +32,8 @@ _HALVINGS = 40
 _HARDLY = 1e-9
 
 _MAX_ORDER = 3
-"""Days that the smooth reading leaps over, at most: each makes the search slower, and what it finds is fitted to the
-leakage bound with all its leaps, so that fewer of them cost accuracy alone."""
+"""Largest order of the smooth reading: each order makes the search slower, and the plan found is fitted to the
+leakage bound with all its orders, so that a smaller number costs accuracy alone."""
 
 
 @lru_cache(maxsize=16)
@@ -102,7 +102,7 @@ def temporal_allocation(
     if budget in ("best", "even"):
         plans.append((alpha // horizon,) * horizon)
     if budget in ("best", "exact"):
-        # a leap raises the constant in the middle, and may lower what the last release builds up to
+        # a higher order raises the constant in the middle, and may lower the supremum at the last release
         plans += [_raised(leakage_bound, horizon, alpha, higher_order=higher_order) for higher_order in (True, False)]
     if budget == "best":
         plans.append(

@@ -1,0 +1,160 @@
+"""The one recursion equals its equation written out, in whole nano-epsilon, in floats and for a stack of households."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import pytest
+
+from agedp_data.accounting.composition import Composition, SumComposition
+from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
+
+NANO = 10**9
+
+
+def kept(share: int, gap: int, loss: int) -> int:
+    """A leakage function in whole numbers: share/16 of a loss per step, rounded up."""
+    return -(-loss * share**gap // 16**gap)
+
+
+def kept_in_floats(share: int, gap: int, loss: np.ndarray) -> np.ndarray:
+    return np.asarray(loss) * (share / 16) ** gap
+
+
+Releases = Sequence[tuple[int, int]]
+
+
+def written_out(releases: Releases, at: int, orders: set[int], step: Callable, day: Callable | None = None) -> int:
+    """min over j of the j - 1 newest losses and L of what the others compose to, each term as the equation has it."""
+    if not releases:
+        return 0
+    terms = []
+    for j in sorted(orders):
+        if j <= len(releases):
+            earlier, (instant, loss) = releases[: len(releases) - j], releases[-j]
+            composed = loss + written_out(earlier, instant, orders, step)
+            terms.append(sum(e for _, e in releases[len(releases) - j + 1 :]) + (day or step)(at - instant, composed))
+    return min(terms)
+
+
+def stories(seed: int, count: int = 300):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        instants = sorted(rng.choice(15, size=rng.integers(1, 7), replace=False).tolist())
+        losses = [int(e) for e in rng.choice([0, 1, 7, 10**3, NANO, 3 * NANO + 1], size=len(instants))]
+        orders = {1, *rng.choice([2, 3, 5], size=rng.integers(0, 4)).tolist()}
+        yield rng, list(zip(instants, losses, strict=True)), orders, int(rng.integers(0, 17)), int(rng.integers(1, 5))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_releases_in_any_order_compose_as_written(seed):
+    for rng, releases, orders, share, later in stories(seed):
+        step, day = partial(kept, share), partial(kept, min(share + 3, 16))
+        step_at, day_at = (lambda gap, through=through: partial(through, gap) for through in (step, day))
+        composition = Composition(step_at, day_leakage_at=day_at, orders=orders)
+        for i in rng.permutation(len(releases)):
+            composition.add(*releases[i])
+        at = releases[-1][0] + later
+        assert composition.leakage(at) == written_out(releases, at, orders, step, day)
+        for k, (instant, loss) in enumerate(releases):
+            assert composition.leakages[k] == written_out(releases[:k], instant, orders, step, day)
+            assert composition.composed[k] == loss + written_out(releases[:k], instant, orders, step)
+            assert composition.leakage(at, count=k) == written_out(releases[:k], at, orders, step, day)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_replaced_releases_leave_nothing_behind(seed):
+    composition = None
+    for rng, releases, _, share, later in stories(seed):
+        if composition is None or rng.random() < 0.1:
+            step = partial(kept, share)
+            composition = Composition(lambda gap, step=step: partial(step, gap), orders={1, 2})
+        composition.replace([instant for instant, _ in releases], [loss for _, loss in releases])
+        at = releases[-1][0] + later
+        tried = composition.with_release(3, 5)
+        assert composition.leakage(at) == written_out(releases, at, {1, 2}, step)
+        further = dict(releases)
+        further[3] = further.get(3, 0) + 5
+        at = max(at, 4)
+        assert tried.leakage(at) == written_out(sorted(further.items()), at, {1, 2}, step)
+
+
+def test_floats_and_stacks_compose_as_whole_numbers_do():
+    for _, releases, orders, share, later in stories(9):
+        at = releases[-1][0] + later
+        shares = [share, 16 - share]
+        expected = [written_out(releases, at, orders, partial(kept, each)) / NANO for each in shares]
+        factors = np.array(shares) / 16
+        stack = Composition(lambda gap, f=factors: lambda z: z * f**gap, orders=orders)
+        single = Composition(lambda gap, share=share: partial(kept_in_floats, share, gap), orders=orders)
+        for instant, loss in releases:
+            stack.add(instant, np.asarray(loss / NANO))
+            single.add(instant, np.asarray(loss / NANO))
+        np.testing.assert_allclose(stack.leakage(at), expected, atol=20 / NANO)
+        assert abs(float(single.leakage(at)) - expected[0]) <= 20 / NANO
+
+
+def test_losses_about_one_input_add():
+    composition = Composition(lambda gap: lambda loss: loss // 2**gap)
+    composition.add(4, 10)
+    composition.add(4, 6)
+    assert composition.composed == [16]
+    assert (composition.leakage(4), composition.leakage(6)) == (16, 4)
+
+
+def test_without_a_model_the_largest_old_loss_ages_alone():
+    composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
+    for instant, loss in ((2, 8), (0, 6), (1, 8)):
+        composition.add(instant, loss)
+    assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
+    assert composition.leakage(3, count=1) == 0
+
+
+class Share:
+    """Half or three quarters of a loss, in whole numbers or floats; the supremum in closed form."""
+
+    def __init__(self, share: int, days: int) -> None:
+        self.share, self.days = share, days
+
+    def __call__(self, loss):
+        return (
+            kept(self.share, self.days, loss) if isinstance(loss, int) else kept_in_floats(self.share, self.days, loss)
+        )
+
+    def supremum(self, loss):
+        if isinstance(loss, int):  # the least x with x = loss + ceil(f x)
+            x, before = loss, -1
+            while x != before:
+                x, before = loss + self(x), x
+            return x
+        return np.asarray(loss) / (1 - (self.share / 16) ** self.days)
+
+
+@pytest.mark.parametrize("share", [4, 8, 12])
+@pytest.mark.parametrize("orders", [{1}, {1, 2}])
+def test_an_endless_past_is_the_limit_of_a_long_one(share, orders):
+    side = OneSidedRecursion(lambda days: Share(share, days), orders=orders)
+    long = side.composition()
+    for day in range(-400, 0):
+        long.add(day, NANO)
+    assert abs(side.endless_leakage(NANO) - long.leakage(0)) <= 8
+    assert abs(float(side.endless_leakage(np.asarray(1.0))) - long.leakage(0) / NANO) <= 8e-9
+    both = Recursion(side, side)
+    assert both.endless_total(NANO) == NANO + 2 * side.endless_leakage(NANO)
+    assert abs(both.total_supremum(1.0) - (1 + 2 * share / (16 - share))) <= 1e-9
+
+
+def test_an_unbounded_past_is_none_or_infinite():
+    class Copy:
+        def __call__(self, loss):
+            return loss
+
+        def supremum(self, loss):
+            return None if isinstance(loss, int) else np.where(loss > 0, np.inf, 0.0)
+
+    side = OneSidedRecursion(lambda _: Copy())
+    assert side.endless_leakage(5) is None
+    assert Recursion(side, side).endless_total(5) is None
+    assert Recursion(side, side).total_supremum(5.0) == np.inf
