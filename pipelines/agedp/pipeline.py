@@ -54,7 +54,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     summary.check_not_refused()
     if summary.failures:
         _LOG.warning("agedp: %s", format_reports_status(summary.report))
-    return ReleaseFolder(run.release)
+    return ReleaseFolder(run.release_folder)
 
 
 def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> RunSummary:
