@@ -42,7 +42,7 @@ def record_plan(run: RunContext, due_days: DueDays) -> None:
 def record_release(summary: RunSummary) -> None:
     """Record the released days, the statement and the path of the report, and emit the event of a new release."""
     run = summary.run
-    table, text = released_table(run, summary.drawn), run_text.statement_markdown(ReleaseFolder(run.release))
+    table, text = released_table(run, summary.drawn), run_text.statement_markdown(ReleaseFolder(run.release_folder))
     if table:
         newest = f", the newest {_MAX_ROWS}" if len(table) > _MAX_ROWS else ""
         record(
@@ -51,7 +51,7 @@ def record_release(summary: RunSummary) -> None:
             )
         )
     record(lambda: create_markdown_artifact(text, key=_key("statement", run), description="Privacy statement"))
-    if (run.release / REPORT).exists():
+    if (run.release_folder / REPORT).exists():
         record(lambda: _link_report(run))
     if table:
         _announce(summary)

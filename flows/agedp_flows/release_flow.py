@@ -21,13 +21,14 @@ from agedp.ledger_session import LedgerSession
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.run_summary import RunSummary
-from agedp.stage_values import Delivery, DueDays, ReleasedDays
+from agedp.stage_values import Delivery, DueDays
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
 from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
 from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
+from agedp.stages.release import ReleasedDays
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
@@ -73,7 +74,7 @@ def release(run_file: str, as_of: date | None = None) -> State:
                 delivery = result_of(ingest(planned, return_state=True), observer)
                 sums = result_of(aggregate(planned, delivery, return_state=True), observer)
             released = release_days(planned, sums, return_state=True)
-            _publish_committed(planned, sums, released, observer)
+            _publish_committed(sums, released, observer)
         except AgedpError as error:
             return end_of_flow(error, observer)
     return None
@@ -101,17 +102,17 @@ def _begin(run_file: str, as_of: date | None, observer: FlowObserver) -> RunHand
     return RunHandle(f"run of {run.population}", run)
 
 
-def _publish_committed(
-    planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums], release_state: State, observer: FlowObserver
-) -> None:
+def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, observer: FlowObserver) -> None:
     """Publish and report the committed days, also those before a refused day; then raise the error of the release."""
     refusal = observer.error
     if release_state.is_completed() or isinstance(refusal, LedgerError):
-        publish_task = hide_bug_details("publish", lambda: _select_publish_task(observer.result), observer)
-        folder = publish_task(planned, wait_for=[allow_failure(release_state)], return_state=True)
+        summary: RunSummary = observer.result
+        run = RunHandle(f"run of {summary.run.population}", PlannedRun(summary.session, summary.due_days))
+        publish_task = hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
+        folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
-        hide_bug_details("publish", lambda: release_artifacts.record_release(observer.result), observer)
-        result_of(report(planned, sums, wait_for=[folder], return_state=True), observer)
+        hide_bug_details("publish", lambda: release_artifacts.record_release(summary), observer)
+        result_of(report(run, sums, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     result_of(release_state, observer)
 
@@ -170,14 +171,13 @@ def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
     def execute() -> RunHandle[ReleasedDays]:
-        run = planned.value.run
         released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
-        _keep(released=released.rows)
+        _keep(session=released.session, released=released.rows)
         if released.refusal is None or isinstance(released.refusal, Refused):
-            get_run_logger().info(released_text(run, released))  # also what was committed before a refused day
+            get_run_logger().info(released_text(released))  # also what was committed before a refused day
         if released.refusal is not None:
             raise released.refusal
-        return RunHandle(f"released days of {run.population}", released)
+        return RunHandle(f"released days of {released.session.population}", released)
 
     return run_stage("release", execute)
 

@@ -62,7 +62,7 @@ class LedgerSession:
     @classmethod
     def _unopened(cls, run: RunContext) -> LedgerSession:
         location = run.run_file.output.release
-        remote_folder = RemoteFolder(location, run.release) if is_url(location) else None
+        remote_folder = RemoteFolder(location, run.release_folder) if is_url(location) else None
         return cls(run, None, run.model, remote_folder, RosterDigest(run.roster))
 
     def opened(self) -> LedgerSession:
@@ -106,7 +106,7 @@ class LedgerSession:
         """
         if self.remote_folder is not None:
             self.remote_folder.fetch()
-        origins = release_origins(self.run.release)
+        origins = release_origins(self.run.release_folder)
         other_populations = {origin.population for origin in origins} - {self.population, ""}
         if other_populations:
             raise RunFileError(

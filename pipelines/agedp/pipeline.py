@@ -22,13 +22,13 @@ from agedp.ledger_session import LedgerSession
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.run_summary import RunSummary
-from agedp.stage_values import DailySums, Delivery, DueDays, ReleasedDays
+from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
 from agedp.stages.plan import plan
 from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
-from agedp.stages.release import release_days
+from agedp.stages.release import ReleasedDays, release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
 from agedp_data.errors import Refused, RunFileError
 
@@ -54,7 +54,7 @@ def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date 
     summary.check_not_refused()
     if summary.failures:
         _LOG.warning("agedp: %s", format_reports_status(summary.report))
-    return ReleaseFolder(run.release)
+    return ReleaseFolder(run.release_folder)
 
 
 def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> RunSummary:
@@ -77,13 +77,13 @@ def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> R
     released: ReleasedDays = release_days(session, due_days, checked.sums)
     if released.refusal is None:
         done()
-    publish_folder(session, due_days)
+    publish_folder(released.session, due_days)
     done()
-    report: ReportOutcome | None = write_reports(session, checked)
+    report: ReportOutcome | None = write_reports(released.session, checked)
     done()
     if not isinstance(released.refusal, Refused | None):
         raise released.refusal
-    return RunSummary(session, due_days, checked, released.rows, report, released.refusal)
+    return RunSummary(released.session, due_days, checked, released.rows, report, released.refusal)
 
 
 def _date(as_of: date | str | None) -> date | None:

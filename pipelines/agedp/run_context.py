@@ -94,7 +94,7 @@ class RunContext:
         return InternalPaths(Path(self.run_file.output.confidential))
 
     @property
-    def release(self) -> Path:
+    def release_folder(self) -> Path:
         """Return the release folder; for one at a URL, its local copy in the confidential folder."""
         location = self.run_file.output.release
         return self.paths.release_copy if is_url(location) else Path(location)

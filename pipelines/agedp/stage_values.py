@@ -4,7 +4,7 @@ Values only; nothing here reads or writes. A run is their sequence (`agedp.pipel
 
     run file, roster -> DueDays -> DuePlan              what is released now; public
     input files      -> Delivery -> DailySums           of the days that are due; confidential
-    DueDays, DailySums -> ReleasedDays                  rows of the ledger, and the refusal that stopped them
+    DueDays, DailySums -> ReleasedDays                  rows of the ledger (`stages.release`); public
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fractions import Fraction
 from agedp.local_files.internal_files import FileNotice
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.errors import LedgerError, Refused
+from agedp_data.errors import Refused
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.series import AnySeries
 
@@ -142,19 +142,6 @@ class DuePlan:
     def releases(self) -> tuple[ReleaseRecord, ...]:
         """Return the rows, without values."""
         return tuple(planned.row for planned in self.planned)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedDays:
-    """The rows of the due days, drawn now or stored earlier, and the error that stopped the release after them."""
-
-    rows: tuple[ReleaseRecord, ...] = ()
-    refusal: LedgerError | None = None
-
-    @property
-    def drawn(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows with values."""
-        return tuple(row for row in self.rows if row.state == "released")
 
 
 BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]

@@ -77,7 +77,7 @@ def test_the_same_call_again_draws_nothing_again(released, files):
     head = Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows()
     again = release_files(files, out=released / "out", options=toml_of({**DISCOUNTED, "epsilon": "1.00"}))
     assert list(again.run.released) == []
-    assert again.error is None
+    assert again.run.refusal is None
     assert published(released / "out") == before
     assert Ledger.open(f"sqlite:///{released}/out-confidential/ledger.sqlite").rows() == head
 

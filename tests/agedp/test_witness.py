@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp import run_context as work_module
+from agedp import ledger_session
 from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
 from agedp.release_folder.release_folder import open_release
@@ -318,7 +318,7 @@ def test_a_witness_that_fails_stops_the_run_before_it_publishes(
 ) -> None:  # fmt: skip
     write(machine, place)
     with monkeypatch.context() as patch:
-        patch.setattr(work_module, "witness_at", lambda place: Failing(place, at=at, written=written))
+        patch.setattr(ledger_session, "witness_at", lambda place: Failing(place, at=at, written=written))
         with pytest.raises(LedgerError, match="does not answer"):
             machine.run(today=SECOND_NIGHT)
     assert draws.number == drawn

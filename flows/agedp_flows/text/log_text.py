@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from agedp.local_files.internal_files import FileNotice
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.stage_values import DueDays, ReleasedDays
+from agedp.stage_values import DueDays
+from agedp.stages.release import ReleasedDays
 from agedp.stages.report import ReportOutcome, format_reports_status
 from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
@@ -27,14 +28,14 @@ def due_text(due_days: DueDays) -> str:
     return " ".join([text, *(f"{line}." for line in waiting_lines(due_days.waiting))])
 
 
-def released_text(run: RunContext, released: ReleasedDays) -> str:
+def released_text(released: ReleasedDays) -> str:
     """Return how many days were released and skipped, at which epsilon and noise."""
     rows = released.drawn
     days, skipped = len({row.day for row in rows}), len(released.rows) - len(rows)
     text = f"{count_text(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(run, rows)
+    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(released.session.run, rows)
     return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
 
 

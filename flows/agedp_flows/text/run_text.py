@@ -91,7 +91,7 @@ def result_lines(summary: RunSummary) -> list[str]:
     lines += waiting_lines(summary.due_days.waiting)
     if (last_day := end_within_30_days(summary.session)) is not None:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
-    folder = ReleaseFolder(summary.run.release)
+    folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         bounds = folder.read_statement().bounds

@@ -50,7 +50,7 @@ def plan(session: LedgerSession) -> DueDays:
         check_corrections_declared(session)
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
-        check_disk_space(run.release, run.run_file.output.ledger)
+        check_disk_space(run.release_folder, run.run_file.output.ledger)
     return due_days
 
 

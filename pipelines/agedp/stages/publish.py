@@ -56,7 +56,7 @@ def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder |
     session = session.checked()
     with naming_charged_days(session, due_days):
         publish_release(session)
-    return ReleaseFolder(session.run.release)
+    return ReleaseFolder(session.run.release_folder)
 
 
 def publish_release(session: LedgerSession) -> None:
@@ -69,7 +69,7 @@ def publish_release(session: LedgerSession) -> None:
         ContractChanged: the run file differs from the contract; nothing is published.
         InputError: another run writes to the same URL again and again.
     """
-    ledger, folder, remote_folder = session.open_ledger, session.run.release, session.remote_folder
+    ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
     ledger.require_unchanged(session.promise, population=session.population)
     if ledger.rows(session.population):
         with locks.exclusive_lock(make_folder(folder)):
@@ -182,8 +182,8 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     is_same = file_checksums(files) == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(files)
-    with locks.exclusive_lock(make_folder(session.run.release)):
-        write_release_files(session.run.release, files)
+    with locks.exclusive_lock(make_folder(session.run.release_folder)):
+        write_release_files(session.run.release_folder, files)
         if session.remote_folder is not None:
             session.remote_folder.put(add_checksums(files))
     return is_same

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import Final
@@ -26,7 +27,6 @@ from agedp.stage_values import (
     DueDay,
     DueDays,
     PlannedRelease,
-    ReleasedDays,
 )
 from agedp.stages.plan import RELEASED, plan_due_days, plan_release
 from agedp_data import mechanisms
@@ -41,6 +41,23 @@ Sums = Mapping[tuple[date, str], DailySum]
 DAYS_PER_TRANSACTION: Final = 32
 
 
+@dataclass(frozen=True, slots=True)
+class ReleasedDays:
+    """The rows of the due days, drawn now or stored earlier, and the error of the ledger that stopped the release.
+
+    `session` has the ledger that they are in; a first release created it.
+    """
+
+    session: LedgerSession
+    rows: tuple[ReleaseRecord, ...] = ()
+    refusal: LedgerError | None = None
+
+    @property
+    def drawn(self) -> tuple[ReleaseRecord, ...]:
+        """Return the rows with values."""
+        return tuple(row for row in self.rows if row.state == RELEASED)
+
+
 def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleasedDays:
     """Stage 4: draw, charge and store the due days; the first release registers the contract.
 
@@ -51,11 +68,16 @@ def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     Raises:
         AgedpError: any other error; it counts the days that are drawn already.
     """
+    session = session.opened()
     try:
         with naming_charged_days(session, due_days):
-            return _release_due(session.opened(), due_days, sums)
+            session = _session_for_release(session, due_days)
+        with naming_charged_days(session, due_days):
+            return ReleasedDays(session, _release_due(session, due_days, sums))
+    except Refused as refused:
+        return ReleasedDays(session, _rows_of(session, due_days), refused)
     except LedgerError as error:
-        return ReleasedDays(refusal=error)
+        return ReleasedDays(session, refusal=error)
 
 
 @contextmanager
@@ -80,14 +102,18 @@ def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, 
     return tuple(row for row in session.rows if (row.day, row.series) in due)
 
 
-def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleasedDays:
+def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSession:
+    """Return the session with its ledger compared anew, or created; without a due day nothing is created."""
+    if due_days.due and session.ledger is None:
+        _check_first_release(session, due_days)
+    return session.checked(create=True) if due_days.due or session.ledger is not None else session
+
+
+def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> tuple[ReleaseRecord, ...]:
     if not due_days.due:
         if session.ledger is not None:  # a run that was interrupted after its last draw has not recorded its rosters
-            _record_rosters(session.checked())
-        return ReleasedDays()
-    if session.ledger is None:
-        _check_first_release(session, due_days)
-    session = session.checked(create=True)
+            _record_rosters(session)
+        return ()
     ledger, at = session.open_ledger, _registration_date(session.run)
     if session.model is not None:
         ledger.register_model(session.model.text, at=at)
@@ -96,9 +122,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     days = [due_day.day for due_day in due_days.due]
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
     try:
-        return ReleasedDays(release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw))
-    except Refused as refused:
-        return ReleasedDays(_rows_of(session, due_days), refused)
+        return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw)
     finally:
         _record_rosters(session)
 

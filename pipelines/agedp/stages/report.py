@@ -51,10 +51,9 @@ class ReportOutcome:
 
 def write_reports(session: LedgerSession, checked: CheckedSums) -> ReportOutcome | None:
     """Stage 6: write the confidential records and reports of a run; None before the ledger exists."""
-    folder = session.run.paths.folder
-    session, unopened = _attempt(folder, session.opened, session)
+    session, folder = session.opened(), session.run.paths.folder
     if session.ledger is None:
-        return ReportOutcome(failures=unopened) if unopened else None
+        return None
     _, unrecorded = _attempt(folder, partial(_add_records, session, checked.sums), None)
     alerts, unexamined = _attempt(folder, partial(_find_alerts, session, checked), tuple[Alert, ...]())
     failures = (*unrecorded, *unexamined)

@@ -144,7 +144,7 @@ def die_in_draw(monkeypatch, number):
         return real(*args, **options)
 
     monkeypatch.setattr(mechanisms, "discrete_laplace", dying)
-    monkeypatch.setattr(RosterHistory, "settle", lambda *_: None)
+    monkeypatch.setattr(RosterHistory, "record_rosters", lambda *_: None)
 
 
 def killed(homes, number, *, until):
