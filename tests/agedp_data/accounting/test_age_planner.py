@@ -94,7 +94,7 @@ def test_a_decay_that_is_none_is_refused(scale, rate):
         GeometricDecay(scale, rate)
 
 
-@pytest.mark.parametrize("most", [0.4, 1.0, 5.0])
+@pytest.mark.parametrize("most", [0.4, pytest.param(1.0, marks=pytest.mark.long), 5.0])
 @pytest.mark.parametrize("longest", [None, 1, 2])
 def test_no_schedule_of_a_fine_grid_is_cheaper_at_its_risk(most, longest):
     risk_of = partial(peak, FLIP, method="tight")

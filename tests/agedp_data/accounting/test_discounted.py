@@ -133,7 +133,9 @@ class TestConstants:
         sums = [math.fsum(1 / ((1 + beta * (t - k[:t])) * np.sqrt(k[:t]))) for t in k]
         assert max(sums) <= certified_constant(beta) <= max(sums) * (1 + 1e-11)
 
-    @pytest.mark.parametrize("beta", [9.9e-5, 1.2203e-5, 1e-6])
+    @pytest.mark.parametrize(
+        "beta", [9.9e-5, *(pytest.param(beta, marks=pytest.mark.long) for beta in (1.2203e-5, 1e-6))]
+    )
     def test_below_a_ten_thousandth_it_is_the_sum_at_the_worst_release(self, beta):
         def sum_at(t):
             k = np.arange(1.0, t + 1)

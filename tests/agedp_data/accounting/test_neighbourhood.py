@@ -65,7 +65,7 @@ class TestDistance:
                 for end in multisets(universe, [size]):
                     assert distance(start, end, delta=delta) == paths[end], (start, end)
 
-    @pytest.mark.parametrize("delta", [1.0, 1.5])
+    @pytest.mark.parametrize("delta", [1.0, pytest.param(1.5, marks=pytest.mark.long)])
     def test_on_the_line_it_is_the_shortest_path_through_a_grid_fine_enough_to_be_one(self, delta):
         # Steps of an eighth: x/m < delta for floor(x/delta) + 1 = m leaves room for m steps of at most delta - 1/8.
         fine = [Fraction(eighth, 8) for eighth in range(21)]

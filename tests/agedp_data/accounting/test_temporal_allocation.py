@@ -96,7 +96,10 @@ def algorithm_7(name, alpha):
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("alpha", "horizon"), [(0.1, 1), (1.0, 2), (1.0, 7), (3.0, 20)])
+@pytest.mark.parametrize(
+    ("alpha", "horizon"),
+    [(0.1, 1), (1.0, 7), pytest.param(1.0, 2, marks=pytest.mark.long), pytest.param(3.0, 20, marks=pytest.mark.long)],
+)
 def test_every_budget_holds_by_a_recursion_of_its_own(name, method, alpha, horizon):
     pair = PAIRS[name]
     losses = allocate(*pair, alpha=alpha, horizon=horizon, method=method)
@@ -114,7 +117,7 @@ def test_all_but_the_even_split_and_the_endless_plan_use_alpha_up(name):
 
 
 @pytest.mark.parametrize("name", ["dense", "weak", "sticky"])
-@pytest.mark.parametrize("horizon", [3, 12])
+@pytest.mark.parametrize("horizon", [pytest.param(3, marks=pytest.mark.long), 12])
 def test_the_best_is_never_worse_than_algorithms_7_and_8_and_the_even_split(name, horizon):
     behind, ahead = PAIRS[name]
     rivals = {
@@ -217,7 +220,9 @@ def test_households_that_never_forget_are_found_among_many():
     np.testing.assert_allclose(allocate(stack, stack, alpha=1.0, horizon=6, method="best"), 1 / 6, rtol=1e-6)
 
 
-@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 20.0, 50.0])
+@pytest.mark.parametrize(
+    "alpha", [1e-6, pytest.param(1e-3, marks=pytest.mark.long), pytest.param(20.0, marks=pytest.mark.long), 50.0]
+)
 def test_targets_from_tiny_to_huge(alpha):
     for name in ("dense", "sticky"):
         for method in METHODS:

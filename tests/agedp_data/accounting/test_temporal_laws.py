@@ -109,7 +109,7 @@ def test_the_limit_is_a_fixed_point_that_the_recursion_never_passes(one, loss):
         np.testing.assert_allclose(loss + algorithm_1(one[0], top), top, rtol=1e-7)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(matrices(2), st.floats(1e-3, 5), st.integers(1, 12))
 def test_budgets_hold_and_the_best_is_the_best(pair, alpha, horizon):
     noise = {}

@@ -56,11 +56,13 @@ def check_edits(book, chosen, edits_of):
                         behind(f'UPDATE "{table}" SET "{column}" = ? WHERE seq = ?', edited, seq)
                     except REFUSED_BY_THE_DATABASE:
                         continue
+                    now = edited if column == "seq" else seq
+                    if behind.row(table, now)[column] == value:
+                        continue  # the server rounds 0.5 to the 0 that it holds
                     tried += 1
                     first = next((fault for fault in ledger.verify() if fault.seq), None)  # 0: the triggers
                     if first is None or (column != "seq" and (first.seq, first.table) != (seq, table)):
                         missed.append((table, seq, column, edited))
-                    now = edited if column == "seq" else seq
                     behind(f'UPDATE "{table}" SET "{column}" = ? WHERE seq = ?', value, now)
     assert missed == []
     assert faults(book) == ()

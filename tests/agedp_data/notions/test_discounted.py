@@ -107,6 +107,8 @@ class TestKept:
     def test_days_in_order_get_the_schedule_to_the_last_decimal_but_one(self):
         # (1 - alpha) epsilon from the second day on; hyperbolic 1: 1, 1/2, 1 - 1/4 - 1/3
         assert [row.loss for row in released(promise(), range(4))] == pytest.approx([NANO, 1e8, 1e8, 1e8], abs=2)
+        # however small, the second day's budget is no residue of roundings
+        assert released(promise(rate=Decimal("0.99999")), range(2))[1].loss == pytest.approx(10_000, abs=2)
         hyperbolic = promise(discount="hyperbolic", rate=Decimal(1))
         assert [row.loss for row in released(hyperbolic, range(3))] == pytest.approx([1e9, 5e8, 1e9 * 5 / 12], abs=2)
         paper = promise(discount="hyperbolic", rate=Decimal(3), schedule="paper")
