@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.layout import Flags, Ints
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
 

@@ -26,7 +26,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile, contract_part, load
 from agedp_data.config.loading import read_scheduler
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.datasets.layout import NamedColumns, ReadingRules
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import Ledger, ReleaseRecord

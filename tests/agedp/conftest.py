@@ -16,7 +16,7 @@ from agedp.run_context import Work, load_work
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import Roster, read_roster
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from agedp.demo.release_table import ReleaseSummary
 from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
-from agedp_data.datasets.layout import SLOTS
 from agedp_data.datasets.synthetic.households import Floats
+from agedp_data.datasets.validation import SLOTS
 
 
 def exact_bound(release: ReleaseSummary, kernels: Floats) -> float | None:

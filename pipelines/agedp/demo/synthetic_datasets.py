@@ -13,9 +13,9 @@ from datetime import date, timedelta
 import numpy as np
 
 from agedp.demo.walks import WALKS, demonstration_chains
-from agedp_data.datasets.layout import Ints
 from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_london
 from agedp_data.datasets.synthetic.households import STATES, Households
+from agedp_data.datasets.validation import Ints
 
 _SLOTS = 48
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agedp_data.datasets.layout import Ints
 from agedp_data.datasets.synthetic.households import STATES, Floats, HouseholdChains
+from agedp_data.datasets.validation import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from agedp.store.conflicts import LostReadings, count_lost_to_conflicts
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_table
 from agedp.store.store import Store
-from agedp_data.datasets.layout import INTERVAL_MINUTES, MISSING, PASSES, SLOTS, Flags, Ints, RejectionReason, slot_step
+from agedp_data.datasets.layout import PASSES, slot_step
 from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints, RejectionReason
 
 _NEARLY_COMPLETE = 11 / 12
 _DAY_MINUTES = 24 * 60

@@ -18,7 +18,7 @@ from agedp.budget import ReleaseTerms
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DueDay
 from agedp.stages.plan import RELEASED, PlannedRelease, plan_release
 from agedp_data import mechanisms
-from agedp_data.datasets.layout import Ints
+from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.series.series import AnySeries

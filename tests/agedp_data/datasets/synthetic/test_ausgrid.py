@@ -9,8 +9,8 @@ import pytest
 
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.datasets.csv_parsing import parse_lines
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
 from agedp_data.datasets.synthetic import write_ausgrid
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 from agedp_data.errors import RunFileError
 
 FORMATS = {"2010-2011": "%d-%b-%y", "2011-2012": "%d/%m/%Y", "2012-2013": "%d/%m/%Y"}

@@ -9,9 +9,9 @@ from itertools import pairwise
 import pytest
 
 from agedp_data.datasets.csv_parsing import parse_lines
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
 from agedp_data.datasets.london import London
 from agedp_data.datasets.synthetic import write_london, write_roster
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 from agedp_data.errors import RunFileError
 from agedp_data.roster import read_roster
 
