@@ -7,7 +7,8 @@ import pytest
 
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
-from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
+from agedp_data.markov.empirical_mixing import empirical_total_variation
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.lagged_counts import lag_kernel
 from agedp_data.markov.states import daily_totals, mask_incomplete_days, merge_rare
 
