@@ -128,7 +128,7 @@ def _read_bytes(location: str) -> bytes:
     path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
-            raise _roster_error(path, "is no file; `agedp init` writes a first one")
+            raise _roster_error(path, "is not a file; `agedp init` writes a first one")
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read ({error.strerror}); `agedp init` writes a first one"

@@ -119,7 +119,7 @@ def test_a_folder_is_verified_against_its_ledger(
     words = ("verify", "out/release", "--ledger", "sqlite:///other.sqlite")
     assert "shorter" in refused(monkeypatch, capsys, *words, status=3)
     words = ("verify", "out/release", "--ledger", "sqlite:///none.sqlite")
-    assert "there is no ledger" in refused(monkeypatch, capsys, *words, status=3)
+    assert "none.sqlite' does not exist" in refused(monkeypatch, capsys, *words, status=3)
 
 
 def test_a_ledger_is_moved_by_a_file(

@@ -182,7 +182,7 @@ def test_what_cannot_be_served_is_refused_before_anything_starts(
         ("run.toml", "same.toml"): "'homes'",
         ("archive.toml",): 'mode = "archive"',
         ("no-cron.toml",): "cron is missing",
-        ("nowhere.toml",): "no such file",
+        ("nowhere.toml",): "the file does not exist",
     }.items():
         assert said in refused(monkeypatch, capsys, "serve", *words, status=2)
     assert agedp(monkeypatch, "run", "run.toml", "--quiet") == 0
