@@ -22,7 +22,7 @@ TWINS = {"exponential": ("0.99", 89.47), "hyperbolic": ("1.0", 5.835)}
 
 
 def ausgrid(folder: Path, discount: str, *, homes: int, days: int) -> Path:
-    """The shipped run file beside made-up homes of the same names of files; its twin discounts hyperbolically."""
+    """The shipped run file beside synthetic households under its file names; its twin discounts hyperbolically."""
     text = (
         EXAMPLE.read_text("utf-8").replace('"exponential"', f'"{discount}"').replace("0.99 ", f"{TWINS[discount][0]} ")
     )
