@@ -46,7 +46,7 @@ _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def is_release_file(name: str) -> bool:
-    """Tell whether a release folder may contain a file of this name; other files are neither checked nor removed."""
+    """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
     return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
 
 
@@ -243,7 +243,7 @@ def _check_statement(statement: Mapping[str, Any], rows: Sequence[Mapping[str, A
 
 
 def _is_consistent(bound: Mapping[str, str]) -> bool:
-    """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
+    """Return whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
     epsilon, limit = bound["epsilon"], bound.get("limit", "")
     if epsilon == "infinite":
         return bound.get("factor", epsilon) in ("", epsilon) and limit in ("", "unlimited")
