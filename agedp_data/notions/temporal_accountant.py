@@ -56,8 +56,8 @@ class TemporalLosses:
     With `leaping` = False no release is leapt over, as in [T]: the bounds are never below, and the plans differ.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     def __init__(self, leakage_bound: LeakageBoundLike, *, higher_order: bool = True) -> None:
