@@ -14,5 +14,6 @@ Twelve nouns, in the order in which a newcomer meets them: eleven classes and on
 * `ReleaseRecord` (`ledger.records`): one draw for one series and day.
 * `Ledger` (`ledger.ledger`): contracts, models, releases and statements, append-only and hash-chained.
 * The statement, a document and no class (`statement.document` builds it as a dictionary): what a release guarantees,
-  for people as Markdown and for programs as JSON.
+  for people as Markdown and for programs as JSON. Its JSON schema stays at `schemas/statement-2.json`, outside
+  `statement`, because readers of published statements know it by that path.
 """
