@@ -14,4 +14,5 @@ Twelve nouns, each a class, in the order in which a newcomer meets them. This mo
 * `ReleaseRecord` (`ledger.records`): one draw for one series and day.
 * `Ledger` (`ledger.ledger`): contracts, models, releases and statements, append-only and hash-chained.
 * `Statement` (`statement.document`): what a release guarantees, for people as Markdown and for programs as JSON.
+  Its JSON schema stays at `schemas/statement-2.json`, outside `statement`, because published statements name that path.
 """

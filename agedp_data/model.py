@@ -151,8 +151,8 @@ def _read_estimated(model: EstimatedModel) -> Model:
         leakage_bound = LeakageBound.from_json(public["envelope"])
     except FileNotFoundError:
         raise RunFileError(
-            "[model] file: there is no model yet; `agedp calibrate RUN.toml` makes it",
-            private=f"[model] file: {model.file} holds no model yet; `agedp calibrate RUN.toml` makes it",
+            "[model] file: the model does not exist yet; `agedp calibrate RUN.toml` makes it",
+            private=f"[model] file: {model.file} does not contain a model yet; `agedp calibrate RUN.toml` makes it",
         ) from None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, ChainError):
         raise RunFileError(
@@ -296,7 +296,7 @@ def _read_bytes(location: str, key: str) -> bytes:
 def _check_regular_file(path: Path) -> None:
     """Raise OSError for a folder, or a pipe that might never end; a missing file is reported when it is opened."""
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "is no file")
+        raise OSError(errno.EINVAL, "is not a file")
 
 
 def _parse_row(cells: Sequence[str]) -> list[Decimal] | None:

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.layout import Flags, Ints
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
 
@@ -128,7 +128,7 @@ def _read_bytes(location: str) -> bytes:
     path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
-            raise _roster_error(path, "is no file; `agedp init` writes a first one")
+            raise _roster_error(path, "is not a file; `agedp init` writes a first one")
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read ({error.strerror}); `agedp init` writes a first one"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from agedp_data.datasets.layout import SLOTS
+from agedp_data.datasets.validation import SLOTS
 
 _TEXT = pa.string()
 _IDS = pa.dictionary(pa.int32(), pa.string())

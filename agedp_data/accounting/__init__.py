@@ -1,1 +1,1 @@
-"""Leakage of Markov kernels and the accounting of privacy losses: ageing, composition, temporal leakage."""
+"""How privacy losses compose over time: ageing, temporal leakage, discounting, windows, bounded changes."""

@@ -91,8 +91,8 @@ def temporal_allocation(
         Losses e_1, ..., e_T [nano-epsilon]; () if none exist.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
     """
     temporal_losses = TemporalLosses(leakage_bound)
     constant = infinite_horizon_loss(leakage_bound, alpha)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast
 from pydantic import Discriminator, Field, create_model, field_validator, model_validator
 
 from agedp_data.config.paths import LOCATION, Pattern
-from agedp_data.datasets.layout import INTERVAL_MINUTES, Layout
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import ISO
+from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.parameters import (
     FREE,
     LATER,

@@ -33,13 +33,15 @@ def load(path: Path) -> RunFile:
         with path.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _unreadable(path, "there is no such file; `agedp init` writes a first one", suggest_file(path)) from None
+        raise _unreadable(
+            path, "the file does not exist; `agedp init` writes a first one", suggest_file(path)
+        ) from None
     except IsADirectoryError:
         raise _unreadable(path, "is a folder; name the run file in it") from None
     except OSError as error:
         raise _unreadable(path, f"cannot be read ({error.strerror})") from None
     if len(content) > _MAX_BYTES:
-        raise _unreadable(path, "is larger than a megabyte; this is no run file")
+        raise _unreadable(path, "is larger than a megabyte, the limit of a run file")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

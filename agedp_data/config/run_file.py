@@ -15,7 +15,8 @@ from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedMo
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
 from agedp_data.config.paths import database_of, is_url, ledger_path
 from agedp_data.config.schedule import AnySchedule
-from agedp_data.datasets.layout import INTERVAL_MINUTES, SLOTS, slot_step
+from agedp_data.datasets.layout import slot_step
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
 from agedp_data.errors import RunFileError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.notions import AnyPromise

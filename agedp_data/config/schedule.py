@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.paths import DayMarker
-from agedp_data.datasets.layout import FIRST_DAY, LAST_DAY
+from agedp_data.datasets.validation import FIRST_DAY, LAST_DAY
 from agedp_data.parameters import FREE, TEXT, Days, Section, Zone, text, wrong
 
 _CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")

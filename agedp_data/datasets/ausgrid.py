@@ -19,25 +19,21 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from agedp_data.datasets.csv_lines import column_names
-from agedp_data.datasets.layout import (
+from agedp_data.datasets.layout import Channels, Columns, Header, Records, household_ids
+from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
+from agedp_data.datasets.validation import (
     FIRST_DAY,
     INTERVAL_MINUTES,
     LAST_DAY,
     MISSING,
     SLOTS,
-    Channels,
-    Columns,
     Flags,
-    Header,
     Ints,
     ReadingRules,
-    Records,
     RejectionReason,
     first_reason,
-    household_ids,
     round_to_wh,
 )
-from agedp_data.datasets.timestamps import ZoneDays, date_of_day, day_number
 from agedp_data.errors import InputError
 from agedp_data.parameters import ListOf, Section, wrong
 

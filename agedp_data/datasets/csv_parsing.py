@@ -27,8 +27,9 @@ from agedp_data.datasets.csv_lines import (
     line_ends,
     line_texts,
 )
-from agedp_data.datasets.layout import Columns, Flags, Header, Ints, Layout, ReadingRules, Records, RejectionReason
+from agedp_data.datasets.layout import Columns, Header, Layout, Records
 from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
+from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan(\([0-9a-z_]*\))?)", re.IGNORECASE)

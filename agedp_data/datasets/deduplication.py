@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from agedp_data.datasets.layout import MISSING, PASSES, SLOTS, UNKNOWN_PASS, Channels, Flags, Ints, RejectionReason
+from agedp_data.datasets.layout import PASSES, UNKNOWN_PASS, Channels
+from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Ints, RejectionReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,120 +11,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import IntEnum
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.parameters import Section
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-
-SLOTS = 48
-INTERVAL_MINUTES = 30
-"""Default minutes between readings: those of the two public datasets."""
-MISSING = -1
 PASSES = 4
 UNKNOWN_PASS = 3
 """The channel of a repeated half-hour whose timestamp fits both passes: see `deduplication`.
 
 If readings are shorter than a half-hour, the n-th part of a half-hour has these channels plus n x `PASSES`.
 """
-FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
-
-
-class RejectionReason(IntEnum):
-    """Why a row is rejected, in order of precedence; `KEPT` for a row that is not.
-
-    `LINE` precedes all reasons: such a row has no fields. Stores contain these numbers, so a new reason comes last.
-    """
-
-    KEPT = 0
-    FIELDS = 1
-    HOUSEHOLD = 2
-    DATE = 3
-    CATEGORY = 4
-    MISSING = 5
-    TEXT = 6
-    NOT_FINITE = 7
-    NEGATIVE = 8
-    ABOVE_BOUND = 9
-    OFF_GRID = 10
-    DUPLICATE = 11
-    CONFLICT = 12
-    SUPERSEDED = 13
-    LINE = 14
-
-    @property
-    def words(self) -> str:
-        """Return the reason as text, as reports print it."""
-        return _LABELS[self]
-
-
-_LABELS = {
-    RejectionReason.KEPT: "kept",
-    RejectionReason.FIELDS: "wrong number of fields",
-    RejectionReason.HOUSEHOLD: "no household id, or one that is not UTF-8",
-    RejectionReason.DATE: "impossible date",
-    RejectionReason.CATEGORY: "consumption category not asked for",
-    RejectionReason.MISSING: "no reading (Null or empty)",
-    RejectionReason.TEXT: "text in a number",
-    RejectionReason.NOT_FINITE: "infinite or not a number",
-    RejectionReason.NEGATIVE: "negative energy",
-    RejectionReason.ABOVE_BOUND: "above the physical bound of a half-hour",
-    RejectionReason.OFF_GRID: "stamp is not on a half-hour",
-    RejectionReason.DUPLICATE: "exact duplicate",
-    RejectionReason.CONFLICT: "disagrees with another row about the same reading",
-    RejectionReason.SUPERSEDED: "corrected by a later file",
-    RejectionReason.LINE: "no line of text (empty, stray quote, control character, or over 64 KiB)",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class NamedColumns:
-    """[input.columns] of a run file: the columns of a "long" table and their meaning."""
-
-    household: str
-    time: str
-    time_format: str
-    stamp: str
-    zone: str
-    day_zone: str
-    energy: str
-    unit: str
-    missing: tuple[str, ...]
-
-    @classmethod
-    def from_keys(cls, keys: Mapping[str, Any]) -> Self:
-        """Return the columns that the keys of [input.columns] declare, from a run file or from a contract.
-
-        Raises:
-            TypeError: a key is missing or unknown.
-        """
-        return cls(**{**keys, "missing": tuple(keys["missing"])})
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingRules:
-    """The settings of a run file that decide how a row is parsed; the content id of a file depends on them.
-
-    `layout_keys` are the keys that the layout adds to [input] (`Layout.keys`), None for their defaults. `columns` and
-    an `interval_minutes` other than 30 are for "long" only.
-    """
-
-    max_half_hour_wh: int = 50_000
-    layout_keys: Section | None = None
-    columns: NamedColumns | None = None
-    interval_minutes: int = INTERVAL_MINUTES
-
-    @property
-    def max_reading_wh(self) -> int:
-        """Return the largest plausible reading of the interval [Wh]: the same power as the bound of a half-hour."""
-        return self.max_half_hour_wh * self.interval_minutes // INTERVAL_MINUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,27 +153,6 @@ def expected_readings(layout: Layout, day: date) -> int:
     return SLOTS // step - sum(slot % step == 0 for slot in layout.absent_slots(day))
 
 
-def round_to_wh(
-    energy: np.ndarray[Any, np.dtype[np.float64]], rules: ReadingRules, *, unit_wh: float = 1000.0
-) -> tuple[Ints, Ints]:
-    """Round energies to whole watt-hours (-1 if unusable); return them with the rejection reason of each cell.
-
-    Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):  # 1e308 kWh is above any bound
-        wh = np.rint(energy * unit_wh)
-        if ((energy >= 0) & (wh <= rules.max_reading_wh)).all():  # almost always
-            return wh.astype(np.int64), np.zeros(len(wh), np.int64)
-    finite = np.isfinite(energy)
-    above, negative = wh > rules.max_reading_wh, energy < 0
-    reason = np.select(
-        [~finite, negative, above],
-        [int(RejectionReason.NOT_FINITE), int(RejectionReason.NEGATIVE), int(RejectionReason.ABOVE_BOUND)],
-        int(RejectionReason.KEPT),
-    )
-    return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int64), reason
-
-
 def household_ids(column: pa.DictionaryArray) -> tuple[tuple[str, ...], Ints, Flags]:
     """Return the households of a column of ids.
 
@@ -324,26 +204,3 @@ def is_null(column: pa.Array) -> Flags:
     if column.null_count == 0:
         return np.zeros(len(column), bool)
     return np.from_dlpack(column.is_null().cast(pa.uint8())).astype(bool)
-
-
-def is_impossible_day(day: Ints) -> Flags:
-    """Return which days since 1970 are outside 1970 to 2199; no meter recorded a half-hour then.
-
-    >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
-    [True, False, False, True]
-    """
-    return (day < 0) | (day > day_number(LAST_DAY))
-
-
-def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
-    """Return each row's first rejection reason in order of precedence, `KEPT` if no flag is set.
-
-    >>> date_flags, text_flags = np.array([True, False, False]), np.array([True, True, False])
-    >>> first_reason(3, [(RejectionReason.TEXT, text_flags), (RejectionReason.DATE, date_flags)]).tolist()
-    [3, 6, 0]
-    """
-    reason = np.zeros(rows, np.int64)
-    for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
-        if flags.any():
-            reason[flags] = row_reason
-    return reason

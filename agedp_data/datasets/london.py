@@ -16,23 +16,25 @@ import pyarrow as pa
 
 from agedp_data.datasets.csv_lines import column_names
 from agedp_data.datasets.layout import (
-    INTERVAL_MINUTES,
     SINGLE_CHANNEL,
-    SLOTS,
     Channels,
     Columns,
     Header,
-    ReadingRules,
     Records,
-    RejectionReason,
     fill_nulls,
-    first_reason,
     household_ids,
-    is_impossible_day,
     is_null,
-    round_to_wh,
 )
 from agedp_data.datasets.timestamps import DAY_FIRST, LOCAL_ISO
+from agedp_data.datasets.validation import (
+    INTERVAL_MINUTES,
+    SLOTS,
+    ReadingRules,
+    RejectionReason,
+    first_reason,
+    is_impossible_day,
+    round_to_wh,
+)
 from agedp_data.errors import InputError
 
 _HEADERS = {

@@ -32,27 +32,29 @@ import pyarrow.compute as pc
 
 from agedp_data.datasets.csv_lines import column_names, first_cells
 from agedp_data.datasets.layout import (
-    FIRST_DAY,
-    INTERVAL_MINUTES,
-    LAST_DAY,
     PASSES,
     UNKNOWN_PASS,
     Channels,
     Columns,
-    Flags,
     Header,
-    Ints,
-    NamedColumns,
-    ReadingRules,
     Records,
-    RejectionReason,
-    first_reason,
     household_ids,
-    is_impossible_day,
-    round_to_wh,
     slot_step,
 )
 from agedp_data.datasets.timestamps import COMMON_FORMATS, ClockPass, WallClock, ZoneDays, matches_format, parser_format
+from agedp_data.datasets.validation import (
+    FIRST_DAY,
+    INTERVAL_MINUTES,
+    LAST_DAY,
+    Flags,
+    Ints,
+    NamedColumns,
+    ReadingRules,
+    RejectionReason,
+    first_reason,
+    is_impossible_day,
+    round_to_wh,
+)
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 

@@ -10,9 +10,10 @@ from functools import lru_cache
 from typing import Any
 
 from agedp_data.datasets.ausgrid import Ausgrid
-from agedp_data.datasets.layout import INTERVAL_MINUTES, Layout, NamedColumns
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.london import London
 from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns
 from agedp_data.errors import InputError
 
 LAYOUTS: dict[str, Layout] = {

@@ -10,7 +10,6 @@ from agedp_data.ledger.records import (
     ReleaseRecord,
     StatementRecord,
     canonical,
-    differences,
 )
 
 __all__ = [
@@ -21,5 +20,4 @@ __all__ = [
     "ReleaseRecord",
     "StatementRecord",
     "canonical",
-    "differences",
 ]

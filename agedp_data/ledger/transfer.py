@@ -87,7 +87,7 @@ def parse_export(text: str) -> LedgerExport:
     """
     header, *objects = [_parse_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
     if header.get("schema") != SCHEMA:
-        raise LedgerError("this is no file of ledger rows that this agedp knows; `agedp ledger export` writes one")
+        raise LedgerError("the file is not one of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("version") not in READABLE_VERSIONS:
         version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
         raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
@@ -104,7 +104,7 @@ def _parse_object(number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise LedgerError(f"line {number} is no row of a ledger; take a good copy of the file")
+        raise LedgerError(f"line {number} is not a row of a ledger; take a good copy of the file")
     return record
 
 
@@ -112,10 +112,10 @@ def _parse_row(number: int, record: Mapping[str, Any]) -> Row:
     try:
         if set(record) == {"table", "text", "hash"} and all(isinstance(value, str) for value in record.values()):
             return row_from_text(record["table"], record["text"], record["hash"])
-        problem = "it holds no row of a ledger"
+        problem = "its keys are not table, text and hash, each with a text"
     except ValueError as error:
         problem = str(error)
-    raise LedgerError(f"line {number} is no row of a ledger: {problem}; take a good copy of the file")
+    raise LedgerError(f"line {number} is not a row of a ledger: {problem}; take a good copy of the file")
 
 
 def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerExport:

@@ -1,1 +1,1 @@
-"""Households as Markov chains: states, transitions, mixing, and the public leakage bound."""
+"""Households as Markov chains: states, transitions, mixing and goodness of fit."""

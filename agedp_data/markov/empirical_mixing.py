@@ -22,17 +22,13 @@ from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.lagged_counts import (
     checked_lags,
     checked_states,
     count_lagged_pairs,
-    lag_kernel,
     max_row_distance,
     predicted_total_variation,
 )
-
-__all__ = ["empirical_total_variation", "lag_kernel", "markov_goodness_of_fit"]
 
 
 def empirical_total_variation(

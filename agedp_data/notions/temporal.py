@@ -65,8 +65,8 @@ class Temporal(EnforcedPromise):
     the loss whose supremum is alpha ([T] Algorithm 7). Plans: `temporal_allocation`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release under Temporal
-        Correlations. IEEE TKDE, 2018. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     name: ClassVar[str] = "temporal"

@@ -228,7 +228,7 @@ def cell_count(*, delta: Number, low: Number, high: Number) -> int:
     if exact_delta <= 0:
         raise ChainError(f"delta = {delta}: must be above 0")
     if exact_range <= 0:
-        raise ChainError(f"low = {low} and high = {high}: there is no range between them")
+        raise ChainError(f"low = {low} and high = {high}: low must be below high")
     cell_total = -(-exact_range // exact_delta)
     if cell_total > _MAX_CELLS:
         raise ChainError(f"delta = {delta} cuts the range into more than 10^7 cells; take a larger one")

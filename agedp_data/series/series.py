@@ -52,7 +52,7 @@ Missing = Annotated[int, Field(ge=0, le=45)]
 def _bins(values: object) -> tuple[Decimal, ...]:
     edges = ascending(values, kwh)
     if len(edges) < 3 or edges[0] != 0:
-        raise wrong("must begin with 0 and have three edges or more: one bin would hold everybody")
+        raise wrong("must begin with 0 and have three edges or more: one bin would contain all households")
     return edges
 
 
@@ -236,7 +236,7 @@ class Distribution(Series):
         group, separator, of = cell.rpartition(" ")
         ranges = _named(self.ranges_kwh)
         if of not in ranges or bool(separator) != (self.by is not None):
-            raise ValueError("the cell is no range of this series")
+            raise ValueError("the cell is not a range of this series")
         return group if separator else ALL, *ranges[of]
 
     def exact(self, days_wh: Wh) -> tuple[int, ...]:

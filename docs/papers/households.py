@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agedp.stages.ingest import read_readings
-from agedp_data.datasets.layout import SLOTS
 from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
 from agedp_data.datasets.synthetic.london import write_london
+from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import InputError
 
 MIN_HOUSEHOLDS, MIN_DAYS = 20, 90

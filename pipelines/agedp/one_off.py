@@ -111,7 +111,7 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
 
 
 def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
-    """Tell whether an earlier call began this release; its run file then reads the files of this call.
+    """Return whether an earlier call began this release; its run file then reads the files of this call.
 
     Raises:
         ContractChanged: it had other options, and has released a day.
@@ -132,7 +132,7 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
 
 
 def _has_ledger_rows(folder: Path) -> bool:
-    """Tell whether the ledger has rows; such a ledger is never replaced."""
+    """Return whether the ledger has rows; such a ledger is never replaced."""
     url = f"sqlite:///{folder / _LEDGER}"
     if not Ledger.exists(url):
         return False

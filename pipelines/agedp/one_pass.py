@@ -38,7 +38,8 @@ from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import SLOTS, Ints, ReadingRules, slot_step
+from agedp_data.datasets.layout import slot_step
+from agedp_data.datasets.validation import SLOTS, Ints, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues, representative_values, states
 

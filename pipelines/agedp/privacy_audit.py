@@ -47,7 +47,7 @@ from agedp_data.config import RunFile, load
 from agedp_data.config.input import INPUTS
 from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Rehearsal
-from agedp_data.datasets.layout import SLOTS, Ints
+from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.epsilon import NANO, format_epsilon, round_nano
 from agedp_data.errors import PreflightFailed
 from agedp_data.model import read_model

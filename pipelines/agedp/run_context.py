@@ -16,7 +16,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile, load
 from agedp_data.config.loading import read_scheduler
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.datasets.layout import NamedColumns, ReadingRules
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.model import Model, read_model
 from agedp_data.roster import Roster, read_roster

@@ -17,7 +17,7 @@ from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import Roster, read_roster
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
 from agedp_data.datasets.synthetic import write_london
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
 from tests.agedp.dask_processes import Processes
 

@@ -13,7 +13,7 @@ from agedp.run_context import RunContext
 from agedp.stages.ingest import ingest
 from agedp.stages.plan import list_due_days
 from agedp.store.store import FileOrder, Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 
 FIRST = date(2013, 1, 1)
 

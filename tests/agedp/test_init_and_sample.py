@@ -1,4 +1,4 @@
-"""First steps: a run file that asks for its decisions, and made-up homes to try everything on."""
+"""First steps: a run file that asks for its decisions, and synthetic households to try everything on."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from agedp.run_context import RunContext, engine_for
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets import filesystem
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError, RunFileError
 
 D = date(2013, 1, 1)

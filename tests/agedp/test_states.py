@@ -16,8 +16,8 @@ from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import compute_state_days, state_days_path
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
 from agedp_data.datasets.synthetic import write_ausgrid
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.series import Distribution, Mean
 from tests.agedp import recounted

@@ -190,7 +190,7 @@ def test_an_estimated_model_is_read_as_it_was_written(calibrated):
 
 
 def test_before_calibration_the_line_says_what_to_do(tmp_path):
-    with pytest.raises(RunFileError, match="there is no model yet; `agedp calibrate"):
+    with pytest.raises(RunFileError, match="the model does not exist yet; `agedp calibrate"):
         read_model(estimated(tmp_path))
 
 

@@ -83,7 +83,7 @@ def test_a_folder_is_verified_against_its_ledger(world: World) -> None:
     assert world.load(*VERIFY, OUT) == {"verified": True, "chain": True, "not_of_the_release": []}
     Ledger.open(f"sqlite:///{world.folder}/other.sqlite", create=True).close()
     assert "shorter" in world.refuse(*VERIFY, "sqlite:///other.sqlite", status=3)
-    assert "there is no ledger" in world.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
+    assert "none.sqlite' does not exist" in world.refuse(*VERIFY, "sqlite:///none.sqlite", status=3)
 
 
 def test_a_ledger_is_moved_by_a_file(world: World) -> None:

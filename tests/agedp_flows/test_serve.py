@@ -178,7 +178,7 @@ def test_what_cannot_be_served_is_refused_before_anything_starts(tmp_path: Path)
         ("run.toml", "same.toml"): "'homes'",
         ("archive.toml",): 'mode = "archive"',
         ("no-cron.toml",): "cron is missing",
-        ("nowhere.toml",): "no such file",
+        ("nowhere.toml",): "the file does not exist",
     }.items():
         assert said in world.refuse("serve", *words, status=2)
     world.succeed("run", "run.toml", "--quiet")

@@ -34,7 +34,7 @@ NIGHTS = ["2012-11-24", "2012-11-27", None]  # None: to the end of the period
 
 @dataclass
 class Site:
-    """A folder with prefect.yaml and made-up homes, and a local Prefect server."""
+    """A folder with prefect.yaml and synthetic households, and a local Prefect server."""
 
     folder: Path
     port: int
@@ -117,10 +117,10 @@ def _replay(site: Site) -> None:
             assert time.monotonic() < until, (site.folder / "server.txt").read_text()
             time.sleep(0.5)
     site.call(PREFECT, "work-pool", "create", "agedp", "--type", "process")
-    site.call(PREFECT, "--no-prompt", "deploy", "--name", "made-up-london-homes")
+    site.call(PREFECT, "--no-prompt", "deploy", "--name", "synthetic-london-households")
     for as_of in NIGHTS:
         told = [] if as_of is None else ["--param", f"as_of={as_of}"]
-        site.call(PREFECT, "deployment", "run", "agedp/made-up-london-homes", *told)
+        site.call(PREFECT, "deployment", "run", "agedp/synthetic-london-households", *told)
         site.call(PREFECT, "worker", "start", "--pool", "agedp", "--run-once")
         newest = site.ask("flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})[0]
         assert newest["state_type"] == "COMPLETED", newest["state"]
@@ -162,7 +162,7 @@ def test_the_replay_releases_each_day_when_it_is_due_as_a_plain_run_does(site: S
 
 
 def test_the_deployment_runs_once_at_a_time_and_its_parameters_have_words(site: Site) -> None:
-    found = site.ask("deployments/name/agedp/made-up-london-homes")
+    found = site.ask("deployments/name/agedp/synthetic-london-households")
     assert found["global_concurrency_limit"]["limit"] == 1
     keys = found["parameter_openapi_schema"]["properties"]
     assert {name: len(each["description"].split()) > 5 for name, each in keys.items()} == {
@@ -202,16 +202,16 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 def test_prefects_pages_of_a_finished_run_show_stages_plan_statement_and_report(site: Site, tab: Browser) -> None:
     pages = f"http://127.0.0.1:{site.port}"
-    said = settled(tab, f"{pages}/runs/flow-run/{site.runs[-1]}", "made-up-london-homes")
+    said = settled(tab, f"{pages}/runs/flow-run/{site.runs[-1]}", "synthetic-london-households")
     assert "Completed" in said
-    clicked(tab, "Artifacts", "agedp-report-made-up-london-homes")
+    clicked(tab, "Artifacts", "agedp-report-synthetic-london-households")
     tab.picture(site.folder / "run.png")
-    plan = settled(tab, f"{pages}/artifacts/key/agedp-plan-made-up-london-homes", "Due days")
+    plan = settled(tab, f"{pages}/artifacts/key/agedp-plan-synthetic-london-households", "Due days")
     assert "agedp-plan" in plan
-    statement = settled(tab, f"{pages}/artifacts/key/agedp-statement-made-up-london-homes", "Privacy statement")
+    statement = settled(tab, f"{pages}/artifacts/key/agedp-statement-synthetic-london-households", "Privacy statement")
     assert "agedp-statement" in statement
-    deployment = site.ask("deployments/name/agedp/made-up-london-homes")["id"]
-    settled(tab, f"{pages}/deployments/deployment/{deployment}", "made-up-london-homes")
+    deployment = site.ask("deployments/name/agedp/synthetic-london-households")["id"]
+    settled(tab, f"{pages}/deployments/deployment/{deployment}", "synthetic-london-households")
     clicked(tab, "Parameters", "out/rehearsal/london.toml")
     tab.picture(site.folder / "deployment.png")
     form = settled(tab, f"{pages}/deployments/deployment/{deployment}/run", "Path of the run file")

@@ -1,6 +1,6 @@
 """How often the interval of a direct count holds the true figure, for households with slow regimes.
 
-    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19] > docs/forgetting.md
+    python -m tests.benchmarks.coverage [--households 400] [--days 365 730] [--replicates 19] > docs/goodness-of-fit.md
 
 Each household is in a high or a low regime for a number of days drawn evenly from a range, and shows it on a day with
 probability .8 or .95. The true total variation at lag t is (2 keep - 1)^2 times the correlation of the regimes t days
@@ -19,7 +19,7 @@ import numpy as np
 
 from agedp.calibration.household_memory import parts_of_calendar
 from agedp_data.markov.calendar_effects import calendar_dependence
-from agedp_data.markov.empirical_mixing import markov_goodness_of_fit
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 
 LAGS = np.array([1, 2, 7, 14, 28])
 HEAD = """# Goodness of fit of the Markov model: the report, and how far its intervals can be trusted

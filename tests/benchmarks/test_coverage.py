@@ -31,7 +31,7 @@ def test_the_printed_coverage_is_the_measured_one(homes: int, within: float) -> 
 
 
 def test_the_page_begins_with_the_text_of_its_generator() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "forgetting.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "goodness-of-fit.md").read_text("utf-8")
     text, _, table = page.partition("| days | sojourn |")
     assert text == HEAD.format(households=400) + "\n"
     assert table.count("\n") > 60

@@ -34,7 +34,7 @@ def _places(raw: bytes, mark: bytes) -> list[int]:
 
 
 def _alone(number: bytes, raw: bytes) -> bool:
-    """Tell whether a number stands in a text, not as a part of a hash or of a longer number."""
+    """Return whether a number stands in a text, not as a part of a hash or of a longer number."""
     return re.search(rb"(?<![0-9A-Za-z.])" + re.escape(number) + rb"(?![0-9A-Za-z])", raw) is not None
 
 

@@ -119,7 +119,7 @@ def _is(node: ast.AST | None, value: object) -> bool:
 
 
 def _built(node: ast.AST) -> bool:
-    """Tell whether a text is put together where it is used: f-string, format, %, +."""
+    """Return whether a text is put together where it is used: f-string, format, %, +."""
     if isinstance(node, ast.JoinedStr):
         return any(isinstance(part, ast.FormattedValue) for part in node.values)
     if isinstance(node, ast.BinOp):

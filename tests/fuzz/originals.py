@@ -9,8 +9,8 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from agedp_data.datasets.layout import NamedColumns, ReadingRules
 from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from tests.fuzz import plain_reader
 from tests.fuzz.plain_reader import Long, Read
 

@@ -13,8 +13,9 @@ from agedp_data.datasets import file_listing
 from agedp_data.datasets.chunking import read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import Header, Layout, ReadingRules, RejectionReason
+from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 
 
 @dataclass

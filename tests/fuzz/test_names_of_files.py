@@ -15,7 +15,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets.file_listing import list_input_files, natural_sort_key
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
 from tests.fuzz.originals import originals
 from tests.fuzz.test_input_files import in_time

@@ -22,7 +22,7 @@ from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.datasets.csv_lines import LONGEST_LINE
-from agedp_data.datasets.layout import NamedColumns, ReadingRules
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean
 

@@ -125,7 +125,7 @@ def test_a_roster_that_is_no_file_is_not_waited_for(tmp_path):
 
     os.mkfifo(tmp_path / "pipe.csv")
     for path in (tmp_path / "pipe.csv", Path("/dev/zero"), tmp_path, tmp_path / "none.csv"):
-        with in_time(5), pytest.raises(InputError, match=r"^\[population\] roster: (is no file|cannot be read)"):
+        with in_time(5), pytest.raises(InputError, match=r"^\[population\] roster: (is not a file|cannot be read)"):
             read_roster(path)
 
 

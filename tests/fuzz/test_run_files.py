@@ -261,7 +261,7 @@ def test_a_run_file_is_a_file_of_a_sensible_size(tmp_path):
         tmp_path / "utf16.toml": "is not UTF-8 text",
         tmp_path / "latin.toml": r"^latin\.toml: is not UTF-8 text \(line 2\)",
         tmp_path / "two\nlines.toml": "line 1, column 11: is not TOML",
-        tmp_path / "none.toml" / "r.toml": "there is no such file",
+        tmp_path / "none.toml" / "r.toml": "the file does not exist",
         tmp_path / "big.toml" / "r.toml": "cannot be read",
         tmp_path / ("x" * 300): "cannot be read",
     }

@@ -13,7 +13,7 @@ import pytest
 from agedp.compute.engine_settings import Engine
 from agedp.stages import ingest as reading
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 
 
 @pytest.mark.parametrize("block_bytes", [2**24, 2**16, 1000])

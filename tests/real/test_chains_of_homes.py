@@ -19,7 +19,7 @@ from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
+from agedp_data.markov.empirical_mixing import empirical_total_variation
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,

@@ -15,7 +15,7 @@ from agedp.setup.init_run_file import init
 from agedp.stages.aggregate import aggregate, days_between
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean
 

@@ -12,7 +12,7 @@ from agedp.stages.aggregate import aggregate, days_between
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import compute_state_days
 from agedp.store.store import Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean

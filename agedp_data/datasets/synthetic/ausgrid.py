@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.layout import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.datasets.synthetic.chunk_files import ChunkFiles, DeliveryAccount, energy_texts
 from agedp_data.datasets.synthetic.households import (
     BATCH,
@@ -31,6 +30,7 @@ from agedp_data.datasets.synthetic.households import (
     random_generator,
 )
 from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
 
 _FILES = {

@@ -18,7 +18,7 @@ from typing import IO, Self
 import numpy as np
 import pyarrow as pa
 
-from agedp_data.datasets.layout import Ints, RejectionReason
+from agedp_data.datasets.validation import Ints, RejectionReason
 from agedp_data.errors import RunFileError
 
 

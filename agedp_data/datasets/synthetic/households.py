@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -22,7 +22,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.layout import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.datasets.synthetic.chunk_files import ChunkFiles, DeliveryAccount, energy_texts, noisy_texts
 from agedp_data.datasets.synthetic.households import (
     BATCH,
@@ -35,6 +34,7 @@ from agedp_data.datasets.synthetic.households import (
     draw_households,
     random_generator,
 )
+from agedp_data.datasets.validation import SLOTS, Flags, Ints, RejectionReason
 from agedp_data.errors import RunFileError
 
 NULL_SLOT = 24  # the half-hour that ends at 12:30

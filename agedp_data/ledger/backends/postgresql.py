@@ -81,9 +81,9 @@ _EXPLANATIONS_BY_TEXT: Final = (
     ("shutting down", "the server is shutting down; start again when it is back"),
     ("too many", "the server has no connections left; start again later"),
     ("connection slots", "the server has no connections left; start again later"),
-    ("could not translate host name", "there is no server of that name; check the address"),
-    ("failed to resolve host", "there is no server of that name; check the address"),
-    ("Name or service not known", "there is no server of that name; check the address"),  # psycopg 3.2
+    ("could not translate host name", "a server of that name does not exist; check the address"),
+    ("failed to resolve host", "a server of that name does not exist; check the address"),
+    ("Name or service not known", "a server of that name does not exist; check the address"),  # psycopg 3.2
     ("timeout expired", "the server does not answer; check the address and the network"),
     ("SSL", "the server and this side do not agree on encryption; check sslmode"),
     ("Connection refused", "no server listens there; check host and port, and whether it runs"),
@@ -109,7 +109,7 @@ def explain_connection_error(error: BaseException) -> str:
     message = str(error)
     return next(
         (text for part, text in _EXPLANATIONS_BY_TEXT if part in message),
-        "there is no connection to the server; try `psql` with the same address",
+        "the connection to the server failed; try `psql` with the same address",
     )
 
 

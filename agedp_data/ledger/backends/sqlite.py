@@ -188,8 +188,8 @@ class SQLiteDatabase:
             self._touch()
         elif not exists:
             raise LedgerError(
-                f"there is no ledger {str(self.path)!r}; the first `agedp run` makes it, or point `ledger` to the "
-                "right file"
+                f"the ledger {str(self.path)!r} does not exist; the first `agedp run` makes it, or point "
+                "`ledger` to the right file"
             )
 
     def _touch(self) -> None:

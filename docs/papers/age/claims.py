@@ -76,7 +76,7 @@ def _single() -> tuple[PaperClaim, ...]:
               "the theorem rests on it: of two that always do the same, an output of loss 1 each, two steps old,"
               f" discloses {float(risk(CHAIN, 2.0, [2], method='tight')[0]):.4f} and not"
               f" {float(risk(CHAIN, 1.0, [2], method='total_variation')[0]):.4f}", "MATHS 2b, 9",
-              f"{_ERRS}::test_theorem_1_fails_for_two_homes_that_always_do_the_same"),
+              f"{_ERRS}::test_theorem_1_fails_for_two_households_that_always_do_the_same"),
         PaperClaim("abstract, after Theorem 1", "Total variation is the sole essential information.", "sharpened",
               f"enough for a bound: "
               f"{float(leakage_from_total_variation(0.5, 2.0)):.4f} at distance .5 and loss 2; of two chains"

@@ -8,7 +8,7 @@ from typing import Any
 
 from agedp.setup.init_run_file import InitialFiles, missing_options
 from agedp.setup.noise_table import NoiseTable, noise_table
-from agedp_data.datasets.layout import INTERVAL_MINUTES
+from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.messages import escape_text
 from agedp_flows.text.run_text import count_text, four_digits
 

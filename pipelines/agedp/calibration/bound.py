@@ -28,8 +28,8 @@ from agedp.calibration.leakage_bounds import PopulationBound, bound_population
 from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import Flags, Ints
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
 from agedp_data.roster import Roster

@@ -24,8 +24,9 @@ from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
 from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
 from agedp_data.config.model_section import Step
-from agedp_data.datasets.layout import SLOTS, Flags, Ints, Layout
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 
 _TABLES_BYTES = 2**28
 

@@ -24,8 +24,9 @@ from agedp.calibration.quantize import Floats, Period
 from agedp.compute.engine import map_in_batches
 from agedp.compute.engine_settings import Engine
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import SLOTS, Flags, Ints, expected_readings, slot_step
+from agedp_data.datasets.layout import expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.calendar_effects import calendar_dependence, median_halves
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
 from agedp_data.markov.goodness_of_fit import Table, markov_goodness_of_fit

@@ -27,7 +27,7 @@ import numpy as np
 from agedp.calibration.estimate import Transitions
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.population_bound import (

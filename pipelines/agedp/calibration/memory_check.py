@@ -22,8 +22,8 @@ from agedp.compute.engine_settings import Engine
 from agedp.store.transition_counts import states_by_household
 from agedp_data.accounting.higher_order import pair_states, regime_states
 from agedp_data.config.model_section import Memory
-from agedp_data.datasets.layout import Ints
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import Ints
 from agedp_data.markov.states import MISSING
 
 _WEEK: Final = 7

@@ -44,7 +44,7 @@ from agedp.local_files import atomic_files
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.layout import Ints
+from agedp_data.datasets.validation import Ints
 
 SAMPLE = 200
 

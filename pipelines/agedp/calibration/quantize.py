@@ -28,8 +28,9 @@ from agedp.store.month_reader import iterate_month_readings
 from agedp.store.store import Store, months_between
 from agedp.store.transition_counts import household_starts
 from agedp_data.config.model_section import Step
-from agedp_data.datasets.layout import SLOTS, Ints, expected_readings, slot_step
+from agedp_data.datasets.layout import expected_readings, slot_step
 from agedp_data.datasets.timestamps import date_of_day, day_number
+from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile
 from agedp_data.roster import Roster
 

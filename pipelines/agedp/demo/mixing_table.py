@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from agedp.demo.demo_folder import CHAINS
 from agedp.demo.demo_run_files import AGES_DAYS, NOTIONS
-from agedp_data.datasets.layout import SLOTS, RejectionReason
 from agedp_data.datasets.synthetic.households import STATES, Floats
+from agedp_data.datasets.validation import SLOTS, RejectionReason
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.mixing import (
     MIXING_NAMES,

@@ -28,8 +28,8 @@ from agedp.release_folder.release_folder import AVERAGES, ReleaseFolder
 from agedp.reports.axes import format_rounded_up
 from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
-from agedp_data.datasets.layout import SLOTS
 from agedp_data.datasets.synthetic.households import Floats
+from agedp_data.datasets.validation import SLOTS
 from agedp_data.notions import NOTIONS
 from agedp_data.statement.document import Statement
 

@@ -26,9 +26,9 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from agedp_data.datasets.layout import Ints
 from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_london
 from agedp_data.datasets.synthetic.households import STATES, Floats, HouseholdChains, Households
+from agedp_data.datasets.validation import Ints
 
 _SLOTS = 48
 

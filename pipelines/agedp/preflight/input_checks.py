@@ -18,7 +18,7 @@ from typing import Final, Literal
 
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp_data.datasets.intervals import interval_remedy
-from agedp_data.datasets.layout import RejectionReason
+from agedp_data.datasets.validation import RejectionReason
 
 Verdict = Literal["ok", "warning", "refused"]
 

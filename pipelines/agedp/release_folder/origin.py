@@ -90,7 +90,7 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
 
 
 def _is_certainly_release_file(path: Path) -> bool:
-    """Tell whether a file certainly belongs to a release; a datapackage.json may be the user's own."""
+    """Return whether a file certainly belongs to a release; a datapackage.json may be the user's own."""
     return path.name != PACKAGE or ROWS.encode() in path.read_bytes()
 
 

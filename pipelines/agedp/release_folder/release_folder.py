@@ -38,7 +38,7 @@ _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def is_release_file(name: str) -> bool:
-    """Tell whether a release folder may contain a file of this name; other files are neither checked nor removed."""
+    """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
     return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
 
 
@@ -242,7 +242,7 @@ def _check_statement(
 
 
 def _is_consistent(bound: StatedBound) -> bool:
-    """Tell whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
+    """Return whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
     if bound.epsilon == "infinite":
         return bound.factor in ("", bound.epsilon) and bound.limit in ("", "unlimited")
     if not _EPSILON_TEXT.fullmatch(bound.epsilon):

@@ -128,7 +128,7 @@ class PublishedSeries:
     terms: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def has(self, row: ReleaseRecord) -> bool:
-        """Tell whether a row is of this series and statistic."""
+        """Return whether a row is of this series and statistic."""
         return row.series == self.name and row.contract in self.terms
 
 

@@ -35,7 +35,7 @@ COVERAGE = {
     "total variation given the calendar": (0.81, 0.72, 0.79, 0.77, 0.61),
 }
 """Measured coverage of nominal 95 % intervals: 400 synthetic households, a year, regimes of 30 to 180 days,
-the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/forgetting.md)."""
+the worse of two kinds (`python -m tests.benchmarks.coverage`, docs/goodness-of-fit.md)."""
 
 _LOW_SHARE, _HIGH_SHARE = 0.1, 0.9
 CurveWithBand = tuple[Floats, tuple[Floats, Floats] | None]

@@ -36,9 +36,10 @@ from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.layout import INTERVAL_MINUTES, SLOTS, RejectionReason, slot_step
+from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, format_roster, read_roster
 

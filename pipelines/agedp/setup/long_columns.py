@@ -32,8 +32,8 @@ from agedp.setup.run_file_proposals import KeyLine
 from agedp.setup.time_formats import MISSING, NEARLY_ALL, candidate_formats, clock_time
 from agedp_data.datasets.csv_lines import column_names, split_fields
 from agedp_data.datasets.intervals import DECLARABLE, INTERVALS, common_interval
-from agedp_data.datasets.layout import INTERVAL_MINUTES
 from agedp_data.datasets.timestamps import ISO, parser_format
+from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 

@@ -19,7 +19,7 @@ from agedp_data.config.error_messages import Problem
 from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file import RunFile
 from agedp_data.config.run_file_schema import SCHEMA_FILE
-from agedp_data.datasets.layout import INTERVAL_MINUTES
+from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import Section

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
-from agedp_data.datasets.layout import INTERVAL_MINUTES
+from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.parameters import Section

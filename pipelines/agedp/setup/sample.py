@@ -25,12 +25,12 @@ files   = ["input/*.csv"]
 release      = "release"                 # may be handed over as it is
 confidential = "confidential"            # confidential: never hand it over
 ledger       = "sqlite:///ledger.sqlite" # the promise itself
-title        = "Daily electricity use of made-up homes, {name} format"
+title        = "Daily electricity use of synthetic households, {name} format"
 source       = "Made up by agedp; no household exists"
 licence      = "CC0-1.0"
 
 [population]
-name   = "made-up-{name}-homes"
+name   = "synthetic-{name}-households"
 roster = "roster.csv"
 min_households = {least}
 
@@ -57,7 +57,7 @@ epsilon_total   = {total}
 [model]                                  # declared: nothing computed from the readings is published
 source = "declared"
 curve  = "forgetting.csv"
-basis  = "made up, like the homes: it shows the format"
+basis  = "synthetic, like the households: it shows the format"
 assume = "curve"
 
 [compare]

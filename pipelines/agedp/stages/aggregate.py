@@ -1,4 +1,4 @@
-"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; the clamp is applied here.
+"""READINGS (as DAYS) + roster -> SUMS: one exact integer vector per day and series; `series.series` applies the clamp.
 
 Locality: a household's contribution to a day is a function of its rows of that day and of the run file. A
 household-day is usable if at most `max_missing` of its expected readings are missing; then it counts as its daily

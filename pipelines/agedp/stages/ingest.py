@@ -45,8 +45,8 @@ from agedp_data.datasets import file_listing
 from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import Readings
-from agedp_data.datasets.layout import SLOTS, NamedColumns, ReadingRules
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import SLOTS, NamedColumns, ReadingRules
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.errors import UnreadableFile
 

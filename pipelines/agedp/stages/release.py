@@ -30,7 +30,7 @@ from agedp.stage_values import (
 )
 from agedp.stages.plan import RELEASED, plan_due_days, plan_release
 from agedp_data import mechanisms
-from agedp_data.datasets.layout import Ints
+from agedp_data.datasets.validation import Ints
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.series.series import AnySeries

@@ -15,8 +15,8 @@ import pyarrow as pa
 from agedp.store.daily_totals import deduplicate_month, read_daily_totals
 from agedp.store.month_reader import load_table
 from agedp.store.store import PartMonth, Store
-from agedp_data.datasets.layout import SLOTS, Ints, RejectionReason
 from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
 from agedp_data.errors import InputError
 
 _TIME_BITS = 32

@@ -53,8 +53,8 @@ from agedp.store.month_reader import (
 )
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
-from agedp_data.datasets.layout import SLOTS, Flags, Ints
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster

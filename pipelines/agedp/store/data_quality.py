@@ -31,7 +31,7 @@ from agedp.store.manifest import Manifest, Part
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.layout import Ints, RejectionReason
+from agedp_data.datasets.validation import Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
 
 

@@ -35,8 +35,9 @@ from agedp_data.datasets import file_listing
 from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.intervals import interval_of_rows, interval_remedy
-from agedp_data.datasets.layout import INTERVAL_MINUTES, Header, Layout, RejectionReason
+from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.validation import INTERVAL_MINUTES, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from agedp_data.datasets.deduplication import Readings
-from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 
 _DAY_BITS = 17
 """Days since 1970 up to 2328; the readers accept days up to 2199."""

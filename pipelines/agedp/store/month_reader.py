@@ -20,7 +20,7 @@ from agedp.store.household_day_keys import household_day_key, is_first_of_key, i
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import SLOTS, Flags, Ints
+from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import InputError
 
 _NONE = np.zeros(0, np.int64)

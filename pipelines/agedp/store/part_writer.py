@@ -26,7 +26,8 @@ from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import SLOTS, Ints, Layout, RejectionReason
+from agedp_data.datasets.layout import Layout
+from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
 from agedp_data.errors import InputError
 
 _MAX_ROWS = 2**31 - 1

@@ -32,9 +32,10 @@ from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest, content_id
 from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
-from agedp_data.datasets.layout import INTERVAL_MINUTES, Ints, Layout, ReadingRules
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.timestamps import day_number
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, ReadingRules
 
 FORMAT = 5
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""

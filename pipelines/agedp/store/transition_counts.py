@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agedp_data.datasets.layout import Flags, Ints
+from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.markov.states import states
 
 NO_STATE = -1

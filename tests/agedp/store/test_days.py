@@ -17,8 +17,8 @@ from agedp.store.daily_totals import daily_totals_path, read_daily_totals
 from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
-from agedp_data.datasets.layout import ReadingRules
 from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_london
+from agedp_data.datasets.validation import ReadingRules
 
 NOTHING = np.zeros(0, np.int64)
 

@@ -14,7 +14,7 @@ from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.retention import remove_old_months
 from agedp.store.store import FileOrder, Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
 
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 60\n'

@@ -19,8 +19,8 @@ from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
-from agedp_data.datasets.layout import NamedColumns, ReadingRules
 from agedp_data.datasets.synthetic import write_london, write_roster
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean

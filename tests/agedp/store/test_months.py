@@ -18,8 +18,8 @@ from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store
 from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 
 HEADER = b"LCLid,DateTime,KWH/hh (per half hour)\n"
 FIRST = datetime(2013, 1, 30, 23)

@@ -29,9 +29,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agedp_data.datasets.layout import (
-    SINGLE_CHANNEL, Header, RejectionReason, Records, first_reason, household_ids, round_to_wh,
-)
+from agedp_data.datasets.layout import SINGLE_CHANNEL, Header, Records, household_ids
+from agedp_data.datasets.validation import RejectionReason, first_reason, round_to_wh
 
 
 class Mine:

@@ -14,7 +14,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store import retention
 from agedp.store.store import FileOrder, Store
-from agedp_data.datasets.layout import ReadingRules
+from agedp_data.datasets.validation import ReadingRules
 
 SPOILT = "A,2013-01-05 soon,0.1"
 FILES = {

@@ -24,8 +24,8 @@ from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store, month_name, month_numbers, months_between
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.ausgrid import AusgridKeys
-from agedp_data.datasets.layout import ReadingRules
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.datasets.validation import ReadingRules
 from agedp_data.errors import InputError
 
 ONE = Engine("synchronous", 1)

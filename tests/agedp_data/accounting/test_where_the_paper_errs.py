@@ -55,7 +55,7 @@ def test_eq_12_of_a_homogenised_chain_understates_a_night_in_which_nothing_chang
     np.testing.assert_array_equal(cyclic_risk(kernels, 1.0, [1, 2]), [1.0, 0.0])
 
 
-def test_theorem_1_fails_for_two_homes_that_always_do_the_same():
+def test_theorem_1_fails_for_two_households_that_always_do_the_same():
     # Each answers with loss eps; whoever knows one present state knows both pasts: the loss is that of 2 eps.
     loss, age = 0.7, 2
     kernel = np.linalg.matrix_power(FLIP, age)

@@ -38,7 +38,7 @@ def test_the_contract_of_the_live_example_is_the_one_counted_by_hand():
         "input": {
             "dataset": "london", "corrections": "later-file", "file_order": "name", "max_half_hour_kwh": "50",
         },
-        "population": {"name": "london-homes", "min_households": 100},
+        "population": {"name": "london-households", "min_households": 100},
         "schedule": {
             "mode": "live",
             "first_day": "2026-03-01",
@@ -102,7 +102,7 @@ def test_the_contract_of_the_live_example_is_the_one_counted_by_hand():
         ('"/srv/agedp/confidential/london"', '"house"'),
         ("postgresql+psycopg://agedp@ledger.internal/agedp", "sqlite:///l.sqlite"),
         ('"roster.csv"', '"homes.csv"'),
-        ('title        = "Daily electricity use, London homes"', ""),
+        ('title        = "Daily electricity use, London households"', ""),
         ("interval     = 0.95", "interval = 0.9"),
         ("30 6 * * *", "0 7 * * *"),
         ('zone         = "Europe/London"', 'zone = "UTC"'),

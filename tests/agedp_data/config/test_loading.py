@@ -182,7 +182,7 @@ def test_the_public_text_names_no_input_file_and_the_private_one_does():
 
 
 def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(tmp_path):
-    with pytest.raises(RunFileError, match=r"^r\.toml: there is no such file"):
+    with pytest.raises(RunFileError, match=r"^r\.toml: the file does not exist"):
         load(tmp_path / "r.toml")
     with pytest.raises(RunFileError, match=r": is a folder"):
         load(tmp_path)

@@ -98,7 +98,7 @@ def test_a_cell_tells_its_group_and_range_by_its_name(form, by):
     assert not series.holds(names[::-1])
     assert series.by_group(names, [groups.index(group) for group, *_ in told]) == {g: i for i, g in enumerate(groups)}
     for wrong in ("all", "0-1", "x 0-1", "0-0.50", "Std 0-0.5" if by is None else "0-0.5"):
-        with pytest.raises(ValueError, match="no range"):
+        with pytest.raises(ValueError, match="not a range"):
             series.place(wrong)
 
 

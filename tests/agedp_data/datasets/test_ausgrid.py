@@ -9,7 +9,7 @@ import pytest
 
 from agedp_data.datasets.ausgrid import Ausgrid, AusgridKeys
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
-from agedp_data.datasets.layout import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.datasets.london import London
 from agedp_data.datasets.long_format import Long
+from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 
 LONDON = London()
 EXTRACT = "LCLid,DateTime,KWH/hh (per half hour)"

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import SINGLE_CHANNEL, RejectionReason
+from agedp_data.datasets.layout import SINGLE_CHANNEL
+from agedp_data.datasets.validation import RejectionReason
 
 IDS = ("a", "b", "c")
 Row = tuple[int, int, int, tuple[int, ...]]  # household, channel, time, energies

@@ -13,8 +13,9 @@ import pytest
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
 from agedp_data.datasets.intervals import interval_of_rows
-from agedp_data.datasets.layout import NamedColumns, ReadingRules, RejectionReason, expected_readings
+from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 COLUMNS = NamedColumns("meter", "at", "%Y-%m-%d %H:%M", "start", "UTC", "Europe/London", "wh", "Wh", ("",))

@@ -21,8 +21,9 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store
-from agedp_data.datasets.layout import NamedColumns, ReadingRules, RejectionReason, expected_readings
+from agedp_data.datasets.layout import expected_readings
 from agedp_data.datasets.registry import DATASETS, layout_of
+from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.roster import read_roster
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from datetime import date, timedelta
 import pytest
 
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
-from agedp_data.datasets.layout import Header, ReadingRules, RejectionReason
+from agedp_data.datasets.layout import Header
 from agedp_data.datasets.london import London
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 
 LONDON = London()
 FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "

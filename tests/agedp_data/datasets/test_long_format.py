@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.validation import NamedColumns, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 LONDON = NamedColumns(

@@ -9,8 +9,8 @@ import pytest
 
 from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.deduplication import StoredRows, deduplicate_rows
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
 from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 COUNTS = {

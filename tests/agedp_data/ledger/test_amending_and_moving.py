@@ -145,13 +145,13 @@ def test_no_character_of_an_exported_file_can_be_changed(full, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda text: "", "no file of ledger rows"),
-        (lambda text: "{}\n", "no file of ledger rows"),
+        (lambda text: "", "the file is not one of ledger rows"),
+        (lambda text: "{}\n", "the file is not one of ledger rows"),
         (lambda text: text[:-1], "cut off"),
         (lambda text: text[: text.rindex("\n", 0, -1) + 1], "cut off"),
-        (lambda text: text + "[]\n", "line 9 is no row"),
+        (lambda text: text + "[]\n", "line 9 is not a row"),
         (lambda text: text + '{"table":1}\n', "cut off"),
-        (lambda text: text.replace('"table":"model"', '"table":"other"'), "line 3 is no row"),
+        (lambda text: text.replace('"table":"model"', '"table":"other"'), "line 3 is not a row"),
         (lambda text: text.replace('"version":"1"', '"version":"2"'), "has version '2', which a newer agedp reads"),
     ],
 )

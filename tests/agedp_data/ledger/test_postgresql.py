@@ -315,7 +315,7 @@ def test_each_reason_for_no_connection_is_a_line_of_its_own(
     monkeypatch.setattr(backend, "PAUSES", ())
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@127.0.0.1:1/{own}")
     assert "no server listens" in refused(f"postgresql+psycopg://{ROLE}@/{own}?host={tmp_path}")
-    assert "no server of that name" in refused(f"postgresql+psycopg://{ROLE}@nowhere.invalid/{own}")
+    assert "a server of that name does not exist" in refused(f"postgresql+psycopg://{ROLE}@nowhere.invalid/{own}")
     assert "service is not in" in refused(f"postgresql+psycopg:///{own}?service=none")
     assert "option that the driver does not know" in refused(server.url(own, colour="red"))
 

@@ -134,7 +134,7 @@ def test_what_is_no_ledger_is_refused_in_one_line(tmp_path, create):
 
 
 def test_a_file_that_is_not_there_is_not_made_unless_asked_for(tmp_path):
-    with pytest.raises(LedgerError, match="there is no ledger"):
+    with pytest.raises(LedgerError, match=r"the ledger .* does not exist"):
         Ledger.open(f"sqlite:///{tmp_path / 'none.sqlite'}")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.markov.cyclic_inference import _simulate_cyclic, cyclic_goodness_of_fit
-from agedp_data.markov.empirical_mixing import markov_goodness_of_fit
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 
 PHASES, DAYS = 8, 200
 LAGS = [1, 2, 7]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
+from agedp_data.markov.empirical_mixing import empirical_total_variation
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.lagged_counts import lag_kernel
 from agedp_data.markov.states import daily_totals, mask_incomplete_days, merge_rare
 

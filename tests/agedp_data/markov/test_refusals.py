@@ -13,7 +13,8 @@ from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import count_cyclic_transitions, cyclic_kernels
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit, cyclic_sampling_bound
 from agedp_data.markov.diagnostics import diagnose
-from agedp_data.markov.empirical_mixing import empirical_total_variation, markov_goodness_of_fit
+from agedp_data.markov.empirical_mixing import empirical_total_variation
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
 from agedp_data.markov.states import (
     edges_equal_width,

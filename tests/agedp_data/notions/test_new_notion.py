@@ -59,16 +59,16 @@ class Limited(EnforcedPromise):
         each = floor_nano(self.epsilon_each)
         return {**super().limits, DAY_BOUND: min(self.day_cap, each), BOUND: each * self.most_releases}
 
-    def planned(self, losses, day, envelope):
+    def planned(self, losses, day, leakage_bound):
         return floor_nano(self.epsilon_each) if sum(map(bool, losses.values())) < self.most_releases else 0
 
-    def check(self, history, next, envelope):
-        losses = self.losses_with(history, next)
-        refuse_above(next.day, "the day", losses[next.day], ("epsilon_each", floor_nano(self.epsilon_each)))
-        if next.loss and sum(map(bool, losses.values())) > self.most_releases:
-            raise Refused(f"{next.day}: most_releases = {self.most_releases} days are released; nothing was drawn")
+    def check(self, history, new_row, leakage_bound):
+        losses = self.losses_with(history, new_row)
+        refuse_above(new_row.day, "the day", losses[new_row.day], ("epsilon_each", floor_nano(self.epsilon_each)))
+        if new_row.loss and sum(map(bool, losses.values())) > self.most_releases:
+            raise Refused(f"{new_row.day}: most_releases = {self.most_releases} days are released; nothing was drawn")
 
-    def bounds(self, history, envelope, at):
+    def bounds(self, history, leakage_bound, at):
         losses = day_losses(history)
         own = LossBound(BOUND, sum(losses.values()), "assumption-free", "all released days of one household")
         return [*spent_bounds(losses), own]

@@ -187,7 +187,7 @@ class TestCounts:
         ("ask", "message"),
         [
             (lambda: cumulative_counts([1], delta=0, low=0, high=1), "delta = 0"),
-            (lambda: cumulative_counts([1], delta=1, low=1, high=1), "no range"),
+            (lambda: cumulative_counts([1], delta=1, low=1, high=1), "low must be below high"),
             (lambda: cumulative_counts([1], delta=1e-9, low=0, high=1), "10\\^7"),
             (lambda: cumulative_counts([math.nan], delta=1, low=0, high=1), "finite"),
             (lambda: cumulative_counts([math.inf], delta=1, low=0, high=1), "finite"),

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from agedp_data.datasets.csv_parsing import parse_lines
-from agedp_data.datasets.layout import ReadingRules, RejectionReason
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.synthetic import write_ausgrid, write_london, write_roster
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
 from agedp_data.errors import RunFileError
 from agedp_data.roster import read_roster
 
