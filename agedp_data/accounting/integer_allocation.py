@@ -54,6 +54,11 @@ def infinite_horizon_loss(leakage_bound: LeakageBoundLike, alpha: int, *, higher
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> from agedp_data.leakage.bound_table import LeakageBound
+    >>> bounds = [LeakageBound([1], [1.0], [[L]], [[L]], steps_per_day=1, assume="markov") for L in (0.0, 1.0)]
+    >>> [infinite_horizon_loss(bound, 600) for bound in bounds]  # days are independent, or copies of one day
+    [600, 0]
     """
     temporal_losses = TemporalLosses(leakage_bound, higher_order=higher_order)
 
@@ -93,6 +98,11 @@ def temporal_allocation(
     References:
         [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
         Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> from agedp_data.leakage.bound_table import LeakageBound
+    >>> bound = LeakageBound([1], [1.0], [[1.0]], [[1.0]], steps_per_day=1, assume="markov")  # days are copies
+    >>> temporal_allocation(bound, 600, 3, "even", 150), temporal_allocation(bound, 600, 3, "supremum", 150)
+    ((150, 150, 150), ())
     """
     temporal_losses = TemporalLosses(leakage_bound)
     constant = infinite_horizon_loss(leakage_bound, alpha)

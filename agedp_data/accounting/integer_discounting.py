@@ -32,6 +32,10 @@ class DiscountWeights:
     References:
         [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
         2020. https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> weights = DiscountWeights("exponential", Decimal("0.5"))
+    >>> weighted_sum_to_nano(weights.total({1: 8, 2: 2}, 3))  # 8/4 + 2/2
+    3
     """
 
     def __init__(self, discount: DiscountName, rate: Decimal) -> None:

@@ -32,6 +32,12 @@ class DayLeakage(NamedTuple):
     """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part.
 
     Source: [T] eq. 10.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> DayLeakage(day=3, day_loss=5, backward=2, forward=1).total
+    8
     """
 
     day: int

@@ -273,6 +273,9 @@ class RepresentativeValues:
     .. math:: v \mapsto r_{x(v)}
 
     Source: elementary (class middles of grouped data, `representative_values`).
+
+    >>> RepresentativeValues("day", (100, 300)).representative_values_wh
+    (50, 200, 400)
     """
 
     step: Literal["half-hour", "day"]
