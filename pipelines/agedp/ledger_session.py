@@ -137,6 +137,14 @@ class LedgerSession:
         if witness is not None:
             witness.check(HashChain)
 
+    def check_contract_unchanged(self) -> None:
+        """Check that the run file does not differ from the contract in force, if there is one.
+
+        Raises:
+            ContractChanged: it differs, key by key.
+        """
+        self.open_ledger.require_unchanged(self.promise, population=self.population)
+
     def _stored_model(self) -> Model | None:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.
 

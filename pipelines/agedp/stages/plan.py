@@ -65,10 +65,9 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
-        ledger = session.ledger
-        _check_ledger_mode(run.run_file, ledger)
-        ledger.require_unchanged(session.promise, population=session.population)
-        rows = ledger.rows()
+        _check_ledger_mode(run.run_file, session.ledger)
+        session.check_contract_unchanged()
+        rows = session.ledger.rows()
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
         check_day_boundaries(run.run_file, session.contracts, session.rows)
         session.terms().effective_promise.review(session.rows)

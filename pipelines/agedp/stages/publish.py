@@ -70,7 +70,7 @@ def publish_release(session: LedgerSession) -> None:
         InputError: another run writes to the same URL again and again.
     """
     ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
-    ledger.require_unchanged(session.promise, population=session.population)
+    session.check_contract_unchanged()
     if ledger.rows(session.population):
         with locks.exclusive_lock(make_folder(folder)):
             for _ in range(_ATTEMPTS):
@@ -84,7 +84,7 @@ def publish_release(session: LedgerSession) -> None:
 
 def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes]:
     """Store the statement of all rows in the ledger and return the files of the release folder."""
-    ledger.require_unchanged(session.promise, population=session.population)
+    session.check_contract_unchanged()
     view = session.forecast_view
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
@@ -173,7 +173,7 @@ def write_folder_of_statement(session: LedgerSession, seq: int) -> bool:
 
 def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> bool:
     ledger = session.open_ledger
-    ledger.require_unchanged(session.promise, population=session.population)
+    session.check_contract_unchanged()
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
     rows = [row for row in session.rows if row.seq <= newest]
