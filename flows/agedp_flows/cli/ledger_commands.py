@@ -76,7 +76,7 @@ def amend(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp.stages.amend import check_amendment_allowed, preview_amendment, record_amendment
-    from agedp_flows.text.ledger_text import amendment_json, amendment_lines
+    from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 
     session = LedgerSession.open_existing(RunContext.load(run_file))
     amendment = preview_amendment(session)

@@ -1,15 +1,12 @@
-"""Output of `agedp ledger show`, `verify`, `upgrade`, `export`, `amend`, and the check of a folder against a ledger."""
+"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and the check of a folder against a ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from agedp.ledger_transfer import export_ledger, verify_against
-from agedp.planning.forecast import Forecast
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.stages.amend import Amendment
 from agedp_data import clock
 from agedp_data.config import load
 from agedp_data.epsilon import format_epsilon
@@ -17,9 +14,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger, StatementRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
-from agedp_data.notions.notion import LossBound
 from agedp_data.statement.document import read_statement
-from agedp_flows.text.run_text import skips_json, skips_text
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
@@ -158,74 +153,3 @@ def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, A
     rows = export_ledger(load(run_file).output.ledger, file, closed_at=clock.today() if close else None)
     ending = "; this ledger is closed and continues where `agedp ledger import` writes it" if close else ""
     return {"rows": rows, "closed": close}, f"{rows} rows written to {file}{ending}"
-
-
-def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
-    """Return an amendment as JSON: every change, and the forecast under both contracts."""
-    changes = [
-        {"key": change.key, "old": change.old, "new": change.new, "verdict": change.verdict, "why": change.why}
-        for change in amendment.changes
-    ]
-    forecasts = {"before": _forecast_json(amendment.before), "after": _forecast_json(amendment.after)}
-    return {"changes": changes, **forecasts, "recorded": recorded}
-
-
-def _forecast_json(forecast: Forecast) -> dict[str, Any]:
-    return {
-        "next_day": _day_text(forecast.next_day),
-        "epsilon": format_epsilon(forecast.loss),
-        "noise_sd_kwh": dict(forecast.noise_sd_kwh),
-        "last_day": _day_text(forecast.last_day),
-        "ended_by_promise": forecast.ended_by_promise,
-        "skipped": skips_json(forecast.skipped),
-        "stopped": forecast.stopped,
-        "figures": [{"name": bound.name, "epsilon": _amount_text(bound)} for bound in forecast.bounds],
-    }
-
-
-def amendment_lines(amendment: Amendment) -> list[str]:
-    """Return an amendment as lines for the terminal."""
-    if not amendment.changes:
-        return ["the run file equals the contract in the ledger; there is nothing to amend"]
-    changes = [
-        f"  {change.key}: {change.old} -> {change.new}  {change.verdict}: {change.why}" for change in amendment.changes
-    ]
-    return [
-        "the run file differs from the contract in force:",
-        *changes,
-        f"from the next unreleased day on ({_day_text(amendment.after.next_day) or 'the series is over'}):",
-        *(f"  {name}: {old} -> {new}" for name, old, new in _bound_changes(amendment)),
-        *([f"  then {amendment.after.stopped}"] if amendment.after.stopped else []),
-    ]
-
-
-def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
-    """Yield each figure's name and its text before and after the amendment."""
-    before, after = amendment.before, amendment.after
-    yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
-    for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
-        old, new = (_sd_text(forecast, name) for forecast in (before, after))
-        yield f"noise of {name}, kWh per household (standard deviation)", old, new
-    yield "last day that can be released", _end_text(before), _end_text(after)
-    if before.skipped or after.skipped:
-        yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    epsilons = [{bound.name: _amount_text(bound) for bound in forecast.bounds} for forecast in (before, after)]
-    for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
-        yield f"releases so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
-
-
-def _sd_text(forecast: Forecast, series: str) -> str:
-    return f"{forecast.noise_sd_kwh[series]:.3f}" if series in forecast.noise_sd_kwh else "-"
-
-
-def _end_text(forecast: Forecast) -> str:
-    day = _day_text(forecast.last_day) or "none"
-    return f"{day} ({'the promise ends' if forecast.ended_by_promise else 'the promise lasts longer'})"
-
-
-def _amount_text(bound: LossBound) -> str:
-    return "infinite" if bound.value is None else format_epsilon(bound.value)
-
-
-def _day_text(day: object) -> str:
-    return "" if day is None else str(day)

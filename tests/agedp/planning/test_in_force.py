@@ -18,7 +18,7 @@ from agedp.stages.publish import publish_release
 from agedp.stages.run_forecast import end_within_30_days, forecast_run
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_flows.text.ledger_text import amendment_lines
+from agedp_flows.text.amendment_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
 AGED = (

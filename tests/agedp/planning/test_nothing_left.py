@@ -15,7 +15,7 @@ from agedp.stages.run_forecast import end_within_30_days
 from agedp_data import mechanisms
 from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger
-from agedp_flows.text.ledger_text import amendment_json, amendment_lines
+from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 from agedp_flows.text.plan_text import plan_json, plan_lines
 
 FIRST = date(2013, 1, 1)
