@@ -42,7 +42,7 @@ def test_a_folder_and_the_one_before_it_lie_on_the_chain(homes, folder):
 def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
     with ledger(homes, name, create=True) as known:
         with pytest.raises(LedgerBehind, match="shorter than the folder"):
-            verify_against(open_release(homes.folder / "release"), known)
+            verify_against(homes.release, known)
         with pytest.raises(LedgerBehind, match="agedp ledger recover"):
             check_ledger_not_behind(known, release_origins(homes.folder / "release"))
 
@@ -51,7 +51,7 @@ def test_another_ledger_is_not_the_chain_of_the_folder(homes):
     with ledger(homes, "other.sqlite", create=True) as other:
         other.register_model(ENVELOPE, at=FIRST)
         with pytest.raises(LedgerError, match="not on the hash chain"):
-            verify_against(open_release(homes.folder / "release"), other)
+            verify_against(homes.release, other)
 
 
 def test_a_ledger_that_went_another_way_since_is_behind(homes):
@@ -61,7 +61,7 @@ def test_a_ledger_that_went_another_way_since_is_behind(homes):
             said = json.loads(kept) | {"title": f"claim {number}"}
             forked.record(json.dumps(said), population="homes", files={}, software="", at=FIRST)
         with pytest.raises(LedgerBehind):
-            verify_against(open_release(homes.folder / "release"), forked)
+            verify_against(homes.release, forked)
 
 
 def test_a_folder_with_another_value_is_found_by_its_day(homes):
@@ -74,12 +74,12 @@ def test_a_folder_with_another_value_is_found_by_its_day(homes):
         ledger(homes) as known,
         pytest.raises(LedgerError, match="folder and the ledger contain different values of 2013-01-02"),
     ):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)
 
 
 @pytest.mark.parametrize("change", [lambda said: said[:-1], lambda said: [*said, said[-1]], lambda said: []])
 def test_a_day_that_only_one_of_the_two_has_is_found(homes, change):
-    said = folder_values(open_release(homes.folder / "release"))
+    said = folder_values(homes.release)
     check_same_values(said, said[::-1])
     with pytest.raises(LedgerError, match="different values"):
         check_same_values(said, change(said))
@@ -91,7 +91,7 @@ def test_files_of_which_the_ledger_keeps_no_statement_are_found(homes):
     sums = homes.folder / "release" / "SHA256SUMS"
     sums.write_text(sums.read_text().replace("0", "1"))
     with ledger(homes) as known, pytest.raises(LedgerError, match="no statement with the files"):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)
 
 
 def test_a_ledger_edited_behind_its_back_is_not_believed(homes):
@@ -100,4 +100,4 @@ def test_a_ledger_edited_behind_its_back_is_not_believed(homes):
         raw.execute("""UPDATE release SET "values" = '[1]' WHERE day = '2013-01-02'""")
         raw.commit()
     with ledger(homes) as known, pytest.raises(LedgerError, match="was changed or damaged"):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)

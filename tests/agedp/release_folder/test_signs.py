@@ -13,7 +13,6 @@ import pytest
 
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
 from agedp.release_folder.release_folder import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from agedp.run_context import load_work
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
@@ -84,7 +83,7 @@ def test_an_older_file_beside_newer_ones_is_asked_too(homes):
     }
     with Ledger.open(f"sqlite:///{homes.folder / 'older.sqlite'}") as older, pytest.raises(LedgerBehind):
         check_ledger_not_behind(older, release_origins(release))
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as whole:
+    with homes.ledger() as whole:
         check_ledger_not_behind(whole, release_origins(release))
 
 
@@ -108,7 +107,7 @@ def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(hom
     shutil.rmtree(homes.folder / "release")
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
-    work = load_work(homes.run_file)
+    work = homes.work()
     with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger, or a newer copy"):
         command(work, work.checked_ledger())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before

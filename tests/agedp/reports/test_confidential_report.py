@@ -19,7 +19,6 @@ from agedp.pipeline import run_stages
 from agedp.reports.clamping import clamp_effects
 from agedp.reports.mean_series import CellMean
 from agedp.reports.utility import CellUtility, pair_with_true_means, utility
-from agedp.run_context import load_work
 from tests.agedp.reports.html import Page, faults_of
 from tests.minimal import of_three_states
 
@@ -74,7 +73,7 @@ def test_it_is_a_sound_page_for_its_owner_alone_and_in_no_release(made):
 
 
 def test_errors_are_what_separates_the_two_tables(made):
-    truth = pq.read_table(made.folder / "confidential" / "true_means.parquet").to_pylist()
+    truth = made.records("true_means")
     said = {row["day"]: row for row in pq.read_table(made.folder / "release" / "daily_averages.parquet").to_pylist()}
     # before noise: the clamp of 50 kWh, and 0 for a home without a usable day
     for i, line in enumerate(truth):
@@ -107,7 +106,7 @@ def test_coverage_and_clamp_are_counted_by_day(made):
 
 def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_cut(made):
     assert cells(report(made), LARGE) == ["3", "72"]
-    work = load_work(made.run_file)
+    work = made.work()
     run_stages(lambda _, stage: stage(work))  # nothing is due: the store is read, the report made anew
     (found,) = clamp_effects(work, [FIRST + timedelta(days=i) for i in range(DAYS)])
     assert [(one.household, one.days_above, one.largest_kwh) for one in found.clamped_households] == [(LARGE, 3, 72.0)]
@@ -115,7 +114,7 @@ def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_c
 
 
 def test_rows_set_aside_are_counted_by_reason(made):
-    quality = pq.read_table(made.folder / "confidential" / "quality.parquet").to_pylist()
+    quality = made.records("quality")
     totals = {}
     for line in quality:
         totals[line["what"]] = totals.get(line["what"], 0) + line["rows"]

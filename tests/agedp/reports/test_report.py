@@ -16,16 +16,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.release_folder import open_release
 from agedp.reports.loss_over_time import bound_key, losses_over_time, noise_factors
 from agedp.reports.mean_series import cell_means, series_parts
 from agedp.reports.public_report import public_report_page
 from agedp.reports.report_data import ReportData
-from agedp.run_context import load_work
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config.contract import promise_of
 from agedp_data.epsilon import NANO
-from agedp_data.ledger import Ledger
 from agedp_data.notions.w_event import WindowLoss
 from tests.agedp.reports.html import Page, faults_of
 
@@ -75,8 +72,8 @@ def made(houses, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(made):
-    work = load_work(made.run_file)
-    with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
+    work = made.work()
+    with made.ledger() as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         claim = json.loads(ledger.statements("homes")[-1].claim)
     promise = promise_of(contracts[-1].promise)
@@ -118,14 +115,14 @@ def test_a_page_with_a_fault_is_not_sound(made, fault):
 
 
 def test_it_is_listed_and_hashed_with_the_release(made):
-    release = open_release(made.folder / "release")
+    release = made.release
     assert "report.html" in release.checksums
     release.verify()
 
 
 def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, houses):
     before = report(made)
-    work = load_work(made.run_file)
+    work = made.work()
     with work.checked_ledger() as ledger:
         publish_release(work, ledger)
         assert report(made) == before
@@ -136,7 +133,7 @@ def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, h
 
 def test_every_figure_and_every_word_of_the_statement_is_on_it(made):
     text = Page(report(made)).text
-    claim = json.loads((made.folder / "release" / "statement.json").read_bytes())
+    claim = made.release.statement
     plainly = re.sub(r"[*`|#_-]", " ", (made.folder / "release" / "STATEMENT.md").read_text())
     there = set(re.sub(r"[*`|#_-]", " ", text).split())
     assert set(plainly.split()) <= there
@@ -145,7 +142,7 @@ def test_every_figure_and_every_word_of_the_statement_is_on_it(made):
 
 
 def test_each_figure_stands_in_one_table_with_all_that_the_statement_says_of_it(made):
-    claim = json.loads((made.folder / "release" / "statement.json").read_bytes())
+    claim = made.release.statement
     for place, figure in enumerate(claim["figures"]):
         named = f'<tr><th scope="row"><b class="letter">{chr(65 + place)}</b> {figure["name"]}</th>'
         (row,) = re.findall(rf"{re.escape(named)}(.*?)</tr>", report(made))
