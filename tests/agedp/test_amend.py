@@ -10,13 +10,10 @@ from fractions import Fraction
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment, record_amendment
 from agedp_data.errors import ContractChanged, LedgerError, Refused, RunFileError
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.leakage.population_bound import leakage_bound
-from agedp_data.ledger import Ledger
 
 FIRST = date(2013, 1, 1)
 TODAY = date(2013, 1, 4)  # three days have ended
@@ -45,8 +42,7 @@ def day(number):
 @pytest.fixture
 def homes(house):
     """Four homes that use 9.6 kWh a day, and ten days of it."""
-    house.london({(home, day(i), slot): 200 for home in "ABCD" for i in range(10) for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABCD"])
+    house.fill([day(i) for i in range(10)], households="ABCD")
     (house.folder / "curve.csv").write_text("1,0.5\n7,0.2\n")
     (house.folder / "slower.csv").write_text("1,0.9\n7,0.8\n")
     return house
@@ -63,11 +59,7 @@ def amended(session):
 
 def edited(homes, **keys):
     homes.write(FIRST, day(9), **keys)
-    return LedgerSession.open(RunContext.load(homes.run_file))
-
-
-def ledger_of(homes):
-    return Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}")
+    return homes.session()
 
 
 def kwh_a_home(clamp_wh, loss, homes):
@@ -112,7 +104,7 @@ def test_a_series_whose_last_day_is_released_has_no_next_day(homes):
     homes.write(FIRST, day(1))
     homes.run(today=TODAY)
     homes.write(FIRST, day(1), clamp="40")
-    after = preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).after
+    after = preview_amendment(homes.session()).after
     assert (after.next_day, after.last_day) == (None, None)
 
 
@@ -137,11 +129,11 @@ def test_a_wider_window_counts_what_was_released_under_the_narrow_one(homes):
 
 def test_a_statement_says_that_windows_of_before_an_amendment_exceed_the_bound_of_today(homes):
     released(homes, promise=W_EVENT.format(2))
-    warnings = json.loads(homes.files()["statement.json"])["warnings"]
+    warnings = homes.release.statement["warnings"]
     assert not any("last change of the promise" in one for one in warnings)
     amended(edited(homes, promise=W_EVENT.format(4)))
     homes.run(today=day(9))
-    claim = json.loads(homes.files()["statement.json"])
+    claim = homes.release.statement
     said = next(figure for figure in claim["figures"] if figure["name"] == "window of 4 days")
     assert float(said["epsilon"]) == float(said["limit"]) == pytest.approx(1.5, abs=3e-9)
     assert [one for one in claim["warnings"] if "last change of the promise" in one] == [
@@ -169,12 +161,12 @@ def test_an_amendment_is_recorded_once_and_releases_go_on_under_it(homes):
     made = amended(session)
     assert amended(session) == made
     homes.run(today=day(6))
-    with ledger_of(homes) as ledger:
+    with homes.ledger() as ledger:
         assert [row.hash for row in ledger.contracts("homes")][-1] == made.hash
         losses = [Fraction(row.loss, 10**9) for row in ledger.rows()]
         assert ledger.verify() == ()
     assert [round(float(loss), 8) for loss in losses] == [0.5] * 3 + [0.25] * 3
-    claim = json.loads(homes.files()["statement.json"])
+    claim = homes.release.statement
     assert claim["version"] == 2
     assert claim["contract"]["promise"]["epsilon_per_day"] == "0.25"
 
@@ -183,7 +175,7 @@ def test_a_new_model_is_kept_with_the_contract_that_names_it(homes):
     released(homes, promise=AGED, rest=MODEL.format("curve.csv"))
     session = edited(homes, promise=AGED, rest=MODEL.format("slower.csv"))
     amended(session)
-    with ledger_of(homes) as ledger:
+    with homes.ledger() as ledger:
         assert [model.envelope for model in ledger.models()][-1] == session.model.text
         assert json.loads(ledger.contracts()[-1].promise)["model"]["hash"] == ledger.models()[-1].model
 
@@ -231,7 +223,7 @@ def test_a_newer_model_that_says_more_than_alpha_is_told_before_it_ends_the_seri
     promise = TEMPORAL.format("0.5", '"unlimited"').replace("even", "supremum")
     (homes.folder / "kernel.csv").write_text(quick)
     released(homes, promise=promise, rest=CHAIN)
-    said = sum(row.loss for row in ledger_of(homes).rows()) / 10**9
+    said = sum(row.loss for row in homes.ledger().rows()) / 10**9
     assert said > 0.5  # and three days of a kernel that forgets next to nothing say next to all of it
     (homes.folder / "kernel.csv").write_text(slow)
     [change] = [
@@ -260,13 +252,13 @@ def test_a_series_that_began_before_a_kernels_pieces_were_kept_goes_on_as_it_was
     with monkeypatch.context() as earlier:
         earlier.setattr("agedp_data.model.leakage_bound", by_grid)
         released(homes, promise=promise, rest=CHAIN)
-        [grid] = ledger_of(homes).models()
+        [grid] = homes.ledger().models()
     assert "hulls" not in json.loads(grid.envelope)["envelope"]
     rows = homes.run(today=day(6)).released
     assert len(rows) == 3
-    assert len({row.loss for row in ledger_of(homes).rows()}) == 1  # and no more, as a model with pieces would grant
-    assert ledger_of(homes).models() == (grid,)
-    assert "hulls" in json.loads(RunContext.load(homes.run_file).model.text)["envelope"]
+    assert len({row.loss for row in homes.ledger().rows()}) == 1  # and no more, as a model with pieces would grant
+    assert homes.ledger().models() == (grid,)
+    assert "hulls" in json.loads(homes.context().model.text)["envelope"]
 
 
 def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_pieces_that_are_kept(homes, monkeypatch):
@@ -281,11 +273,11 @@ def test_a_machine_whose_arithmetic_has_other_last_digits_goes_on_with_the_piece
     with monkeypatch.context() as earlier:
         earlier.setattr(PiecewiseLeakage, "from_floats", elsewhere)
         released(homes, promise=promise, rest=CHAIN)
-        [kept] = ledger_of(homes).models()
-    assert kept.model != RunContext.load(homes.run_file).model.id
-    assert not preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
+        [kept] = homes.ledger().models()
+    assert kept.model != homes.context().model.id
+    assert not preview_amendment(homes.session()).changes
     assert len(homes.run(today=day(6)).released) == 3
-    assert ledger_of(homes).models() == (kept,)
+    assert homes.ledger().models() == (kept,)
     (homes.folder / "kernel.csv").write_text("0.8,0.2\n0.3001,0.6999\n")  # another kernel is another promise
     with pytest.raises(ContractChanged, match="model"):
         homes.run(today=day(7))
@@ -313,14 +305,14 @@ def test_a_population_without_a_contract_has_nothing_to_amend(homes):
     homes.run_file.write_text(homes.run_file.read_text().replace('name = "homes"', 'name = "others"'))
     (homes.folder / "release").rename(homes.folder / "elsewhere")
     with pytest.raises(LedgerError, match="no contract of 'others'"):
-        amend(RunContext.load(homes.run_file))
+        amend(homes.context())
 
 
 def test_in_a_rehearsal_an_amendment_has_the_simulated_date(homes):
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(2))
-    made = amend(RunContext.load(homes.run_file, as_of=day(5)))
+    made = amend(homes.context(as_of=day(5)))
     assert made.at == day(5).isoformat()
 
 
@@ -328,7 +320,7 @@ def test_a_rehearsal_is_amended_to_an_open_period_and_runs_on_when_it_is_told_ho
     homes.write(FIRST, day(9), mode="rehearsal", promise=REHEARSED.format(1))
     homes.run(as_of=day(5))
     homes.run_file.write_text(homes.run_file.read_text().replace(f"last_day = {day(9)}\n", ""))
-    made = amend(RunContext.load(homes.run_file))
+    made = amend(homes.context())
     assert made.at == day(5).isoformat()
     with pytest.raises(RunFileError, match="needs --as-of DATE"):
         homes.run()

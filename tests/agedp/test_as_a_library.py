@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from agedp.pipeline import sanitise
-from agedp.stages.publish import open_release
 from agedp_data.errors import RunFileError
 
 FIRST = date(2013, 1, 1)
@@ -47,7 +46,7 @@ def test_a_scheduler_that_is_none_is_refused_before_anybody_waits_for_it(rehears
 
 def test_what_comes_back_is_what_a_recipient_opens(rehearsal, house):
     made = sanitise(rehearsal)
-    received = open_release(house.folder / "release")
+    received = house.release
     received.verify()
     pd.testing.assert_frame_equal(made.table(), received.table())
     assert pd.DataFrame(made.statement["figures"]).name.tolist()[:2] == ["day", "total"]

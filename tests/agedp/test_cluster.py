@@ -40,6 +40,22 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     found.stop()
 
 
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a scheduler with one worker, for tests that leave both alive."""
+    found = Processes(tmp_path_factory.mktemp("scheduler"))
+    found.scheduler()
+    found.worker()
+    yield found.address
+    found.stop()
+
+
+@pytest.fixture
+def shared(scheduler: str) -> Iterator[Engine]:
+    yield Engine(scheduler)
+    cluster.connect.cache_clear()
+
+
 def told(folder: Path, engine: Engine) -> list[object]:
     store = Store(folder / "store", "london", ReadingRules())
     delivery = ingest(store, [str(folder.parent / "in")], engine=engine)
@@ -54,7 +70,7 @@ def told(folder: Path, engine: Engine) -> list[object]:
 def test_two_workers_of_another_process_give_the_same_bits_and_one_may_die(
     tmp_path: Path, processes: Processes
 ) -> None:
-    write_london(tmp_path / "in", households=5, first_day=date(2012, 12, 1), days=30, seed=3)
+    write_london(tmp_path / "in", households=5, first_day=date(2012, 12, 25), days=12, seed=3)
     expected = told(tmp_path / "here", Engine("threads", 2, 5_000, 1))
     processes.scheduler()
     victim = processes.worker()
@@ -108,30 +124,24 @@ def test_nobody_at_the_address_and_no_workers_are_one_line_each(
         map_items("slow", [1], function=slow, engine=Engine(processes.address))
 
 
-def test_other_versions_on_a_worker_are_refused(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    processes.scheduler()
-    processes.worker()
-    engine = Engine(processes.address)
-    assert map_items("slow", [3], function=slow, engine=engine) == [9]
+def test_other_versions_on_a_worker_are_refused(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_items("slow", [3], function=slow, engine=shared) == [9]
     cluster.connect.cache_clear()
     original = cluster.version
     monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
     with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
-        map_items("slow", [3], function=slow, engine=engine)
+        map_items("slow", [3], function=slow, engine=shared)
 
 
 def test_a_folder_that_workers_do_not_see_is_refused(
-    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shared: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes.scheduler()
-    processes.worker()
-    engine = Engine(processes.address)
-    cluster.check_shared(tmp_path, engine)
+    cluster.check_shared(tmp_path, shared)
     assert list(tmp_path.glob(".probe*")) == []
     monkeypatch.setattr(Path, "touch", lambda *_, **__: None)
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(InputError, match=r"1 of 1 workers do not see \[output\] confidential"):
-        cluster.check_shared(tmp_path, engine)
+        cluster.check_shared(tmp_path, shared)
 
 
 def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_path: Path) -> None:
@@ -165,16 +175,14 @@ def test_a_cluster_of_our_own_gives_the_same_bits_and_talks_to_nobody_else(tmp_p
         cluster.connect.cache_clear()
 
 
-def test_an_input_file_that_a_worker_does_not_see_is_one_line(tmp_path: Path, processes: Processes) -> None:
-    processes.scheduler()
-    processes.worker()
+def test_an_input_file_that_a_worker_does_not_see_is_one_line(tmp_path: Path, shared: Engine) -> None:
     place = f"memory://{tmp_path.name}/MAC000002.csv"
     with fsspec.open(place, "wb") as stream:
         stream.write(b"LCLid,tstp,energy(kWh/hh)\n")
     with pytest.raises(
         InputError, match=r"^input 1 of 1: .* every worker of the cluster must see the input files"
     ) as caught:
-        ingest(Store(tmp_path / "store", "london", ReadingRules()), [place], engine=Engine(processes.address))
+        ingest(Store(tmp_path / "store", "london", ReadingRules()), [place], engine=shared)
     assert "MAC000002" not in str(caught.value)
 
 
@@ -184,19 +192,15 @@ def nested(address: str) -> str:
     return "refused"
 
 
-def test_a_worker_opens_no_client_of_its_own(processes: Processes) -> None:
-    processes.scheduler()
-    processes.worker()
-    assert map_items("nested", [processes.address], function=nested, engine=Engine(processes.address)) == ["refused"]
+def test_a_worker_opens_no_client_of_its_own(shared: Engine) -> None:
+    assert map_items("nested", [shared.scheduler], function=nested, engine=shared) == ["refused"]
 
 
-def test_where_a_cluster_shows_what_it_does_is_told_if_it_does(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
+def test_the_address_of_the_dashboard_is_reported_if_it_has_one(
+    scheduler: str, shared: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes.scheduler()
-    processes.worker()
     links: list[str] = []
-    engine = Engine(processes.address, dashboard=links.append)
+    engine = Engine(scheduler, dashboard=links.append)
     for link in (None, "http://127.0.0.1:8787/status"):
         monkeypatch.setattr(Client, "dashboard_link", link)
         assert map_items("slow", [2], function=slow, engine=engine) == [4]

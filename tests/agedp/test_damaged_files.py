@@ -58,6 +58,11 @@ OF_INPUT_FILES = {  # made anew where the input file is still delivered, refused
 KINDS = sorted(SILENT | WARNED | MADE_ANEW | REFUSED | OF_INPUT_FILES)
 
 
+def _most_behind_long(kinds: list[str]) -> list:
+    """Return kinds of files as parameters, every third of them without `long`."""
+    return [pytest.param(kind, marks=[pytest.mark.long] if i % 3 else []) for i, kind in enumerate(kinds)]
+
+
 class Sound(NamedTuple):
     """A world before its next night, and another one after it."""
 
@@ -126,7 +131,7 @@ def test_every_kind_of_file_is_listed(sound):
     assert sorted(damaged_world.kinds(sound(False).before)) == KINDS
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", _most_behind_long(KINDS))
 def test_a_night_after_damage_is_right_or_says_what_helps(sound, tmp_path, kind):
     """Each kind once, in ways that take turns."""
     number = KINDS.index(kind)
@@ -136,7 +141,7 @@ def test_a_night_after_damage_is_right_or_says_what_helps(sound, tmp_path, kind)
     assert judged in expected(kind)
 
 
-@pytest.mark.parametrize("kind", sorted(REFUSED))
+@pytest.mark.parametrize("kind", _most_behind_long(sorted(REFUSED)))
 def test_every_alternative_of_an_advice_helps(sound, tmp_path, kind):
     worlds = sound(False)
     [path] = damaged_world.kinds(worlds.before)[kind]

@@ -6,13 +6,10 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.config import contract
 from agedp_data.datasets.zone_changes import zone_changes
 from agedp_data.errors import ContractChanged, Refused
-from agedp_data.ledger import Ledger
 
 FIRST = date(2014, 4, 3)
 HOMES = "ABC"
@@ -53,7 +50,7 @@ def begun(house, monkeypatch, zone: str, first: date, until: date):
 
 
 def newest(house) -> str:
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
+    with house.ledger() as ledger:
         return max(row.day for row in ledger.rows())
 
 
@@ -63,14 +60,13 @@ def test_a_change_that_moves_a_coming_day_is_refused_and_may_be_recorded(house, 
     with pytest.raises(ContractChanged, match="days of Australia/Sydney from 2014-04-06 on are not those of"):
         house.run(today=date(2014, 4, 8))
     assert newest(house) == "2014-04-03"
-    run = RunContext.load(house.run_file)
-    [change] = preview_amendment(LedgerSession.open(run)).changes
+    [change] = preview_amendment(house.session()).changes
     assert (change.key, change.new, change.verdict) == (
         "schedule.zone_changes",
         "other days from 2014-04-06 on",
         "allowed",
     )
-    amend(run)
+    amend(house.context())
     house.run(today=date(2014, 4, 8))
     assert newest(house) == "2014-04-06"
 
@@ -82,7 +78,7 @@ def test_a_change_between_a_released_and_a_coming_day_cannot_be_recorded(house, 
     with pytest.raises(ContractChanged, match="from 2014-04-08 on"):
         house.run(today=date(2014, 4, 12))
     with pytest.raises(Refused, match="2014-04-08 would overlap the day released before it, or leave a gap"):
-        amend(RunContext.load(house.run_file))
+        amend(house.context())
 
 
 @pytest.mark.parametrize(
@@ -96,4 +92,4 @@ def test_a_change_that_moves_no_coming_day_is_not_noticed(house, monkeypatch, zo
     begun(house, monkeypatch, zone, first, until)
     house.run(today=until + timedelta(days=3))
     assert newest(house) == str(until + timedelta(days=1))
-    assert preview_amendment(LedgerSession.open(RunContext.load(house.run_file))).changes == ()
+    assert preview_amendment(house.session()).changes == ()

@@ -13,13 +13,10 @@ from itertools import pairwise
 import pytest
 
 from agedp import ledger_session
-from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.disk_space import check_disk_space
-from agedp.run_context import RunContext
 from agedp_data import mechanisms
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
-from agedp_data.ledger import Ledger
 from agedp_flows.text.plan_text import plan_lines
 
 FIRST = date(2013, 1, 1)
@@ -99,27 +96,14 @@ def test_there_is_room_for_a_file_as_large_as_the_largest_of_the_folder(tmp_path
 @pytest.fixture
 def homes(house):
     """Three homes of an archive of four days."""
-    house.roster([(home, FIRST, None) for home in "ABC"])
     days = [FIRST + timedelta(days=i) for i in range(4)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
+    house.fill(days)
     house.write(FIRST, days[-1])
     return house
 
 
-def edit(house, *changes):
-    for old, new in changes:
-        text = house.run_file.read_text()
-        assert old in text
-        house.run_file.write_text(text.replace(old, new))
-
-
 def run(house, days):
     return house.run(today=FIRST + timedelta(days=days))
-
-
-def rows_of(house):
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
-        return ledger.rows()
 
 
 def drawing_counted(monkeypatch):
@@ -131,14 +115,14 @@ def drawing_counted(monkeypatch):
 def test_what_cannot_be_published_is_not_drawn_and_a_plan_needs_no_room(homes, monkeypatch):
     drawn = drawing_counted(monkeypatch)
     (homes.folder / "blocked").touch()
-    edit(homes, ('"release"', '"blocked/release"'))
+    homes.edit(('"release"', '"blocked/release"'))
     with pytest.raises(InputError, match="nothing was drawn"):
         run(homes, 4)
     assert drawn == []
     assert not (homes.folder / "ledger.sqlite").exists()
     assert not (homes.folder / "confidential" / "store").exists()
-    assert plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))[0] == "4 releases are due:"
-    edit(homes, ('"blocked/release"', '"release"'))
+    assert plan_lines(homes.session())[0] == "4 releases are due:"
+    homes.edit(('"blocked/release"', '"release"'))
     run(homes, 4)
     assert len(drawn) == 4
 
@@ -151,17 +135,16 @@ def test_a_run_that_publishes_nothing_new_needs_no_room(homes, monkeypatch):
 
 def test_a_clock_behind_the_ledger_is_told_by_the_plan_before_anything_is_read(homes):
     run(homes, 3)
-    edit(homes, ('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
-    behind = RunContext.load(homes.run_file, now=noon(FIRST + timedelta(days=2)))
+    homes.edit(('name = "homes"', 'name = "others"'), ('"release"', '"theirs"'), ('"confidential"', '"of theirs"'))
     said = "the clock shows 2013-01-03, but the ledger's newest release was published on 2013-01-04"
     with pytest.raises(LedgerError, match=said) as caught:
-        plan_lines(LedgerSession.open(behind))
+        plan_lines(homes.session(today=FIRST + timedelta(days=2), hour=12))
     assert caught.value.exit_status == 3
     with pytest.raises(LedgerError, match=said):
         run(homes, 2)
     assert not (homes.folder / "of theirs" / "store").exists()
     assert len(run(homes, 3).released) == 3
-    dates = [row.published_on for row in rows_of(homes)]
+    dates = [row.published_on for row in homes.rows()]
     assert all(earlier <= later for earlier, later in pairwise(dates))
 
 
@@ -187,9 +170,9 @@ def test_what_stays_in_the_house_lies_in_no_folder_that_leaves_it_by_whatever_na
         (homes.folder / link).symlink_to(homes.folder / target)
     key, place = written
     old = {"ledger": "sqlite:///ledger.sqlite"}.get(key, key)
-    edit(homes, (f'{key} = "{old}"', f'{key} = "{place}"'))
+    homes.edit((f'{key} = "{old}"', f'{key} = "{place}"'))
     with pytest.raises(RunFileError, match=said):
-        RunContext.load(homes.run_file)
+        homes.context()
 
 
 def test_the_release_folder_is_asked_for_its_origin_once_by_each_stage_that_plans_draws_or_publishes(

@@ -15,14 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp import privacy_audit
-from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import recover, verify_against
-from agedp.local_files import atomic_files
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_as_of
-from agedp_data import mechanisms, table_schemas
+from agedp_data import mechanisms
 from agedp_data.audit.lower_bounds import detection_power
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.errors import ContractChanged, InputError, LedgerError
@@ -103,16 +99,6 @@ def made(kept, houses, tmp_path):
     return houses(shutil.copytree(kept.folder, tmp_path / "house"))
 
 
-def ledger_of(house):
-    return Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}")
-
-
-def rows_of(house, series):
-    with ledger_of(house) as ledger:
-        assert ledger.verify() == ()
-        return [row for row in ledger.rows() if row.series == series]
-
-
 def true_counts(number, homes, *, missing):
     """How many homes lie in each bin, counted one by one."""
     uses = [missing if use(home, number) is None else use(home, number) for home in homes]
@@ -125,9 +111,7 @@ def groups():
 
 
 def test_the_true_counts_are_those_of_homes_counted_one_by_one(kept):
-    noted = atomic_files.read_table(
-        kept.folder / "confidential" / "true_counts.parquet", table_schemas.TRUE_COUNTS
-    ).to_pylist()
+    noted = kept.records("true_counts")
     found = {(line["series"], line["day"], line["cell"]): line["true_households"] for line in noted}
     names = ["0-2.5", "2.5-5", "5-10", "10-40"]
     for i in range(DAYS):
@@ -139,24 +123,24 @@ def test_the_true_counts_are_those_of_homes_counted_one_by_one(kept):
             cells = [f"{group} {name}" for name in ("0-2.5", "0-5", "0-10")]
             assert [found["below", day(i), cell] for cell in cells] == below
     assert len(found) == DAYS * (4 + 2 * 3)  # the group of one home is too small
-    sums = atomic_files.read_table(kept.folder / "confidential" / "sums.parquet", table_schemas.SUMS).to_pylist()
+    sums = kept.records("sums")
     assert len(sums) == DAYS * (1 + 4 + 3 * 3)
 
 
 def test_one_release_holds_every_cell_under_one_sensitivity_and_the_share_of_the_day(kept):
     for series, sensitivity, share in (("counts", 2, Fraction(3, 10)), ("below", 3, Fraction(1, 5))):
-        rows = rows_of(kept, series)
+        rows = kept.rows(series)
         assert len(rows) == DAYS
         for row in rows:
             assert row.sensitivity == sensitivity
             assert row.loss == math.ceil(Fraction(sensitivity) / Fraction(row.scale) * 10**9) == share * 5 * 10**8
-    assert rows_of(kept, "below")[0].households == (3, 3, 3, 2, 2, 2)
+    assert kept.rows("below")[0].households == (3, 3, 3, 2, 2, 2)
 
 
 def test_the_table_says_what_the_ledger_says(kept):
-    release = open_release(kept.folder / "release")
+    release = kept.release
     release.verify()
-    with ledger_of(kept) as ledger:
+    with kept.ledger() as ledger:
         verify_against(release, ledger)
     assert sorted(release.averages()) == ["daily_averages.parquet"]
     assert sorted(release.distributions()) == ["daily_distribution.parquet", "daily_distribution_below.parquet"]
@@ -168,16 +152,12 @@ def test_the_table_says_what_the_ledger_says(kept):
         ("version", "int32", False),
     ]  # fmt: skip
     lines = iter(table.to_pylist())
-    for row in rows_of(kept, "counts"):
+    for row in kept.rows("counts"):
         for low, high, value in zip((0, 2.5, 5, 10), (2.5, 5, 10, 40), row.values, strict=True):
             line = next(lines)
             q = math.exp(-1 / row.scale)
-            assert (str(line["day"]), line["group"], line["bin_low_kwh"], line["bin_high_kwh"]) == (
-                row.day,
-                "all",
-                low,
-                high,
-            )
+            bins = (str(line["day"]), line["group"], line["bin_low_kwh"], line["bin_high_kwh"])
+            assert bins == (row.day, "all", low, high)
             assert (line["households_noisy"], line["epsilon"], line["version"]) == (value, 0.15, 1)
             assert line["noise_sd"] == pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-12)
     below = release.table("daily_distribution_below")
@@ -201,11 +181,11 @@ def test_the_package_describes_every_column(kept):
 
 
 def test_the_same_is_published_again_and_nothing_is_drawn(made):
-    before, rows = made.files(), [rows_of(made, series) for series in ("counts", "below")]
+    before, rows = made.files(), [made.rows(series) for series in ("counts", "below")]
     (made.folder / "release" / "daily_distribution.parquet").unlink()
     made.run(today=TODAY + timedelta(days=1))
     assert made.files() == before
-    assert [rows_of(made, series) for series in ("counts", "below")] == rows
+    assert [made.rows(series) for series in ("counts", "below")] == rows
 
 
 EDITS = [
@@ -232,11 +212,11 @@ def test_an_edited_count_is_found_by_the_folder_or_by_the_ledger(made, column, e
     rows[4][column] = edit(rows[4][column])
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     reseal(made.folder / "release")
-    release = open_release(made.folder / "release")
+    release = made.release
     problem = f"daily_distribution_below.parquet: {day(0)}, two words, 0 to 5 kWh, column {column}: "
     with pytest.raises(InputError, match=problem):
         release.verify()
-    with ledger_of(made) as ledger, pytest.raises(LedgerError, match=f"contain different values: {problem}"):
+    with made.ledger() as ledger, pytest.raises(LedgerError, match=f"contain different values: {problem}"):
         verify_against(release, ledger)
 
 
@@ -247,14 +227,14 @@ def test_a_lost_doubled_or_misplaced_count_is_found(made, change):
     pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)
     reseal(made.folder / "release")
     with pytest.raises(InputError):
-        open_release(made.folder / "release").verify()
+        made.release.verify()
 
 
 def test_the_noise_of_a_release_is_checked_once_however_many_counts_it_has(kept, monkeypatch):
     asked = []
     known = mechanisms.standard_deviation
     monkeypatch.setattr(mechanisms, "standard_deviation", lambda scale: asked.append(scale) or known(scale))
-    folder = open_release(kept.folder / "release")
+    folder = kept.release
     folder.verify()
     assert len(asked) <= DAYS * len(folder.averages() | folder.distributions())
     assert all(table.num_rows > 2 * DAYS for table in folder.distributions().values())
@@ -263,12 +243,12 @@ def test_the_noise_of_a_release_is_checked_once_however_many_counts_it_has(kept,
 def test_a_release_of_counts_alone_has_no_averages_and_is_whole(house):
     build(house)
     write(house, rest=HISTOGRAM, mean=False)
-    planned = "\n".join(plan_lines(LedgerSession.open(RunContext.load(house.run_file))))
+    planned = "\n".join(plan_lines(house.session()))
     assert "households (per count)" in planned
     assert "the run file publishes none" in planned  # a mean, in whose noise promises are compared
     work = house.run(today=TODAY)
     assert f"{day(4)}" in "\n".join(result_lines(work))
-    release = open_release(house.folder / "release")
+    release = house.release
     release.verify()
     assert not (release.path / "daily_averages.parquet").exists()
     assert len(release.table("daily_distribution")) == DAYS * 4
@@ -296,33 +276,30 @@ def test_bins_change_by_amendment_from_the_next_day_on_and_every_reader_follows(
     write(house, rest=BOTH.replace(BINS, "[0, 8, 40]", 1).replace(BINS, "[0, 1, 2, 3, 4, 40]"))
     with pytest.raises(ContractChanged, match="bins_kwh"):
         house.run(today=TODAY)
-    amend(RunContext.load(house.run_file))
+    amend(house.context())
     house.run(today=TODAY)
-    release = open_release(house.folder / "release")
+    release = house.release
     release.verify()
-    with ledger_of(house) as ledger:
+    with house.ledger() as ledger:
         verify_against(release, ledger)
     counts = release.table("daily_distribution")
     assert counts.groupby("version")["bin_high_kwh"].unique().map(list).to_dict() == {1: [2.5, 5, 10, 40], 2: [8, 40]}
-    assert {row.sensitivity for row in rows_of(house, "below")} == {3, 4}
+    assert {row.sensitivity for row in house.rows("below")} == {3, 4}
     assert "had other ranges" in (release.path / "report.html").read_text()
-    assert {line["cell"] for line in noted(house) if line["series"] == "counts" and line["day"] == day(4)} == {
+    assert {
+        line["cell"] for line in house.records("true_counts") if line["series"] == "counts" and line["day"] == day(4)
+    } == {
         "0-8",
         "8-40",
     }
     assert house.run(today=TODAY).checked.sums.by_day == {}
     recover(release.path, f"sqlite:///{house.folder / 'again.sqlite'}", at=TODAY)
-    with Ledger.open(f"sqlite:///{house.folder / 'again.sqlite'}") as again, ledger_of(house) as ledger:
+    with Ledger.open(f"sqlite:///{house.folder / 'again.sqlite'}") as again, house.ledger() as ledger:
         assert [row.values for row in again.rows()] == [row.values for row in ledger.rows()]
         assert again.verify() == ()
-    write_folder_as_of(LedgerSession.open(RunContext.load(house.run_file)), day(3))
+    write_folder_as_of(house.session(), day(3))
     old = {name: content for name, content in house.files().items() if name.startswith("daily_")}
     assert old == {name: content for name, content in first.items() if name.startswith("daily_")}
-
-
-def noted(house):
-    path = house.folder / "confidential" / "true_counts.parquet"
-    return atomic_files.read_table(path, table_schemas.TRUE_COUNTS).to_pylist()
 
 
 def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house):
@@ -333,11 +310,11 @@ def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house)
         write(house, rest=rest, mean=bool(rest))
         if not rest:
             house.write(FIRST, day(DAYS - 1))
-        amend(RunContext.load(house.run_file))
+        amend(house.context())
         house.run(today=until)
-    release = open_release(house.folder / "release")
+    release = house.release
     release.verify()
-    with ledger_of(house) as ledger:
+    with house.ledger() as ledger:
         verify_against(release, ledger)
     assert set(release.averages()) == {"daily_averages.parquet", "daily_averages_counts.parquet"}
     assert release.table("daily_distribution")["day"].nunique() == 2
@@ -347,9 +324,9 @@ def test_a_series_that_comes_back_as_another_statistic_has_a_file_of_each(house)
 
 def test_both_reports_show_every_count_in_numbers(kept):
     page = Page((kept.folder / "release" / "report.html").read_text())
-    newest = rows_of(kept, "counts")[-1]
+    newest = kept.rows("counts")[-1]
     assert f"Households by use on {newest.day}: counts" in page.text
-    for value in (*newest.values, *rows_of(kept, "below")[-1].values):
+    for value in (*newest.values, *kept.rows("below")[-1].values):
         assert f"{value:,}" in page.text
     assert "below, two words" in page.text
     house = (kept.folder / "confidential" / "report.html").read_text()
@@ -360,8 +337,8 @@ def test_both_reports_show_every_count_in_numbers(kept):
 def test_rows_whose_cells_are_not_of_their_contracts_bins_never_reach_the_ledger(made):
     from dataclasses import replace
 
-    with ledger_of(made) as ledger:
-        row = rows_of(made, "counts")[-1]
+    with made.ledger() as ledger:
+        row = made.rows("counts")[-1]
         plain = replace(row, day="2013-01-06", seq=0, at="", hash="", values=(), input_ended_at="2013-01-07T00:00:00Z")
         for cells in (("0-2.5", "2.5-5", "5-10", "10-41"), row.cells[::-1], row.cells[:-1], ("x", *row.cells[1:])):
             wrong = replace(plain, cells=cells, households=row.households[: len(cells)])

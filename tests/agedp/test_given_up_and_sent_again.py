@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.run_context import RunContext
 from agedp.stages.ingest import ingest
 from agedp.stages.plan import list_due_days
 from agedp.store.store import FileOrder, Store
@@ -26,8 +25,8 @@ def test_a_rehearsal_that_catches_up_gives_up_on_the_date_on_which_the_patience_
     path.write_text(path.read_text().replace("[series.daily_mean]", waiting))
     for day in (2, 3, 4):
         (house.folder / f"2013-01-0{day}.done").touch()
-    work = RunContext.load(house.run_file, as_of=date(2013, 1, 9))
-    found = list_due_days(work.run_file, work.roster, set(), until=work.until, not_before=date.min)
+    run = house.context(as_of=date(2013, 1, 9))
+    found = list_due_days(run.run_file, run.roster, set(), until=run.until, not_before=date.min)
     # 1 January ends on the 2nd, is due on the 3rd and given up on the 5th: after two days that were due meanwhile,
     # on the same date as the third
     said = [(one.day.day, one.publish_on.day, one.given_up) for one in found.due]

@@ -9,7 +9,6 @@ import fsspec
 import numpy as np
 import pytest
 
-from agedp.run_context import RunContext
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError, LedgerError
 
@@ -35,8 +34,7 @@ def shelf():
 @pytest.fixture
 def homes(house):
     every = [FIRST + timedelta(days=i) for i in range(4)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in every for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill(every)
     return house
 
 
@@ -63,8 +61,7 @@ def test_what_is_released_is_the_same_wherever_roster_and_model_lie(houses, tmp_
         (tmp_path / name).mkdir()
         house = houses(tmp_path / name)
         every = [FIRST + timedelta(days=i) for i in range(4)]
-        house.london({(home, day, slot): 200 for home in "ABC" for day in every for slot in range(48)})
-        house.roster([(home, FIRST, None) for home in "ABC"])
+        house.fill(every)
         write(house, kind, at=at)
         if at:
             put(house, shelf)
@@ -92,7 +89,7 @@ def test_what_is_not_at_its_url_is_told_in_one_line_without_user_and_query(homes
     text = homes.run_file.read_text().replace(f"{PLACE}/{gone}.csv", f"memory://me@agedp-inputs/{gone}.csv?sig=aXz")
     homes.run_file.write_text(text)
     with pytest.raises(AgedpError) as caught:
-        RunContext.load(homes.run_file)
+        homes.context()
     assert str(caught.value).startswith(f"{said} cannot be opened (")
     assert caught.value.private.startswith(f"memory://agedp-inputs/{gone}.csv: cannot be opened (")
     assert caught.value.exit_status == 2
@@ -116,7 +113,7 @@ def test_what_a_url_holds_is_checked_as_a_file_is(homes, shelf, name, content, s
     put(homes, shelf)
     shelf.pipe(f"/agedp-inputs/{name}.csv", content)
     with pytest.raises(AgedpError) as caught:
-        RunContext.load(homes.run_file)
+        homes.context()
     assert str(caught.value).startswith(said)
     assert f"{PLACE}/{name}.csv" in caught.value.private
     assert PLACE not in str(caught.value)
@@ -127,4 +124,4 @@ def test_a_url_of_a_kind_that_nobody_knows_is_told_in_one_line(homes, name):
     write(homes, "curve")
     homes.run_file.write_text(homes.run_file.read_text().replace(f'"{name}.csv"', f'"webhdfs9://a/{name}.csv"'))
     with pytest.raises(AgedpError, match=r"(roster|curve): cannot be opened \(ValueError\)$"):
-        RunContext.load(homes.run_file)
+        homes.context()

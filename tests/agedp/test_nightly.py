@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
-from agedp.pipeline import run_stages
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import InputError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import Ledger
 from agedp_flows.text.plan_text import plan_lines
 
 FIRST = date(2026, 3, 1)
@@ -51,24 +46,8 @@ def write(house, *, promise: str = PROMISE.format(9), rest: str = "", schedule: 
     path.write_text(path.read_text().replace("[series.daily_mean]", f"{schedule}\n[series.daily_mean]", 1))
 
 
-def edit(house, old: str, new: str) -> None:
-    text = house.run_file.read_text()
-    assert old in text
-    house.run_file.write_text(text.replace(old, new))
-
-
 def run_at(house, number: int, hour: int = 6):
-    """Run at an hour of a day."""
-    now = datetime.combine(day(number), datetime.min.time(), UTC) + timedelta(hours=hour)
-    summary = run_stages(RunContext.load(house.run_file, now=now))
-    summary.check_not_refused()
-    return summary
-
-
-def rows_of(house, series: str | None = None):
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
-        assert ledger.verify() == ()
-        return ledger.rows("homes", series)
+    return house.run(today=day(number), hour=hour)
 
 
 def days_of(rows) -> list[int]:
@@ -83,16 +62,10 @@ def test_a_live_day_is_released_when_its_age_is_reached_and_nothing_due_is_a_suc
     assert days_of(run_at(nights, 4).released) == [1]
 
 
-def test_missed_nights_are_caught_up_under_their_true_date(nights):
-    rows = run_at(nights, 6).released
-    assert days_of(rows) == [0, 1, 2, 3]
-    assert {row.published_on for row in rows} == {day(6).isoformat()}
-
-
 def test_a_clock_set_back_draws_nothing_more(nights):
     run_at(nights, 4)
     assert run_at(nights, 3).released == ()
-    assert days_of(rows_of(nights)) == [0, 1]
+    assert days_of(nights.rows()) == [0, 1]
 
 
 def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
@@ -106,17 +79,13 @@ def test_a_day_waits_for_its_marker_and_is_skipped_when_it_never_comes(nights):
     assert work.due_days.waiting == (day(2), day(3))
     (nights.folder / "input" / f"{day(0)}.done").write_text("")
     assert days_of(run_at(nights, 6).released) == []
-    statement = open_release(nights.folder / "release").statement
+    statement = nights.release.statement
     assert statement["days"]["skipped"] == [str(day(0))]
 
 
 def test_a_plan_of_nights_says_that_nothing_waits_for_a_delivery_unless_its_marker_is_named(nights):
     def said() -> bool:
-        now = datetime.combine(day(4), datetime.min.time(), UTC)
-        return any(
-            "no [schedule] wait_for" in line
-            for line in plan_lines(LedgerSession.open(RunContext.load(nights.run_file, now=now)))
-        )
+        return any("no [schedule] wait_for" in line for line in plan_lines(nights.session(today=day(4))))
 
     assert said()
     write(nights, schedule='wait_for = "input/{day}.done"')
@@ -133,12 +102,12 @@ def test_cleared_deliveries_are_remembered_and_late_rows_counted(nights):
     work = run_at(nights, 5)
     assert days_of(work.released) == [1, 2]
     assert work.delivery.late_rows == 3 * 48
-    assert days_of(rows_of(nights)) == [0, 1, 2]
+    assert days_of(nights.rows()) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("corrections", "sums"), [("set-aside", {"all": 0}), ("later-file", {"all": 3 * 48 * 7})])
 def test_a_correction_before_release_counts_by_the_rule(nights, corrections, sums):
-    edit(nights, 'corrections = "set-aside"', f'corrections = "{corrections}"')
+    nights.edit(('corrections = "set-aside"', f'corrections = "{corrections}"'))
     deliver(nights, 0, wh=7, name="night-9-corrects.csv")
     assert run_at(nights, 3).checked.sums.by_day[day(0), "daily_mean"].sum_wh == sums
 
@@ -170,12 +139,12 @@ def test_a_roster_may_change_for_days_to_come_and_for_no_other(nights):
         nights.roster(wrong)
         with pytest.raises(Refused, match="than when that day was released"):
             run_at(nights, 6)
-    assert days_of(rows_of(nights)) == [0, 1, 2]
+    assert days_of(nights.rows()) == [0, 1, 2]
 
 
 def test_groups_are_one_vector_and_small_ones_are_not_released(nights):
     write(nights, promise=PROMISE.format(9))
-    edit(nights, "clamp_kwh = 50", 'clamp_kwh = 50\nby = "tariff"')
+    nights.edit(("clamp_kwh = 50", 'clamp_kwh = 50\nby = "tariff"'))
     with pytest.raises(RunFileError, match="no such column"):
         run_at(nights, 3)
     lines = ["household_id,from,to,tariff", *(f"{home},{FIRST},,{'ToU' if home == 'C' else 'Std'}" for home in HOMES)]
@@ -187,29 +156,26 @@ def test_groups_are_one_vector_and_small_ones_are_not_released(nights):
     (nights.folder / "roster.csv").write_text("\n".join(lines) + "\n")
     [row] = run_at(nights, 4).released
     assert (row.cells, row.households) == (("Std",), (3,))
-    table = open_release(nights.folder / "release").table()
+    table = nights.release.table()
     assert table["group"].tolist() == ["Std", "Std"]
-    open_release(nights.folder / "release").verify()
+    nights.release.verify()
 
 
 def test_two_series_share_a_days_loss_and_a_third_begins_when_it_is_added(nights):
-    edit(
-        nights,
-        "clamp_kwh = 50",
-        'clamp_kwh = 50\nshare = 0.7\n[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.3',
-    )
+    small = 'share = 0.7\n[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.3'
+    nights.edit(("clamp_kwh = 50", f"clamp_kwh = 50\n{small}"))
     run_at(nights, 4)
     per_day = {}
-    for row in rows_of(nights):
+    for row in nights.rows():
         per_day[row.day] = per_day.get(row.day, 0) + row.loss
         assert row.loss == {"daily_mean": 350_000_000, "small": 150_000_000}[row.series]
     assert set(per_day.values()) == {500_000_000}
-    edit(nights, "share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1')
-    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    nights.edit(("share = 0.3", 'share = 0.2\n[series.third]\nstatistic = "mean"\nclamp_kwh = 9\nshare = 0.1'))
+    amend(nights.context(today=day(4), hour=7))
     run_at(nights, 5)
-    assert days_of(rows_of(nights, "third")) == [2]
-    assert days_of(rows_of(nights, "small")) == [0, 1, 2]
-    release = open_release(nights.folder / "release")
+    assert days_of(nights.rows("third")) == [2]
+    assert days_of(nights.rows("small")) == [0, 1, 2]
+    release = nights.release
     release.verify()
     assert set(release.averages()) == {
         "daily_averages.parquet",
@@ -224,18 +190,18 @@ def test_a_model_that_forgets_faster_loosens_nothing_and_one_that_forgets_more_s
         (nights.folder / f"{name}.csv").write_text(curve)
     write(nights, promise=AGED.format(0.6), rest=MODEL.format("slow.csv"))
     run_at(nights, 4)
-    before = [row.loss for row in rows_of(nights)]
-    edit(nights, "slow.csv", "fast.csv")
-    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 5, 7, tzinfo=UTC)))
+    before = [row.loss for row in nights.rows()]
+    nights.edit(("slow.csv", "fast.csv"))
+    amend(nights.context(today=day(4), hour=7))
     assert [row.loss for row in run_at(nights, 5).released] <= before[:1]
-    names = [figure["name"] for figure in open_release(nights.folder / "release").statement["figures"]]
+    names = [figure["name"] for figure in nights.release.statement["figures"]]
     assert "risk" in names
     assert "risk as promised" in names
-    edit(nights, "fast.csv", "never.csv")
-    amend(RunContext.load(nights.run_file, now=datetime(2026, 3, 6, 7, tzinfo=UTC)))
+    nights.edit(("fast.csv", "never.csv"))
+    amend(nights.context(today=day(5), hour=7))
     with pytest.raises(LedgerError, match=r"newest model|keeps the promise"):
         run_at(nights, 6)
-    assert len(rows_of(nights)) == len(before) + 1
+    assert len(nights.rows()) == len(before) + 1
 
 
 def test_a_file_that_cannot_be_understood_stops_the_first_night_and_is_set_apart_on_a_later_one(nights):
@@ -259,4 +225,4 @@ def test_once_a_series_has_begun_not_even_the_loss_of_every_reading_stops_it(nig
     for number in range(4):  # all is said again, and otherwise: the two set each other aside
         deliver(nights, number, wh=101, name=f"again-{number}.csv")
     run_at(nights, 6)
-    assert days_of(rows_of(nights)) == [*before, before[-1] + 1]
+    assert days_of(nights.rows()) == [*before, before[-1] + 1]

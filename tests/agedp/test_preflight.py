@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
+from itertools import accumulate
+from random import Random
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.pipeline import run_stages
 from agedp.preflight.alerts import format_alerts
-from agedp.run_context import RunContext
 from agedp.stages.plan import plan
 from agedp_data.errors import ContractChanged, InputError, PreflightFailed, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
@@ -43,15 +42,16 @@ def prepare(house, lines, *, days=4, edits=(), **keys):
     deliver(house, lines)
     house.roster([(home, FIRST, None) for home in HOMES])
     house.write(FIRST, day(days - 1), **keys)
-    edit(house, ('preflight = "report"\n', ""), *edits)
+    house.edit(('preflight = "report"\n', ""), *edits)
 
 
-def edit(house, *pairs):
-    text = house.run_file.read_text()
-    for old, new in pairs:
-        assert old in text
-        text = text.replace(old, new)
-    house.run_file.write_text(text)
+def prepare_many(house, homes, *lines):
+    """Write files of many households, and a run file that refuses."""
+    for number, own in enumerate(lines):
+        deliver(house, own, name=f"{'ab'[number]}.csv")
+    house.roster([(home, FIRST, None) for home in homes])
+    house.write(FIRST, day(3))
+    house.edit(('preflight = "report"\n', ""))
 
 
 def refused(house, **keys) -> PreflightFailed:
@@ -92,108 +92,116 @@ def test_another_interval_is_refused_by_the_first_stamps(house, minutes):
     assert not (house.folder / "ledger.sqlite").exists()
 
 
-@pytest.fixture
-def many_homes() -> list[str]:
-    """So many homes that the first rows of a file in the order of time are of one interval."""
-    return [f"H{number:04d}" for number in range(2500)]
+def by_time(lines: list[str]) -> list[str]:
+    return sorted(lines, key=lambda line: line.split(",")[1])
+
+
+def shifted(lines: list[str], every: int) -> list[str]:
+    """Move each so many-th row between two half-hours."""
+    return [line.replace(":00,", ":07,") if i % every == 0 else line for i, line in enumerate(lines)]
+
+
+def registers(values: list[int]) -> list[str]:
+    """Rows of registers, the same of every household."""
+    each = iter(values * len(HOMES))
+    return rows(HOMES, range(4), wh=lambda: next(each))
+
+
+def rising(start_wh: int) -> list[str]:
+    """Rows of registers that rise by about 150 Wh from reading to reading."""
+    return registers(list(accumulate(Random(1).choices([0, 150, 300], k=191), initial=start_wh)))  # noqa: S311
+
+
+TWELVE = "ABCDEFGHIJKL"
+REFUSED = {
+    "registers from zero": (rising(0), 4, "registers of a meter", ""),
+    "registers": (rising(8000), 4, "registers of a meter", ""),
+    "registers of the day": (registers([150 * (i % 48 + 1) for i in range(192)]), 4, "registers of a meter", ""),
+    "registers of whole kWh": (registers([i // 12 * 1000 for i in range(192)]), 4, "registers of a meter", ""),
+    "large registers": (
+        rows(HOMES, range(4), wh=lambda: 12_345_600), 4,
+        "[input] max_rejected_share = 0.2 ... max_half_hour_kwh: the unit is wrong, or they are registers", "100.00%",
+    ),
+    "days that nobody delivered": (
+        rows(HOMES, [0, 1]), 5, "[schedule]: some days of the period have hardly a usable household.",
+        "3 due days with at most a tenth of the households usable: 2013-01-03 to 2013-01-05",
+    ),
+    "an empty file": ([], 4, "[input] files: the files contain no row of data", "a.csv"),
+    "other households": (rows("XYZ", range(4)), 4, "are roster and files of the same population", ""),
+    "another period": (
+        rows(HOMES, [40, 41]), 4,
+        "[schedule] first_day = 2013-01-01: the files hold no reading of a due day", "2013-02-1",
+    ),
+}  # fmt: skip
+"""Rows, days of the period, and the public and private text of the refusal."""
 
 
 @pytest.mark.parametrize("minutes", [60, 120])
-def test_another_interval_is_refused_where_the_first_stamps_do_not_show_it(house, many_homes, minutes):
-    prepare(house, by_time(rows(many_homes, [0], minutes=minutes)), days=1)
+def test_another_interval_is_refused_where_the_first_stamps_do_not_show_it(house, minutes):
+    """So many households that the first rows of a file in the order of time are of one interval."""
+    many = [f"H{number:04d}" for number in range(2500)]
+    prepare(house, by_time(rows(many, [0], minutes=minutes)), days=1)
     assert f"[input] files: readings are {minutes} minutes apart, not 30." in str(refused(house))
 
 
-def by_time(lines: list[str]) -> list[str]:
-    return sorted(lines, key=lambda line: line.split(",")[1])
+@pytest.mark.parametrize("case", REFUSED)
+def test_files_that_make_a_release_senseless_are_refused(house, case):
+    lines, days, public, private = REFUSED[case]
+    prepare(house, lines, days=days)
+    error = refused(house)
+    assert all(text in str(error) for text in public.split(" ... "))
+    assert private in error.private
+    assert not private or private not in str(error)
 
 
 def test_many_stamps_between_two_half_hours_are_refused_by_the_first_rows(house):
     """A tenth of 576 rows is refused, one row in 20 is not."""
     lines = rows(HOMES, range(4))
-    shifted = [line.replace(":00,", ":07,") if i % 8 == 0 else line for i, line in enumerate(lines)]
-    prepare(house, shifted)
+    prepare(house, shifted(lines, 8))
     with pytest.raises(UnreadableFile, match="more than a tenth of the first rows lie between the 30-minute marks"):
         house.run()
-    deliver(house, [line.replace(":00,", ":07,") if i % 20 == 0 else line for i, line in enumerate(lines)])
-    edit(house, ("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 9"))
+    deliver(house, shifted(lines, 20))
+    house.edit(("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 9"))
     assert len(house.run().released) == 4
-
-
-@pytest.mark.parametrize("start_kwh", [0.0, 8.0])
-def test_registers_of_a_meter_are_refused(house, start_kwh):
-    """Case: cumulative registers, which rise by about 0.2 kWh from reading to reading."""
-    draw = random.Random(1)  # noqa: S311
-    lines = []
-    for home in HOMES:
-        register = start_kwh * 1000
-
-        def read() -> float:
-            nonlocal register
-            register += draw.choice([0, 150, 300])
-            return register
-
-        lines += rows([home], range(4), wh=read)
-    prepare(house, lines)
-    assert "registers of a meter" in str(refused(house))
-
-
-def test_large_registers_are_refused_by_the_share_of_rejected_rows(house):
-    prepare(house, rows(HOMES, range(4), wh=lambda: 12_345_600))
-    error = refused(house)
-    assert "[input] max_rejected_share = 0.2" in str(error)
-    assert "max_half_hour_kwh: the unit is wrong, or they are registers" in str(error)
-    assert "100.00%" in error.private
-    assert "100.00%" not in str(error)
 
 
 def test_a_share_of_rejected_rows_above_the_limit_is_refused(house):
     """576 rows, of which 0.25 are text: 144."""
     lines = rows(HOMES, range(4))
-    spoilt = [f"{line.rpartition(',')[0]},x" if i % 4 == 0 else line for i, line in enumerate(lines)]
-    prepare(house, spoilt)
+    prepare(house, [f"{line.rpartition(',')[0]},x" if i % 4 == 0 else line for i, line in enumerate(lines)])
     assert "25.00% of 576 rows; 144 text in a number" in refused(house).private
-    edit(house, ("[output]", "max_rejected_share = 0.25\n[output]"))
+    house.edit(("[output]", "max_rejected_share = 0.25\n[output]"))
     with pytest.raises(PreflightFailed, match="no household of the roster has a usable day"):
         house.run()
 
 
 def test_rows_without_a_reading_and_duplicates_are_not_rejected_rows(house):
     lines = rows(HOMES, range(4))
-    nulls = [f"D,{line.split(',')[1]},Null" for line in lines[:192]]
-    prepare(house, [*lines, *lines, *nulls])
+    prepare(house, [*lines, *lines, *(f"D,{line.split(',')[1]},Null" for line in lines[:192])])
     assert len(house.run().released) == 4
     assert findings(house)["rejected rows"][0] == "ok"
 
 
-def test_days_that_nobody_delivered_are_listed_and_refused(house):
-    """Case: an archive whose files end early."""
-    prepare(house, rows(HOMES, [0, 1]), days=5)
-    error = refused(house)
-    assert "2013" not in str(error)
-    assert "3 due days with at most a tenth of the households usable: 2013-01-03 to 2013-01-05" in error.private
-
-
 def test_absent_days_may_be_skipped(house):
     prepare(house, rows(HOMES, [0, 2]), days=4)
-    edit(house, ("last_day = 2013-01-04", "last_day = 2013-01-04\nskip_days = [2013-01-04, 2013-01-02]"))
+    house.edit(("last_day = 2013-01-04", "last_day = 2013-01-04\nskip_days = [2013-01-04, 2013-01-02]"))
     work = house.run()
     assert [(row.day, row.state, row.loss > 0) for row in work.released] == [
         ("2013-01-01", "released", True), ("2013-01-02", "skipped", False),
         ("2013-01-03", "released", True), ("2013-01-04", "skipped", False),
     ]  # fmt: skip
-    claim = json.loads((house.folder / "release" / "statement.json").read_text())
+    claim = house.release.statement
     assert claim["days"]["skipped"] == ["2013-01-02", "2013-01-04"]
     assert claim["contract"]["schedule"]["skip_days"] == ["2013-01-02", "2013-01-04"]
     house.run()  # and again, from the ledger alone
-    edit(house, ("skip_days = [2013-01-04, 2013-01-02]", "skip_days = [2013-01-02]"))
+    house.edit(("skip_days = [2013-01-04, 2013-01-02]", "skip_days = [2013-01-02]"))
     with pytest.raises(ContractChanged, match="skip_days"):
         house.run()
 
 
 def test_absent_days_may_count_as_missing(house):
     prepare(house, rows(HOMES, [0]), days=2)
-    edit(house, ("last_day = 2013-01-02", 'last_day = 2013-01-02\nabsent_days = "missing"'))
+    house.edit(("last_day = 2013-01-02", 'last_day = 2013-01-02\nabsent_days = "missing"'))
     assert [row.state for row in house.run().released] == ["released", "released"]
     assert findings(house)["absent days"][0] == "warning"
 
@@ -202,26 +210,6 @@ def test_a_run_file_that_only_wants_a_report_is_not_refused(house):
     prepare(house, rows(HOMES, [0, 1]), days=4, edits=[("[output]", 'preflight = "report"\n[output]')])
     assert len(house.run().released) == 4
     assert findings(house)["absent days"][0] == "warning"
-
-
-def test_an_empty_file_is_named(house):
-    prepare(house, [])
-    error = refused(house)
-    assert "[input] files: the files contain no row of data" in str(error)
-    assert "a.csv" in error.private
-    assert "a.csv" not in str(error)
-
-
-def test_files_of_other_homes_are_refused(house):
-    prepare(house, rows("XYZ", range(4)))
-    assert "are roster and files of the same population" in str(refused(house))
-
-
-def test_files_of_another_period_are_refused(house):
-    prepare(house, rows(HOMES, [40, 41]))
-    error = refused(house)
-    assert "[schedule] first_day = 2013-01-01: the files hold no reading of a due day" in str(error)
-    assert "2013-02-1" in error.private
 
 
 def test_an_unusual_unit_is_a_warning(house):
@@ -244,7 +232,7 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
 
 def test_a_new_live_population_must_write_corrections(house):
     prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9)
-    edit(house, ('corrections = "set-aside"\n', ""))
+    house.edit(('corrections = "set-aside"\n', ""))
     with pytest.raises(RunFileError, match=r'run.toml: \[input\] corrections is missing: .* "later-file"'):
         house.run(today=day(2))
     assert not (house.folder / "ledger.sqlite").exists()
@@ -254,7 +242,7 @@ def test_a_new_live_population_must_write_corrections(house):
 def test_a_running_live_series_keeps_what_silence_meant(house):
     prepare(house, rows(HOMES, [0, 1]), mode="live", promise=LIVE, days=9)
     house.run(today=day(2))
-    edit(house, ('corrections = "set-aside"\n', ""))
+    house.edit(('corrections = "set-aside"\n', ""))
     assert len(house.run(today=day(3)).released) == 1
 
 
@@ -266,7 +254,7 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
     )
     published_twice.run_file.write_text(free.replace("last_day", 'absent_days = "missing"\nlast_day'))
     try:
-        session = LedgerSession.open(RunContext.load(published_twice.run_file))
+        session = published_twice.session()
         plan(session)
         ledger = Ledger.open(session.run.run_file.output.ledger)
         kept = json.loads(ledger.contracts("homes")[-1].promise)
@@ -289,7 +277,7 @@ def test_new_keys_leave_the_contract_as_it_was(house, published_twice):
 def test_skip_days_are_days_of_the_period(house, days, what):
     prepare(house, [], edits=[("last_day", f"skip_days = {days}\nlast_day")])
     with pytest.raises(RunFileError, match=what):
-        RunContext.load(house.run_file)
+        house.context()
 
 
 def test_a_period_of_skipped_days_alone_is_refused(house):
@@ -357,7 +345,7 @@ def test_a_folder_that_cannot_be_written_after_the_draw_says_what_is_charged(hou
         raise InputError("[output] cannot be written (No space left on device)")
 
     monkeypatch.setattr("agedp.stages.publish.publish_release", full)
-    run = RunContext.load(house.run_file)
+    run = house.context()
     with pytest.raises(InputError, match="4 due days are drawn and charged; the next run publishes them"):
         run_stages(run)
     monkeypatch.undo()
@@ -373,19 +361,17 @@ def by_suppliers(house, number: int, **lines: list[str]) -> None:
 
 def begun(house, **keys) -> None:
     """Release the first day of a live series of twelve households."""
-    homes = "ABCDEFGHIJKL"
-    by_suppliers(house, 0, one=rows(homes[:6], [0]), two=rows(homes[6:], [0]))
-    house.roster([(home, FIRST, None) for home in homes])
+    by_suppliers(house, 0, one=rows(TWELVE[:6], [0]), two=rows(TWELVE[6:], [0]))
+    house.roster([(home, FIRST, None) for home in TWELVE])
     house.write(FIRST, day(9), mode="live", promise=LIVE, **keys)
-    edit(house, ('preflight = "report"\n', ""))
+    house.edit(('preflight = "report"\n', ""))
     assert len(house.run(today=day(2)).released) == 1
 
 
 def test_quarters_of_an_hour_after_the_first_release_are_alerted(house):
     """Every second row of one supplier lies between two half-hours, and each household seems complete."""
     begun(house)
-    homes = "ABCDEFGHIJKL"
-    by_suppliers(house, 1, one=rows(homes[:6], [1]), two=rows(homes[6:], [1], minutes=15))
+    by_suppliers(house, 1, one=rows(TWELVE[:6], [1]), two=rows(TWELVE[6:], [1], minutes=15))
     work = house.run(today=day(3))
     assert len(work.released) == 1
     [alert] = alerts(house)
@@ -397,8 +383,7 @@ def test_quarters_of_an_hour_after_the_first_release_are_alerted(house):
 
 def test_a_file_that_is_set_apart_on_a_later_night_is_named_to_the_operator(house):
     begun(house)
-    homes = "ABCDEFGHIJKL"
-    by_suppliers(house, 1, one=rows(homes[:6], [1]))
+    by_suppliers(house, 1, one=rows(TWELVE[:6], [1]))
     (house.folder / "input" / "two-1.csv").write_text("LCLid;tstp;kWh\nG;2013-01-02 00:30:00;1\n")
     work = house.run(today=day(3))
     assert len(work.released) == 1
@@ -417,60 +402,35 @@ def test_alerts_that_cannot_be_written_change_nothing_that_is_published(house, m
         raise OSError(28, "No space left on device", "alerts.jsonl")
 
     monkeypatch.setattr("agedp.stages.report.append_alerts", full)
-    work = run_stages(RunContext.load(house.run_file, now=datetime.combine(day(3), time(), UTC)))
+    work = run_stages(house.context(today=day(3)))
     assert len(work.released) == 1
     assert [alert.kind for alert in work.alerts] == ["coverage"]
     assert [failure.private for failure in work.failures] == ["alerts.jsonl: No space left on device"]
 
 
-def test_households_of_another_interval_beside_the_others_are_refused(house):
-    """Two of twelve households have hours in a file of half-hours."""
-    homes = "ABCDEFGHIJKL"
-    deliver(house, [*rows(homes[:10], range(4)), *rows(homes[10:], range(4), minutes=60)])
-    house.roster([(home, FIRST, None) for home in homes])
-    house.write(FIRST, day(3))
-    edit(house, ('preflight = "report"\n', ""))
+def test_households_of_another_interval_and_absent_days_are_refused(house):
+    """Two of twelve households have hours in a file of half-hours; then one of ten delivers two of the days."""
+    prepare_many(house, TWELVE, [*rows(TWELVE[:10], range(4)), *rows(TWELVE[10:], range(4), minutes=60)])
     assert "many households have another interval than the others" in str(refused(house))
-
-
-def test_quarters_of_one_household_beside_the_others_are_a_warning(house):
-    homes = "ABCDEFGHIJKL"
-    deliver(house, rows(homes[:5], range(4)), name="a.csv")
-    deliver(house, [*rows(homes[5:11], range(4)), *rows("L", range(4), minutes=15)], name="b.csv")
-    house.roster([(home, FIRST, None) for home in homes])
-    house.write(FIRST, day(3))
-    edit(house, ('preflight = "report"\n', ""))
-    assert len(house.run().released) == 4
-    verdict, result = findings(house)["rejected rows"]
-    assert verdict == "warning"
-    assert "1 file above 5%" in result
-
-
-def test_days_that_only_one_of_ten_households_delivered_count_as_absent(house):
-    """A straggler does not release the rest of a period as noise."""
-    homes = "ABCDEFGHIJ"
-    deliver(house, [*rows(homes, [0, 1]), *rows("A", [2, 3])])
-    house.roster([(home, FIRST, None) for home in homes])
-    house.write(FIRST, day(3))
-    edit(house, ('preflight = "report"\n', ""))
-    error = refused(house)
+    prepare_many(house, TWELVE[:10], [*rows(TWELVE[:10], [0, 1]), *rows("A", [2, 3])])
+    error = refused(house)  # a straggler does not release the rest of a period as noise
     assert "[schedule]: some days of the period have hardly a usable household." in str(error)
     assert "2013-01-03 to 2013-01-04" in error.private
 
 
-@pytest.mark.parametrize("kind", ["of the day", "of whole kWh"])
-def test_registers_that_begin_anew_each_midnight_or_rarely_rise_are_refused(house, kind):
-    steps = {"of the day": [150 * (i + 1) for i in range(48)] * 4, "of whole kWh": [i // 12 * 1000 for i in range(192)]}
-    values = {home: iter(steps[kind]) for home in HOMES}
-    prepare(house, [line for home in HOMES for line in rows([home], range(4), wh=lambda home=home: next(values[home]))])
-    assert "registers of a meter" in str(refused(house))
+def test_quarters_of_one_household_beside_the_others_are_a_warning(house):
+    quarters = rows("L", range(4), minutes=15)
+    prepare_many(house, TWELVE, rows(TWELVE[:5], range(4)), [*rows(TWELVE[5:11], range(4)), *quarters])
+    assert len(house.run().released) == 4
+    verdict, result = findings(house)["rejected rows"]
+    assert (verdict, "1 file above 5%" in result) == ("warning", True)
 
 
 def test_a_day_that_a_second_file_corrects_is_a_warning_that_names_the_remedy(house):
     lines = rows(HOMES, range(4))
     deliver(house, [line.replace(",0.2", ",0.3") for line in lines if "2013-01-02 1" in line], name="b.csv")
     prepare(house, lines, edits=[("[series", "[series")])
-    edit(house, ("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 45"))
+    house.edit(("clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 45"))
     assert len(house.run().released) == 4
     verdict, result = findings(house)["conflicts"]
     assert verdict == "warning"
@@ -480,7 +440,7 @@ def test_a_day_that_a_second_file_corrects_is_a_warning_that_names_the_remedy(ho
 def test_before_the_first_release_a_skipped_day_does_not_hide_an_unreadable_file(house):
     """No day is released yet, so a file that cannot be understood stops the run."""
     prepare(house, rows(HOMES, [1]), days=9, mode="live", promise=LIVE)
-    edit(house, ("last_day", "skip_days = [2013-01-01]\nlast_day"))
+    house.edit(("last_day", "skip_days = [2013-01-01]\nlast_day"))
     assert [row.state for row in house.run(today=day(2)).released] == ["skipped"]
     (house.folder / "input" / "b.csv").write_text("no;table;here\n")
     with pytest.raises(UnreadableFile):

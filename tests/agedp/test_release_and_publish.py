@@ -12,12 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import gamma
 
-from agedp.local_files import atomic_files
-from agedp.release_folder.release_folder import open_release
-from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_london, write_roster
-from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError, Refused, RunFileError
-from agedp_data.ledger import Ledger
+from agedp_data.errors import LedgerError, Refused, RunFileError
 
 FIRST, DAYS = date(2013, 1, 28), 9
 TODAY = date(2026, 1, 1)
@@ -52,12 +48,6 @@ def write(homes, **keys):
     return homes.write(FIRST, day(DAYS - 1), **keys)
 
 
-def rows_of(homes):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        assert ledger.verify() == ()
-        return ledger.rows()
-
-
 def losses_by_day(rows):
     return {date.fromisoformat(row.day): row.loss for row in rows if row.state == "released"}
 
@@ -65,7 +55,7 @@ def losses_by_day(rows):
 def test_a_classical_year_is_drawn_charged_and_published(homes):
     write(homes, clamp="0.01", promise=SMALL.format(4.5), rest=COMPARE)
     homes.run(today=TODAY)
-    rows = rows_of(homes)
+    rows = homes.rows()
     assert [row.day for row in rows] == [day(i).isoformat() for i in range(DAYS)]
     for row in rows:
         exact = Fraction(row.sensitivity) / Fraction(row.scale) * 10**9
@@ -86,7 +76,7 @@ def test_a_classical_year_is_drawn_charged_and_published(homes):
         assert line["noise_sd_kwh"] == pytest.approx(deviation / 6000, rel=1e-9)
         assert (line["low_kwh"], line["high_kwh"]) == ((value - half) / 6000, (value + half) / 6000)
         assert (line["epsilon"], line["version"], line["published_on"]) == (0.5, 1, TODAY)
-    open_release(homes.folder / "release").verify()
+    homes.release.verify()
 
 
 def law(scale, *, coverage):
@@ -103,7 +93,7 @@ def test_the_guarantee_travels_with_the_figures(homes):
     homes.run(today=TODAY)
     metadata = pq.ParquetFile(homes.folder / "release" / "daily_averages.parquet").schema_arrow.metadata
     assert set(metadata) == {b"agedp"}
-    guarantee, claim = json.loads(metadata[b"agedp"]), json.loads(homes.files()["statement.json"])
+    guarantee, claim = json.loads(metadata[b"agedp"]), homes.release.statement
     assert guarantee["interval"] == {"coverage": "0.95", "covers": "the noise and nothing else"}
     assert guarantee["promise"]["notion"] == "classical"
     assert guarantee["series"]["daily_mean"]["clamp_kwh"] == "50"
@@ -118,12 +108,12 @@ def test_the_guarantee_travels_with_the_figures(homes):
 def test_no_window_ever_spends_more_than_its_promise(homes, spend):
     write(homes, promise=W_EVENT.format(spend), rest=COMPARE)
     homes.run(today=TODAY)
-    losses = losses_by_day(rows_of(homes))
+    losses = losses_by_day(homes.rows())
     windows = [sum(losses[day(i + j)] for j in range(3)) for i in range(DAYS - 2)]
     assert len(losses) == DAYS
     assert max(windows) <= 10**9
     assert max(windows) > 0.8 * 10**9
-    figures = {one["name"]: one["epsilon"] for one in json.loads(homes.files()["statement.json"])["figures"]}
+    figures = {one["name"]: one["epsilon"] for one in homes.release.statement["figures"]}
     four = max(sum(losses[day(i + j)] for j in range(4)) for i in range(DAYS - 3))
     exact = {"day": max(losses.values()), "total": sum(losses.values()), "window of 3 days": max(windows)}
     for name, value in (exact | {"window of 4 days": four}).items():
@@ -139,7 +129,7 @@ def test_the_aged_risk_never_exceeds_its_promise(homes, assume):
         refused = False
     except Refused:
         refused = True
-    losses = losses_by_day(rows_of(homes))
+    losses = losses_by_day(homes.rows())
     published = sorted(losses)
     risks = []
     for newest in published:  # the day after it was published everything is older: the largest is at publication
@@ -149,7 +139,7 @@ def test_the_aged_risk_never_exceeds_its_promise(homes, assume):
     assert len(published) == (1 if assume == "curve" else DAYS)
     assert max(risks) <= 0.6
     assert max(risks) > (0.28 if assume == "curve" else 0.45)
-    figures = {one["name"]: one["epsilon"] for one in json.loads(homes.files()["statement.json"])["figures"]}
+    figures = {one["name"]: one["epsilon"] for one in homes.release.statement["figures"]}
     assert max(risks) <= float(figures["risk"]) <= 0.6
 
 
@@ -171,14 +161,14 @@ def risk_by_kernel(known):
 def test_a_second_run_draws_nothing_and_writes_the_same_bytes(homes):
     write(homes, promise=SMALL.format(4.5))
     homes.run(today=TODAY)
-    before, rows = homes.files(), rows_of(homes)
+    before, rows = homes.files(), homes.rows()
     work = homes.run(today=TODAY + timedelta(days=30))
     assert work.due_days.due == ()
-    assert (homes.files(), rows_of(homes)) == (before, rows)
+    assert (homes.files(), homes.rows()) == (before, rows)
     (homes.folder / "release" / "SHA256SUMS").unlink()  # cut off: mended, with the same draws
     (homes.folder / "release" / "statement.json").write_bytes(b"{")
     homes.run(today=TODAY)
-    assert (homes.files(), rows_of(homes)) == (before, rows)
+    assert (homes.files(), homes.rows()) == (before, rows)
 
 
 def test_at_the_total_the_run_is_refused_and_the_days_before_are_published(homes):
@@ -186,14 +176,12 @@ def test_at_the_total_the_run_is_refused_and_the_days_before_are_published(homes
     with pytest.raises(Refused) as caught:
         homes.run(today=TODAY)
     assert caught.value.exit_status == 3
-    assert [row.day for row in rows_of(homes)] == [day(i).isoformat() for i in range(3)]
-    release = open_release(homes.folder / "release")
+    assert [row.day for row in homes.rows()] == [day(i).isoformat() for i in range(3)]
+    release = homes.release
     release.verify()
-    assert list(release.table()["noisy_sum_wh"]) == [row.values[0] for row in rows_of(homes)]
+    assert list(release.table()["noisy_sum_wh"]) == [row.values[0] for row in homes.rows()]
     assert release.statement["days"]["released"] == 3
-    true = atomic_files.read_table(
-        homes.folder / "confidential" / "true_means.parquet", table_schemas.TRUE_MEANS
-    ).to_pylist()
+    true = homes.records("true_means")
     assert [line["day"] for line in true] == [day(i) for i in range(3)]
     assert [line["released_mean_kwh"] for line in true] == list(release.table()["mean_kwh"])
 
@@ -203,9 +191,7 @@ def test_noise_is_what_the_true_mean_differs_by(homes):
         homes, promise=SMALL.format(4.5), clamp="0.001", least=2
     )  # a home that is there is above: at most 6 Wh, at scale 2
     homes.run(today=TODAY)
-    true = atomic_files.read_table(
-        homes.folder / "confidential" / "true_means.parquet", table_schemas.TRUE_MEANS
-    ).to_pylist()
+    true = homes.records("true_means")
     assert {round(line["true_mean_kwh"] * 6000) for line in true} <= {3, 4, 5, 6}
     noise = [round((line["released_mean_kwh"] - line["true_mean_kwh"]) * 6000) for line in true]
     assert any(noise)
@@ -218,7 +204,7 @@ def test_what_is_drawn_has_the_scale_that_is_recorded(house):
     house.roster([("A", FIRST, None), ("B", FIRST, None)])
     house.write(FIRST, day(days - 1), promise=SMALL.format('"unlimited"'))
     house.run(today=TODAY)
-    rows = rows_of(house)
+    rows = house.rows()
     drawn = sum(abs(row.values[0]) / row.scale for row in rows)
     # At scale 100,000 Wh |noise|/scale is exponential to 1e-5, so the sum is Gamma(400); 1e-10 at either end.
     low, high = gamma(days).ppf([1e-10, 1 - 1e-10])
@@ -233,12 +219,12 @@ def test_days_with_too_few_households_are_skipped_published_as_such_and_never_dr
     homes.roster([(home, FIRST if i < 2 else day(3), None) for i, home in enumerate(ids)])
     write(homes, promise=SMALL.format(4.5), least=3)
     homes.run(today=TODAY)
-    states = [row.state for row in rows_of(homes)]
+    states = [row.state for row in homes.rows()]
     assert states == ["skipped"] * 3 + ["released"] * 6
-    claim = open_release(homes.folder / "release").statement
+    claim = homes.release.statement
     assert claim["days"]["skipped"] == [day(i).isoformat() for i in range(3)]
     assert claim["days"]["first"] == day(3).isoformat()
-    open_release(homes.folder / "release").verify()
+    homes.release.verify()
 
 
 def test_a_promise_to_too_few_homes_is_refused_before_it_is_registered(homes):
@@ -252,59 +238,23 @@ def test_a_promise_to_too_few_homes_is_refused_before_it_is_registered(homes):
 def test_a_rehearsal_steps_through_its_dates_and_two_halves_are_one_whole(homes):
     write(homes, mode="rehearsal", promise=SMALL.format(4.5) + "age_days = 2\n")
     homes.run(as_of=day(6))
-    half = rows_of(homes)
+    half = homes.rows()
     homes.run()
-    rows = rows_of(homes)
+    rows = homes.rows()
     assert [row.published_on for row in rows] == [day(i + 3).isoformat() for i in range(DAYS)]
     assert rows[: len(half)] == half
     assert len(half) == 4
-    assert open_release(homes.folder / "release").statement["rehearsal"] == 1
+    assert homes.release.statement["rehearsal"] == 1
     assert "REHEARSAL" in homes.files()["STATEMENT.md"].decode()
     write(homes, promise=SMALL.format(4.5))
     with pytest.raises(LedgerError, match="a rehearsal needs a ledger of its own"):
         homes.run(today=TODAY)
 
 
-def test_a_clock_set_back_publishes_nothing(homes):
-    homes.write(FIRST, day(DAYS - 1), promise=SMALL.format(4.5))
-    homes.run(today=day(5))
-    before = rows_of(homes)
-    assert len(before) == 5
-    assert homes.run(today=day(3)).released == ()
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        assert ledger.rows() == before
-
-
-def test_a_changed_promise_is_refused_before_anything_is_drawn(homes):
-    write(homes, promise=SMALL.format(1.7))
-    with pytest.raises(Refused):
-        homes.run(today=TODAY)
-    write(homes, promise=SMALL.format(2.7))
-    before = homes.files()
-    with pytest.raises(ContractChanged, match="epsilon_total"):
-        homes.run(today=TODAY)
-    assert (homes.files(), len(rows_of(homes))) == (before, 3)
-
-
-def test_a_ledger_that_was_lost_is_not_begun_anew_beside_its_release(homes):
-    write(homes, promise=SMALL.format(4.5))
-    homes.run(today=TODAY)
-    before = homes.files()
-    ledger = homes.folder / "ledger.sqlite"
-    ledger.rename(homes.folder / "kept.sqlite")
-    with pytest.raises(LedgerBehind, match="put it back") as caught:
-        homes.run(today=TODAY)
-    assert caught.value.exit_status == 3
-    assert homes.files() == before
-    (homes.folder / "kept.sqlite").rename(ledger)
-    homes.run(today=TODAY)
-    assert homes.files() == before
-
-
 def test_the_statement_keeps_the_figures_that_are_always_true_first(homes):
     write(homes, promise=SMALL.format(4.5), rest=COMPARE + CURVE.format("curve", 'curve = "curve.csv"'))
     homes.run(today=TODAY)
-    claim = json.loads(homes.files()["statement.json"])
+    claim = homes.release.statement
     kinds = [figure["kind"] for figure in claim["figures"]]
     assert kinds == sorted(kinds)  # "assumption-free" before "conditional"
     assert claim["figures"][0]["name"] == "day"

@@ -150,23 +150,16 @@ def test_other_tables_are_what_their_options_say():
         values="readings", corrections="later-file", file_order="modified", max_half_hour_kwh="20",
         witness="/mnt/other/w",
     )  # fmt: skip
-    assert (run.output.title, run.output.source, run.output.licence, run.output.contact) == (
-        'A "title"',
-        "s",
-        "CC0-1.0",
-        "c",
-    )
+    output = run.output
+    assert (output.title, output.source, output.licence, output.contact) == ('A "title"', "s", "CC0-1.0", "c")
     assert run.output.witness == "/mnt/other/w"
     assert (float(run.output.interval), run.population.name, run.population.min_households) == (0.9, "people", 20)
     assert (run.schedule.mode, run.schedule.marker, run.schedule.patience_days) == ("rehearsal", "/srv/{day}.done", 5)
     assert (run.schedule.first_day, run.schedule.last_day) == (date(2013, 1, 2), date(2013, 1, 4))
     series = run.series["daily_mean"]
     assert (series.clamp_wh, series.max_missing, series.missing_wh) == (30_000, 0, 1_500)
-    assert (run.input.corrections, run.input.file_order, run.input.max_half_hour_wh) == (
-        "later-file",
-        "modified",
-        20_000,
-    )
+    rules = (run.input.corrections, run.input.file_order, run.input.max_half_hour_wh)
+    assert rules == ("later-file", "modified", 20_000)
     assert run.promise.age_days == 3
 
 

@@ -12,14 +12,11 @@ import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.ledger_session import LedgerSession
 from agedp.privacy_audit import audit
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
-from agedp.stages.publish import open_release
 from agedp_data import mechanisms
+from agedp_data.audit.power import AuditDatasets
 from agedp_data.errors import ContractChanged, LedgerError, RunFileError
-from agedp_data.ledger import Ledger
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.statement.facts import BEYOND_STATES, REPRESENTED
 from tests.agedp import recounted
@@ -128,7 +125,7 @@ def test_a_release_is_noise_on_what_a_plain_reader_counts(homes, monkeypatch, ki
     told = [(list(recounted.counts(one, [0, 10_000, 14_000, 20_000], "histogram")), 2) for one in days]
     assert [pair for pair in drawn if pair[1] != 2] == sums
     assert [pair for pair in drawn if pair[1] == 2] == told
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     [averages] = release.averages().values()
     for line, row in zip(averages.to_pylist(), [r for r in work.released if r.series == "daily_mean"], strict=True):
@@ -137,7 +134,7 @@ def test_a_release_is_noise_on_what_a_plain_reader_counts(homes, monkeypatch, ki
 
 def test_recipients_are_told_what_is_counted_and_not_how_far_it_is_off(homes):
     made(homes, "states")
-    claim, words = json.loads(homes.files()["statement.json"]), homes.files()["STATEMENT.md"].decode()
+    claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
     assert BEYOND_STATES not in claim["warnings"]
     assert claim["warnings"].count(REPRESENTED) == 1
     assert "each half-hour counts as the representative value of its state, the middle of the range" in words
@@ -153,7 +150,7 @@ def test_recipients_are_told_what_is_counted_and_not_how_far_it_is_off(homes):
 
 def test_readings_are_told_to_say_more_than_their_states(homes):
     made(homes, "readings")
-    claim, words = json.loads(homes.files()["statement.json"]), homes.files()["STATEMENT.md"].decode()
+    claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
     assert BEYOND_STATES in claim["warnings"]
     assert REPRESENTED not in claim["warnings"]
     assert "middle of the range" not in words
@@ -181,38 +178,38 @@ def test_going_over_to_states_and_to_other_cuts_is_an_amendment_and_back_is_none
     write(homes, "states")
     with pytest.raises(ContractChanged, match="values"):
         homes.run(today=day(4))
-    [change] = preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
+    [change] = preview_amendment(homes.session()).changes
     assert (change.key, change.old, change.new) == ("series.daily_mean.values", '"readings"', '"states"')
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     homes.run(today=day(4))
-    warnings = json.loads(homes.files()["statement.json"])["warnings"]
+    warnings = homes.release.statement["warnings"]
     assert {BEYOND_STATES, REPRESENTED} <= set(warnings)  # two days were of readings
     write(homes, "readings")
     with pytest.raises(LedgerError, match="values"):
-        amend(RunContext.load(homes.run_file))
+        amend(homes.context())
     finer = [100, 200, 800]
     write(homes, "states", edges=finer, file="finer")
     calibrate(homes.run_file)
     with pytest.raises(ContractChanged, match="edges"):
         homes.run(today=day(5))
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     work = homes.run(today=day(5))
     [last] = work.checked.sums.by_day.values()
     assert last.sum_wh["all"] == sum(by_hand(homes, 3, step="half-hour", edges=finer))
     assert last.sum_wh["all"] != sum(by_hand(homes, 3, step="half-hour"))
-    open_release(homes.folder / "release").verify()
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    homes.release.verify()
+    with homes.ledger() as ledger:
         assert ledger.verify() == ()
 
 
 def test_figures_of_states_of_other_cuts_are_told_to_rest_on_more_than_the_newest_model(homes):
     made(homes, "states", today=3)
-    assert BEYOND_STATES not in json.loads(homes.files()["statement.json"])["warnings"]
+    assert BEYOND_STATES not in homes.release.statement["warnings"]
     write(homes, "states", edges=[100, 200, 800], file="finer")
     calibrate(homes.run_file)
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     homes.run(today=day(4))
-    assert BEYOND_STATES in json.loads(homes.files()["statement.json"])["warnings"]
+    assert BEYOND_STATES in homes.release.statement["warnings"]
 
 
 def fixed(drawn, exact, **_):
@@ -251,7 +248,7 @@ def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, m
 def test_a_series_of_states_passes_the_audit_of_the_real_path(homes):
     write(homes, "states")
     calibrate(homes.run_file)
-    found = audit(homes.run_file, households=1000)
+    found = audit(homes.run_file, datasets=AuditDatasets(1000, 1))
     assert found.is_within_promise
     assert all(one.promised < one.detectable for one in found.measured)
 
@@ -281,7 +278,7 @@ def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, old
     assert old in text
     homes.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=re.escape(f"[series.daily_mean] {said}")):
-        RunContext.load(homes.run_file)
+        homes.context()
 
 
 def test_a_declared_model_has_no_states_to_count(homes):
@@ -290,4 +287,4 @@ def test_a_declared_model_has_no_states_to_count(homes):
     curve = '[model]\nsource = "declared"\nassume = "curve"\ncurve = "c.csv"\nbasis = "b"\n'
     homes.run_file.write_text(head.replace('"tight"', '"total_variation"') + curve)
     with pytest.raises(RunFileError, match=r'needs public edges; list them in a \[model\] with source = "estimated"'):
-        RunContext.load(homes.run_file)
+        homes.context()

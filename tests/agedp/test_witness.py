@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 
 from agedp import ledger_session
-from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp.stages.run_forecast import forecast_run
 from agedp_data import mechanisms
@@ -55,8 +52,7 @@ def machine(tmp_path: Path) -> House:
     (tmp_path / "house").mkdir()
     house = House(tmp_path / "house")
     days = [FIRST + timedelta(days=number) for number in range(6)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill(days)
     return house
 
 
@@ -99,7 +95,7 @@ def released(machine: House) -> dict[str, tuple[int, ...]]:
 
 def published(machine: House) -> list[tuple[object, object]]:
     """Return what the release folder holds, by day."""
-    folder = open_release(machine.folder / "release")
+    folder = machine.release
     folder.verify()
     [table] = folder.averages().values()
     return [(row["day"], row["noisy_sum_wh"]) for row in table.to_pylist()]
@@ -141,14 +137,14 @@ def test_without_a_witness_it_draws_again_as_documented(machine: House, draws: D
     machine.run(today=THIRD_NIGHT)
     assert released(machine).keys() == first.keys()
     assert released(machine) != first
-    assert UNWITNESSED in open_release(machine.folder / "release").statement["notes"]
+    assert UNWITNESSED in machine.release.statement["notes"]
     assert "has no witness" in (machine.folder / "release" / "STATEMENT.md").read_text()
 
 
 def test_with_a_witness_the_statement_tells_of_no_lack(machine: House, place: str) -> None:
     write(machine, place)
     machine.run(today=SECOND_NIGHT)
-    statement = open_release(machine.folder / "release").statement
+    statement = machine.release.statement
     assert statement["contract"]["output"] == {"witness": "required"}
     assert UNWITNESSED not in statement["notes"]
     assert place not in "".join(path.read_text("latin-1") for path in (machine.folder / "release").iterdir())
@@ -206,15 +202,15 @@ def test_going_on_without_the_lost_rows_takes_two_amendments(machine: House, pla
     write(machine, None)
     with pytest.raises(ContractChanged, match=r"output\.witness"):
         machine.run(today=THIRD_NIGHT)
-    amend(RunContext.load(machine.run_file))
+    amend(machine.context())
     write(machine, place)
     with pytest.raises(LedgerBehind):  # the old record is of no use any more
-        amend(RunContext.load(machine.run_file))
+        amend(machine.context())
     new_place = f"{place}.new"
     write(machine, new_place)
-    amend(RunContext.load(machine.run_file))
+    amend(machine.context())
     machine.run(today=THIRD_NIGHT)
-    statement = open_release(machine.folder / "release").statement
+    statement = machine.release.statement
     assert [version["changes"] for version in statement["versions"]] == [
         [], ['output.witness: "required" -> (absent)'], ['output.witness: (absent) -> "required"'],
     ]  # fmt: skip
@@ -227,7 +223,7 @@ def test_a_witness_is_added_to_a_running_series_by_an_amendment(machine: House, 
     with pytest.raises(ContractChanged, match=r"output\.witness"):
         machine.run(today=THIRD_NIGHT)
     assert not Path(place).exists()
-    amend(RunContext.load(machine.run_file))
+    amend(machine.context())
     restore = snapshot(machine)
     machine.run(today=THIRD_NIGHT)
     restore()
@@ -250,9 +246,9 @@ def test_without_the_witness_that_it_names_a_series_is_refused(machine: House, p
     machine.run(today=THIRD_NIGHT)
     assert draws.number == 3
     write(machine, None)
-    amend(RunContext.load(machine.run_file))
+    amend(machine.context())
     machine.run(today=date(2013, 1, 5))
-    assert UNWITNESSED in open_release(machine.folder / "release").statement["notes"]
+    assert UNWITNESSED in machine.release.statement["notes"]
 
 
 def test_an_amendment_moves_the_record(machine: House, place: str) -> None:
@@ -260,7 +256,7 @@ def test_an_amendment_moves_the_record(machine: House, place: str) -> None:
     machine.run(today=SECOND_NIGHT)
     restore = snapshot(machine)
     write(machine, place, epsilon="0.25")
-    amend(RunContext.load(machine.run_file))
+    amend(machine.context())
     restore()
     with pytest.raises(LedgerBehind):
         machine.run(today=THIRD_NIGHT)
@@ -279,13 +275,13 @@ def test_a_ledger_that_is_moved_goes_on(machine: House, place: str, draws: Draws
 
 def test_a_plan_asks_the_witness_and_writes_nothing(machine: House, place: str) -> None:
     write(machine, place)
-    forecast_run(LedgerSession.open(RunContext.load(machine.run_file)))
+    forecast_run(machine.session())
     assert not Path(place).exists()
     machine.run(today=SECOND_NIGHT)
     settled = json.loads(Path(place).read_text())
     pending = json.dumps({**settled, "old": settled["new"], "new": "f" * 64, "state": "pending"})
     Path(place).write_text(pending)
-    forecast_run(LedgerSession.open(RunContext.load(machine.run_file)))
+    forecast_run(machine.session())
     assert Path(place).read_text() == pending
 
 

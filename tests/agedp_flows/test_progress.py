@@ -19,8 +19,7 @@ COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     made = make(tmp_path / "world", seed=1, mode="archive", model=DECLARED, method="total_variation")
-    run_file = made.folder / "run.toml"
-    run_file.write_text(run_file.read_text().replace("epsilon_total = 2.5", "epsilon_total = 3"))
+    made.edit(("epsilon_total = 2.5", "epsilon_total = 3"))
     return made
 
 
@@ -59,17 +58,10 @@ def test_a_run_shows_a_bar_per_stage_and_no_name_of_a_household_or_file(world: W
     assert not [name for name in (*names, homes) if name in shown]
 
 
-@pytest.mark.parametrize("words", [("--json",), ("--quiet",)])
-def test_nothing_is_shown_for_machines_or_where_it_is_not_wanted(world: World, words: tuple[str, ...]) -> None:
-    shown, out, status = at_a_terminal(world, "run", "run.toml", *words)
-    assert (shown, status) == ("", 0)
-    assert bool(out) == (words == ("--json",))
-
-
-def test_nothing_is_shown_where_there_is_no_terminal(world: World) -> None:
-    shown, out, status = at_a_terminal(world, "run", "run.toml", terminal=False)
-    assert (shown, status) == ("", 0)
-    assert out
+def test_nothing_is_shown_for_programs_or_without_a_terminal(world: World) -> None:
+    for words, terminal, prints in ((["--json"], True, True), (["--quiet"], True, False), ([], False, True)):
+        shown, out, status = at_a_terminal(world, "run", "run.toml", *words, terminal=terminal)
+        assert (shown, status, bool(out)) == ("", 0, prints), words
 
 
 @pytest.mark.prefect

@@ -17,8 +17,10 @@ Scenes = Callable[[str], Scene]
 WAITS = "agedp: another run works in the same folder; waiting until it ends\n"
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", ["the first run", "a night"])
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [("the first run", 1), *(pytest.param(name, 5, marks=pytest.mark.long) for name in ("the first run", "a night"))],
+)
 def test_of_twenty_runs_at_once_each_day_is_drawn_by_one_and_the_folder_is_whole(
     scene: Scenes, name: str, rounds: int
 ) -> None:

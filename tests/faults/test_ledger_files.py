@@ -85,13 +85,15 @@ def test_every_lost_page_is_found(done: Scene, step: int, tmp_path: Path) -> Non
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 100, 4096, 20_000])
+@pytest.mark.parametrize("cut", [0, 100, *(pytest.param(cut, marks=pytest.mark.long) for cut in (1, 4096, 20_000))])
 def test_a_ledger_that_was_cut_stops_the_run(done: Scene, cut: int) -> None:
     os.truncate(done.house / done.ledger, cut)
     refused_by_all(done, also_verify=cut > 0)
 
 
-@pytest.mark.parametrize("place", [0, 20, 60, 100, 110, 5000, 20_000])
+@pytest.mark.parametrize(
+    "place", [0, 5000, *(pytest.param(place, marks=pytest.mark.long) for place in (20, 60, 100, 110, 20_000))]
+)
 def test_a_ledger_with_a_flipped_byte_stops_the_run_or_harms_nothing(done: Scene, place: int) -> None:
     path = done.house / done.ledger
     path.write_bytes(flipped(path.read_bytes(), place))
@@ -122,7 +124,9 @@ EDITS = {
 }
 
 
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(
+    "edit", [pytest.param(edit, marks=[pytest.mark.long] if i % 3 else []) for i, edit in enumerate(EDITS)]
+)
 def test_a_ledger_that_was_edited_stops_the_run(done: Scene, edit: str) -> None:
     with closing(sqlite3.connect(done.house / done.ledger, isolation_level=None)) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():

@@ -43,7 +43,7 @@ def test_killed_at_each_record_write_it_ends_as_undisturbed(scene: Scenes, name:
         assert all(trials.trial(like=like, kill_at=nth).killed for nth in range(1, times + 1))
 
 
-@pytest.mark.parametrize(("kills", "in_between"), [(20, 0), pytest.param(300, 10, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("kills", "in_between"), [(8, 0), pytest.param(300, 10, marks=pytest.mark.long)])
 def test_killed_many_times_no_day_has_two_values(scene: Scenes, kills: int, in_between: int) -> None:
     chance = random.Random(kills)  # noqa: S311 - instants, no secrets
     pending, ends = 0, 0

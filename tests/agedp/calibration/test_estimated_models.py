@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.pipeline import run_stages
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
-from agedp.stages.publish import open_release
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ContractChanged, Refused, RunFileError
-from agedp_data.ledger import Ledger
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import model_settings
 from agedp_flows.text.calibration_text import calibration_lines
@@ -24,7 +20,7 @@ from agedp_flows.text.calibration_text import calibration_lines
 FIRST, DAYS, HOMES = date(2013, 1, 1), 60, ("A", "B", "C")
 LAST = FIRST + timedelta(days=DAYS - 1)
 ONE_DAY = timedelta(days=1)
-NOW = datetime.combine(LAST + timedelta(days=3), datetime.min.time(), UTC)
+TODAY = LAST + timedelta(days=3)
 RISK = 0.3
 PROMISE = (
     f'notion = "age-dependent"\nage_days = 1\nrisk = {RISK}\nmethod = "tight"\nsecret = "day"\nmax_day_epsilon = 20\n'
@@ -83,9 +79,7 @@ def lived_in(house):
 
 
 def run(house):
-    summary = run_stages(RunContext.load(house.run_file, now=NOW))
-    summary.check_not_refused()
-    return summary
+    return house.run(today=TODAY)
 
 
 @pytest.fixture
@@ -107,16 +101,16 @@ def test_from_readings_to_a_verified_release(write, kind):
     assert [row.state for row in rows] == ["released"] * 5
     # Age is credited: a day may spend more than its risk.
     assert all(row.loss > RISK * 1e9 for row in rows)
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
+    with house.ledger() as ledger:
         assert ledger.verify() == ()
         [model] = ledger.models()
         [contract] = ledger.contracts()
     assert model.model == made.model.id == json.loads(contract.promise)["model"]["hash"]
     assert {row.model for row in rows} == {made.model.id}
-    folder = open_release(house.folder / "release")
+    folder = house.release
     folder.verify()
     said = folder.statement["model"]
-    asked = RunContext.load(house.run_file).run_file.model
+    asked = house.context().run_file.model
     assert isinstance(asked, EstimatedModel)
     assert said == model_settings(asked)
     assert said["confidence"] == ("sampling-bound" if "bounded" in kind else "plug-in")
@@ -182,7 +176,7 @@ def test_a_model_made_under_other_settings_is_not_used(write, kind, old, new, ke
     assert old in text
     house.run_file.write_text(text.replace(old, new))
     with pytest.raises(RunFileError, match=rf"^\[model\] {key}: the model was made under other settings"):
-        RunContext.load(house.run_file)
+        house.context()
 
 
 @pytest.mark.parametrize(("before", "after"), [("day", "plain"), ("plain", "day")])
@@ -197,7 +191,7 @@ def test_a_model_of_another_kind_is_adopted_by_amendment_only_and_the_larger_fig
     made = calibrate(house.run_file)
     with pytest.raises(ContractChanged):
         run(house)
-    amend(RunContext.load(house.run_file, now=NOW))
+    amend(house.context(today=TODAY))
     if after == "day":  # days hang together more than half-hours: what is out already exceeds the promise
         with pytest.raises(Refused, match="releases stop, nothing is rewritten"):
             run(house)
@@ -205,7 +199,7 @@ def test_a_model_of_another_kind_is_adopted_by_amendment_only_and_the_larger_fig
     [row] = run(house).released
     assert row.model == made.model.id != first[0].model
     assert row.loss == first[-1].loss  # what the earlier model permits
-    names = [figure["name"] for figure in open_release(house.folder / "release").statement["figures"]]
+    names = [figure["name"] for figure in house.release.statement["figures"]]
     assert "risk" in names
     assert "risk as promised" in names
 

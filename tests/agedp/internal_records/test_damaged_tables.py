@@ -12,7 +12,6 @@ import pytest
 from agedp.local_files import atomic_files
 from agedp_data import table_schemas
 from agedp_data.errors import InputError
-from agedp_data.ledger import Ledger
 
 FIRST = date(2013, 1, 1)
 DECLARED = {name: found for name, found in vars(table_schemas).items() if isinstance(found, pa.Schema)}
@@ -92,9 +91,8 @@ def test_what_the_system_does_not_let_be_read_is_not_called_damaged(tmp_path, mo
 @pytest.fixture
 def homes(house):
     """Three homes of an archive of four days; two were released."""
-    house.roster([(home, FIRST, None) for home in "ABC"])
     days = [FIRST + timedelta(days=i) for i in range(4)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
+    house.fill(days)
     house.write(FIRST, days[-1])
     run(house, 2)
     return house
@@ -102,11 +100,6 @@ def homes(house):
 
 def run(house, days):
     return house.run(today=FIRST + timedelta(days=days))
-
-
-def rows_of(house):
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
-        return ledger.rows()
 
 
 def edited(house, name, change):
@@ -158,7 +151,7 @@ def test_notes_that_are_not_what_was_written_stop_the_run(homes, change):
     (homes.folder / "confidential" / NOTES).write_bytes(good)
     (homes.folder / "older.sqlite").rename(homes.folder / "ledger.sqlite")
     run(homes, 4)
-    assert len(rows_of(homes)) == 4
+    assert len(homes.rows()) == 4
 
 
 @pytest.mark.parametrize("change", [renamed, far_away, column("day", None, FIRST), column("true_mean_kwh", None, 1.0)])
@@ -168,7 +161,7 @@ def test_damaged_true_means_are_computed_again(homes, change):
     edited(homes, MEANS, change)
     content = path.read_bytes()
     work = run(homes, 4)
-    assert len(rows_of(homes)) == 4
+    assert len(homes.rows()) == 4
     assert pq.read_table(path).to_pylist()[:2] == before
     assert path.with_name(f"{MEANS}.damaged").read_bytes() == content
     [notice] = work.notices
@@ -198,7 +191,7 @@ def test_a_delivery_that_was_cleared_away_counts_or_stops_the_run_when_its_manif
         path.write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"the manifests of 2 stored files are damaged.* put the files back"):
         run(house, 3)
-    assert len(rows_of(house)) == 1
+    assert len(house.rows()) == 1
     for path, content in kept.items():
         path.write_bytes(content)
     [row] = run(house, 3).released

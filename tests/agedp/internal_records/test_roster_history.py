@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
-from agedp_data import mechanisms
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.roster import Roster
+from tests.agedp.conftest import ended_in_draw
 
 FIRST = date(2013, 1, 1)
 OLD, NEW = tuple("ABCDEF"), tuple("UVWXYZ")
@@ -61,11 +60,6 @@ def run_file(homes, *, mode="archive", second=False, by="", **replaced):
         ]
         text = text.replace(old, name if key == "ledger" else f'"{name}"')
     homes.run_file.write_text(text)
-
-
-def rows_of(homes, name="ledger.sqlite"):
-    with Ledger.open(f"sqlite:///{homes.folder / name}") as ledger:
-        return ledger.rows()
 
 
 def day_before(number):
@@ -126,32 +120,14 @@ def test_rehearsals_neither_bind_nor_are_bound(homes):
     homes.run(today=day_before(3))
     run_file(homes, mode="rehearsal", ledger="again.sqlite", release="again")
     homes.run(as_of=day_before(4))
-    assert [len(rows_of(homes, name)) for name in ("try.sqlite", "ledger.sqlite", "again.sqlite")] == [3, 3, 3]
-
-
-class Ended(Exception):
-    """A run that ends in a draw: what it stored before stays."""
-
-
-def die_in_draw(monkeypatch, number):
-    """Let a run end in its n-th draw: what it would still have noted is not."""
-    real, drawn = mechanisms.discrete_laplace, Counter()
-
-    def dying(*args, **options):
-        drawn["all"] += 1
-        if drawn["all"] == number:
-            raise Ended
-        return real(*args, **options)
-
-    monkeypatch.setattr(mechanisms, "discrete_laplace", dying)
-    monkeypatch.setattr(RosterHistory, "record_rosters", lambda *_: None)
+    assert [len(homes.rows(name=name)) for name in ("try.sqlite", "ledger.sqlite", "again.sqlite")] == [3, 3, 3]
 
 
 def killed(homes, number, *, until):
-    with pytest.MonkeyPatch.context() as patch:
-        die_in_draw(patch, number)
-        with pytest.raises(Ended):
-            homes.run(today=day_before(until))
+    """Let a run end in its n-th draw: what it would still have recorded is not."""
+    with ended_in_draw(number), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RosterHistory, "record_rosters", lambda *_, **__: None)
+        homes.run(today=day_before(until))
 
 
 @pytest.mark.parametrize(
@@ -164,14 +140,14 @@ def killed(homes, number, *, until):
 def test_a_half_released_day_goes_on_with_the_same_households_only(homes, change, named):
     run_file(homes, second=True)
     killed(homes, 4, until=3)  # the first day is complete, the second half done
-    assert [(row.day, row.series) for row in rows_of(homes)][-1] == ("2013-01-02", "daily_mean")
+    assert [(row.day, row.series) for row in homes.rows()][-1] == ("2013-01-02", "daily_mean")
     change(homes)
     with pytest.raises(Refused, match=f"other households on {named}"):
         homes.run(today=day_before(3))
-    assert len(rows_of(homes)) == 3
+    assert len(homes.rows()) == 3
     roster(homes)
     homes.run(today=day_before(3))
-    assert Counter((row.day, row.series) for row in rows_of(homes)) == Counter(
+    assert Counter((row.day, row.series) for row in homes.rows()) == Counter(
         (str(day), series) for day in DAYS[:3] for series in ("daily_mean", "second")
     )
 
@@ -186,24 +162,24 @@ def test_a_day_that_was_noted_and_never_drawn_binds_nobody(homes):
     killed(homes, 3, until=4)  # two days drawn, the third and fourth noted
     split(homes, DAYS[2])
     homes.run(today=day_before(4))
-    assert len(rows_of(homes)) == 4
+    assert len(homes.rows()) == 4
     run_file(homes, ledger="other.sqlite", release="elsewhere", name="others")
     killed(homes, 1, until=1)
     run_file(homes, ledger="third.sqlite", release="elsewhere", name="others")
     homes.run(today=day_before(1))
-    assert len(rows_of(homes, "third.sqlite")) == 1
+    assert len(homes.rows(name="third.sqlite")) == 1
 
 
 def test_of_two_runs_with_other_rosters_the_second_does_not_go_on_with_the_first_one_s_day(homes):
     run_file(homes, second=True)
-    work = RunContext.load(homes.run_file)
+    work = homes.context()
     with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}", create=True):
         mine, theirs = RosterDigest(work.roster), RosterDigest(other_roster(homes))
     notes = RosterHistory(homes.folder / "confidential" / "released_rosters.parquet", "homes", "id", rehearsal=False)
     first, second = (notes.before_draw(one, [], DAYS[:3]) for one in (mine, theirs))
     first(DAYS[0], ())
     killed(homes, 2, until=1)
-    [row] = rows_of(homes)
+    [row] = homes.rows()
     with pytest.raises(Refused, match="other households on 2013-01-01"):
         second(DAYS[0], (row,))
     second(DAYS[1], (row,))  # a day that nobody began
@@ -217,7 +193,7 @@ def as_fields(row):
 
 def other_roster(homes):
     roster(homes, NEW)
-    found = RunContext.load(homes.run_file).roster
+    found = homes.context().roster
     roster(homes)
     return found
 
@@ -237,7 +213,7 @@ def test_without_notes_the_homes_of_each_group_are_compared(homes):
     homes.run(today=day_before(3))
     without_notes(homes)
     run_file(homes)
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     roster(homes, OLD[:5], column="other")
     with pytest.raises(Refused, match="other households"):  # fewer homes than the groups had
         homes.run(today=day_before(4))
@@ -249,7 +225,7 @@ def test_a_column_that_no_series_needs_any_more_may_leave_the_roster(homes):
     run_file(homes, **BY_TARIFF)
     homes.run(today=day_before(2))
     run_file(homes)
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     roster(homes, column="renamed")
     homes.run(today=day_before(3))
     roster(homes, groups="ba")
@@ -268,12 +244,12 @@ def test_two_populations_share_a_confidential_folder(homes):
             roster(homes, members)
             run_file(homes, name=name, release=f"of {name}")
             homes.run(today=day_before(until))
-    assert Counter(row.population for row in rows_of(homes)) == {"homes": 3, "others": 3}
+    assert Counter(row.population for row in homes.rows()) == {"homes": 3, "others": 3}
 
 
 def test_a_stretch_between_two_changes_of_the_roster_is_looked_at_once(homes, monkeypatch):
     split(homes, date(2014, 6, 1))
-    counted, looked = RosterDigest(RunContext.load(homes.run_file).roster), Counter()
+    counted, looked = RosterDigest(homes.context().roster), Counter()
     on = Roster.on
 
     def counting(self, day):

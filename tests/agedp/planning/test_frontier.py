@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
 from agedp.planning.frontier import compute_frontier
-from agedp.run_context import RunContext
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
-from agedp_flows.cli.app import main
 from agedp_flows.text.frontier_text import frontier_lines
+from tests.command import CommandFolder
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -35,8 +31,8 @@ KERNEL = '[model]\nsource = "declared"\nkernel = "kernel.csv"\nstep = "day"\nbas
 CURVE = '[model]\nsource = "declared"\ncurve = "curve.csv"\nbasis = "made up"\nassume = "curve"\n'
 
 
-def frontier_of_file(run_file):
-    session = LedgerSession.open(RunContext.load(run_file))
+def frontier_of_file(house):
+    session = house.session()
     return compute_frontier(session.run.run_file, session.model, session.forecast_view)
 
 
@@ -46,7 +42,7 @@ def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, 
     (house.folder / "curve.csv").write_text("age_days,total_variation\n1,.5\n3,.25\n10,.1\n")
     last = FIRST + timedelta(days=days - 1)
     house.write(FIRST, last, clamp=str(CLAMP_KWH), promise=promise.format(method=method), rest=model)
-    return frontier_of_file(house.run_file)
+    return frontier_of_file(house)
 
 
 def error(loss, total_days):
@@ -113,7 +109,7 @@ def shown(session):
 def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to_by_then(house):
     [own] = [one for one in frontier_of(house).choices if one.promised]
     assert (own.risk, own.adds_up_to, own.ended_by) == (math.inf, 40.0, "epsilon_total")  # 40 of 100 days, 1 each
-    text = shown(LedgerSession.open(RunContext.load(house.run_file)))
+    text = shown(house.session())
     assert "inf" not in text
     assert "+40.0000" in text
     assert "until epsilon_total ends the series" in text
@@ -123,9 +119,9 @@ def test_a_risk_without_a_peak_says_what_ends_it_and_what_the_releases_add_up_to
     frontier_of(house, promise=endless)
     live = house.run_file.read_text().replace('mode = "archive"', 'mode = "live"')
     house.run_file.write_text("\n".join(line for line in live.splitlines() if not line.startswith("last_day")))
-    [own] = [one for one in frontier_of_file(house.run_file).choices if one.promised]
+    [own] = [one for one in frontier_of_file(house).choices if one.promised]
     assert (own.adds_up_to, own.ended_by) == (None, "")
-    assert "no bound" in shown(LedgerSession.open(RunContext.load(house.run_file)))
+    assert "no bound" in shown(house.session())
 
 
 def test_under_a_curve_the_periods_releases_add_up_but_for_what_the_oldest_has_lost(house):
@@ -169,26 +165,18 @@ def test_without_a_model_or_without_homes_there_is_none(house):
     frontier_of(house)
     house.roster([("home-1", FIRST + timedelta(days=5), None)])
     with pytest.raises(RunFileError, match="the roster has no household"):
-        frontier_of_file(house.run_file)
+        frontier_of_file(house)
 
 
-def test_the_command_shows_it_without_any_input_file(house, monkeypatch, capsys):
-    found = frontier_of(house, method="tight")
-    monkeypatch.chdir(house.folder)
-    for words in (["--json"], []):
-        monkeypatch.setattr(sys, "argv", ["agedp", "plan", "run.toml", "--frontier", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        shown = capsys.readouterr()
-        assert (ended.value.code or 0, shown.err) == (0, "")
-        if words:
-            told = json.loads(shown.out)
-            assert [one["error_kwh"] for one in told["choices"]] == [one.error_kwh for one in found.choices]
-            assert sum(one["cheapest"] for one in told["choices"]) == 1
-        else:
-            assert len(shown.out.splitlines()) <= 24
-            assert max(map(len, shown.out.splitlines())) <= 120
-            assert shown.out.count("=") >= 1
+def test_the_command_shows_it_without_any_input_file(house):
+    found, site = frontier_of(house, method="tight"), CommandFolder(house.folder)
+    choices = site.load("plan", "run.toml", "--frontier")["choices"]
+    assert [one["error_kwh"] for one in choices] == [one.error_kwh for one in found.choices]
+    assert sum(one["cheapest"] for one in choices) == 1
+    lines = site.succeed("plan", "run.toml", "--frontier").splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 120
+    assert any("=" in line for line in lines)
     assert not (house.folder / "release").exists()
     assert not (house.folder / "ledger.sqlite").exists()
 

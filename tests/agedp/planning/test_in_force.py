@@ -8,16 +8,13 @@ from datetime import date, timedelta
 import pytest
 
 from agedp.budget import closed_days
-from agedp.ledger_session import LedgerSession
 from agedp.pipeline import sanitise
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import plan
 from agedp.stages.publish import publish_release
 from agedp.stages.run_forecast import end_within_30_days, forecast_run
 from agedp_data.errors import Refused
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_flows.text.amendment_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
@@ -35,8 +32,7 @@ def day(number):
 @pytest.fixture
 def homes(house):
     """Three homes, sixteen days, a model that forgets fast and one that forgets slowly."""
-    house.london({(home, day(i), slot): 200 for home in "ABC" for i in range(16) for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill([day(i) for i in range(16)])
     (house.folder / "fast.csv").write_text("1,0.5\n2,0.4\n7,0.2\n")
     (house.folder / "slow.csv").write_text("1,0.95\n2,0.9\n7,0.85\n")
     return house
@@ -48,21 +44,15 @@ def write(homes, curve, *, assume="markov"):
 
 def amended(homes, curve, *, assume="markov"):
     write(homes, curve, assume=assume)
-    run = RunContext.load(homes.run_file, as_of=day(5))
-    found = preview_amendment(LedgerSession.open(run))
-    amend(run)
+    found = preview_amendment(homes.session(as_of=day(5)))
+    amend(homes.context(as_of=day(5)))
     return found
-
-
-def rows_of(homes):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        return ledger.rows("homes")
 
 
 def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_one_is_put_back(homes):
     write(homes, "fast")
     homes.run(as_of=day(4))
-    released = rows_of(homes)
+    released = homes.rows()
     slower = amended(homes, "slow")
     assert slower.before.loss > 0
     assert (slower.after.loss, slower.after.last_day, slower.after.ended_by_promise) == (0, None, True)
@@ -72,8 +62,8 @@ def test_a_promise_that_a_slower_model_stopped_does_not_resume_when_the_faster_o
     with pytest.raises(Refused, match=r"under a model that its contracts name .* more than risk = 0\.5"):
         sanitise(homes.run_file, as_of=day(9))
     with pytest.raises(Refused, match="releases stop"):
-        forecast_run(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
-    assert rows_of(homes) == released
+        forecast_run(homes.session(as_of=day(9)))
+    assert homes.rows() == released
     assert len(released) == 2
 
 
@@ -84,8 +74,8 @@ def test_a_statement_tells_what_a_model_says_that_bound_while_nothing_was_releas
     amended(homes, "fast")
     with pytest.raises(Refused, match="releases stop"):
         sanitise(homes.run_file, as_of=day(9))
-    publish_release(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
-    figures = open_release(homes.folder / "release").statement["figures"]
+    publish_release(homes.session(as_of=day(9)))
+    figures = homes.release.statement["figures"]
     said = {figure["name"]: round(float(figure["epsilon"]) * 10**9) for figure in figures}
     assert said["risk by an earlier model"] == next(one.value for one in slower if one.name == "risk") > 5 * 10**8
     assert said["risk"] < 5 * 10**8
@@ -98,8 +88,8 @@ def test_what_several_models_said_while_they_bound_bears_the_name_of_each(homes)
     amended(homes, "slow")
     amended(homes, "slower")
     amended(homes, "fast")
-    publish_release(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9))))
-    names = [figure["name"] for figure in open_release(homes.folder / "release").statement["figures"]]
+    publish_release(homes.session(as_of=day(9)))
+    names = [figure["name"] for figure in homes.release.statement["figures"]]
     assert len(set(names)) == len(names)
     assert sum(name.startswith("risk by an earlier model (") for name in names) == 2
 
@@ -112,7 +102,7 @@ def test_the_outlook_of_an_amendment_is_that_of_the_run_behind_it(homes):
     assert (found.after.loss, found.after.last_day, found.after.ended_by_promise) == (0, None, True)
     with pytest.raises(Refused, match="each of its models, earlier ones included"):
         homes.run(as_of=day(9))
-    assert len(rows_of(homes)) == 1
+    assert len(homes.rows()) == 1
 
 
 def test_the_warning_of_the_last_thirty_days_knows_the_earlier_models(homes):
@@ -120,7 +110,7 @@ def test_the_warning_of_the_last_thirty_days_knows_the_earlier_models(homes):
     with pytest.raises(Refused, match="this model"):
         homes.run(as_of=day(5))
     amended(homes, "fast", assume="markov")
-    session = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(3)))
+    session = homes.session(as_of=day(3))
     plan(session)
     assert end_within_30_days(session) == FIRST
 
@@ -161,14 +151,14 @@ def test_a_series_ended_and_added_again_is_released_with_the_others_from_the_nex
         homes.write(FIRST, day(15), mode="rehearsal", promise=promise)
         homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", series))
         if until > 4:
-            amend(RunContext.load(homes.run_file, as_of=day(until)))
+            amend(homes.context(as_of=day(until)))
         homes.run(as_of=day(until))
-    days = {name: [row.day for row in rows_of(homes) if row.series == name] for name in ("daily_mean", "small")}
+    days = {name: [row.day for row in homes.rows() if row.series == name] for name in ("daily_mean", "small")}
     assert days == {
         "daily_mean": [day(i).isoformat() for i in range(6)],
         "small": [day(i).isoformat() for i in (0, 1, 4, 5)],
     }
     by_day = {}
-    for each in rows_of(homes):
+    for each in homes.rows():
         by_day[each.day] = by_day.get(each.day, 0) + each.loss
     assert set(by_day.values()) == {10**9}

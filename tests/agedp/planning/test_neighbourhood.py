@@ -10,16 +10,12 @@ from fractions import Fraction
 import pytest
 
 from agedp import privacy_audit
-from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import verify_against
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.publish import write_folder_as_of
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.config import load
 from agedp_data.errors import Refused, RunFileError
-from agedp_data.ledger import Ledger
 from agedp_flows.text.plan_text import plan_json, plan_lines
 from tests.agedp.reports.html import Page, faults_of
 
@@ -43,8 +39,7 @@ def promised(spend, *, epsilon="0.4", cap="100", total='"unlimited"'):
 
 @pytest.fixture
 def homes(house):
-    house.london({(home, day(i), slot): 100 for home in "ABC" for i in range(DAYS) for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill([day(i) for i in range(DAYS)], wh=100)
     return house
 
 
@@ -56,7 +51,7 @@ def write(homes, promise, *, rest="", last=DAYS - 1, **keys):
 
 
 def rows_of(homes):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    with homes.ledger() as ledger:
         assert ledger.verify() == ()
         return [row for row in ledger.rows() if row.state == "released"]
 
@@ -88,7 +83,7 @@ def test_windows_of_small_changes_hold_by_the_scales_that_were_drawn(homes, spen
     assert len(spent) == DAYS
     assert Fraction(35, 100) < fullest(spent, 4) <= Fraction(4, 10) or spend == "fraction"
     assert fullest(spent, 4) <= Fraction(4, 10)
-    release = open_release(homes.folder / "release")
+    release = homes.release
     words = (release.path / "STATEMENT.md").read_text()
     assert "The share of the series is 0.25 of each day's loss about a change by at most 2 kWh;" in words
     assert "of each day's epsilon" not in words
@@ -108,7 +103,7 @@ def test_the_noise_is_a_twentyfifth_of_what_the_same_epsilon_asks_for_any_change
 
 def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
     write(homes, promised("per-request", cap="0.5", total="3"))
-    lines = plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))
+    lines = plan_lines(homes.session())
     assert any(
         "max_day_epsilon = 0.5 is the binding limit" in line and "epsilon 0.02 for small changes instead" in line
         for line in lines
@@ -117,7 +112,7 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
         homes.run(today=TODAY)
     rows = rows_of(homes)
     assert [row.loss for row in rows] == [500_000_000] * 6
-    limits = {each["name"]: each["limit"] for each in open_release(homes.folder / "release").statement["figures"]}
+    limits = {each["name"]: each["limit"] for each in homes.release.statement["figures"]}
     assert (limits["day"], limits["change of 2 kWh"]) == ("0.5", "0.4")
     write(homes, promised("per-request", cap="2.5", total="3"))
     assert not any("is the binding limit" in line for line in plan_lines(begin_anew(homes)))
@@ -125,22 +120,16 @@ def test_a_cap_that_binds_is_kept_and_the_plan_says_so(homes):
 
 def test_the_plan_gives_the_noise_of_every_schedule_by_what_is_published(homes):
     write(homes, promised("per-request"))
-    [line] = [
-        line
-        for line in plan_lines(LedgerSession.open(RunContext.load(homes.run_file)))
-        if line.startswith("mean noise scale by schedule")
-    ]
+    [line] = [line for line in plan_lines(homes.session()) if line.startswith("mean noise scale by schedule")]
     # .4 in 4 days are .1 a day about 2 kWh, 2.5 about 50 kWh: the scale is .4 of the clamp
     assert "per-request 0.4," in line
-    assert plan_json(LedgerSession.open(RunContext.load(homes.run_file)))["mean_noise_by_schedule"][
-        "per-request"
-    ] == pytest.approx(0.4)
+    assert plan_json(homes.session())["mean_noise_by_schedule"]["per-request"] == pytest.approx(0.4)
 
 
 def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published_with(homes):
     write(homes, promised("per-request"), rest=BELOW)
     homes.run(today=TODAY)
-    release = open_release(homes.folder / "release")
+    release = homes.release
     [published] = release.table()["noise_sd_kwh"].unique()
     said = Page((release.path / "report.html").read_text()).text
     [own] = re.findall(r"per-request \(as promised\) ([0-9.,]+)", said)
@@ -150,20 +139,18 @@ def test_the_report_gives_its_own_schedule_the_noise_that_the_mean_was_published
 def begin_anew(homes):
     text = homes.run_file.read_text().replace("ledger.sqlite", "other.sqlite").replace('"release"', '"elsewhere"')
     homes.run_file.write_text(text.replace('"confidential"', '"house"'))
-    return LedgerSession.open(RunContext.load(homes.run_file))
+    return homes.session()
 
 
 def test_rows_count_by_the_clamp_and_bins_of_their_time_after_an_amendment(homes):
     write(homes, promised("per-request"), rest=BELOW)
     homes.run(today=day(5))
-    before = open_release(homes.folder / "release").statement["figures"]
+    before = homes.release.statement["figures"]
     write(homes, promised("per-request"), rest=BELOW.replace("[0, 5, 6, 10, 40]", "[0, 5, 6, 6.5, 40]"), clamp="20")
-    assert [
-        each.verdict for each in preview_amendment(LedgerSession.open(RunContext.load(homes.run_file))).changes
-    ] == ["allowed", "allowed"]
-    amend(RunContext.load(homes.run_file))
+    assert [each.verdict for each in preview_amendment(homes.session()).changes] == ["allowed", "allowed"]
+    amend(homes.context())
     homes.run(today=TODAY)
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     assert len(rows_of(homes)) == 2 * DAYS
     windows = {each["name"]: each["epsilon"] for each in release.statement["figures"]}
@@ -178,18 +165,18 @@ def test_a_release_of_before_an_amended_clamp_is_written_again_byte_for_byte(hom
     write(homes, promise, mode="rehearsal")
     homes.run(as_of=day(4))
     write(homes, promise, mode="rehearsal", clamp="40")
-    amend(RunContext.load(homes.run_file, as_of=day(4)))
+    amend(homes.context(as_of=day(4)))
     homes.run(as_of=day(7))
     then = homes.files()
     write(homes, promise, mode="rehearsal", clamp="30", rest=BELOW)
-    amend(RunContext.load(homes.run_file, as_of=day(7)))
+    amend(homes.context(as_of=day(7)))
     homes.run(as_of=day(10))
-    assert write_folder_as_of(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(10))), day(7))
+    assert write_folder_as_of(homes.session(as_of=day(10)), day(7))
     assert homes.files() == then
     # 2 kWh were .1 a day, of 50 kWh first and then of 40: 4 kWh are twice that under either
     assert "4 kWh: 0.2;" in then["report.html"].decode()
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        verify_against(open_release(homes.folder / "release"), ledger)
+    with homes.ledger() as ledger:
+        verify_against(homes.release, ledger)
 
 
 def test_a_plan_of_the_whole_period_needs_its_last_day(homes):
@@ -204,7 +191,7 @@ def test_a_plan_of_the_whole_period_needs_its_last_day(homes):
 def test_the_statement_opens_with_what_is_no_small_change_and_the_report_shows_every_size(homes):
     write(homes, promised("fraction"), rest="[compare]\ndelta_kwh = [1, 30]\n")
     homes.run(today=TODAY)
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     assert "A day that goes missing" in release.statement["notes"][0]
     names = [each["name"] for each in release.statement["figures"]]
@@ -219,7 +206,7 @@ def test_the_statement_opens_with_what_is_no_small_change_and_the_report_shows_e
 def test_without_a_size_asked_for_no_other_promise_speaks_of_sizes(homes):
     homes.write(FIRST, day(DAYS - 1))
     homes.run(today=TODAY)
-    release = open_release(homes.folder / "release")
+    release = homes.release
     assert not any("change of" in each["name"] for each in release.statement["figures"])
     assert "by its size in kWh" not in (release.path / "report.html").read_text()
 
@@ -228,9 +215,9 @@ def test_a_day_between_days_that_filled_their_window_is_skipped_and_the_days_beh
     write(homes, promised("per-request", epsilon="0.4"))
     homes.run(today=day(4))
     write(homes, promised("per-request", epsilon="0.1"))
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     homes.run(today=TODAY)
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    with homes.ledger() as ledger:
         states = [row.state for row in ledger.rows()]
     # four days said .4 in all: no window with one of them has anything left of .1
     assert states == ["released"] * 4 + ["skipped"] * 3 + ["released"] * (DAYS - 7)

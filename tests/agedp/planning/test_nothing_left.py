@@ -6,17 +6,13 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import plan
 from agedp.stages.run_forecast import end_within_30_days
-from agedp_data import mechanisms
 from agedp_data.errors import Refused
-from agedp_data.ledger import Ledger
 from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 from agedp_flows.text.plan_text import plan_json, plan_lines
+from tests.agedp.conftest import ended_in_draw
 
 FIRST = date(2013, 1, 1)
 HALF = 500_000_000
@@ -35,8 +31,7 @@ def day(number):
 @pytest.fixture
 def homes(house):
     """Three homes that use 9.6 kWh a day, sixteen days of it, rehearsed."""
-    house.london({(home, day(i), slot): 200 for home in "ABC" for i in range(16) for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill([day(i) for i in range(16)])
     return house
 
 
@@ -49,9 +44,8 @@ def write(homes, promise, *, shares=None):
 
 def edited(homes, promise, *, shares=None):
     write(homes, promise, shares=shares)
-    run = RunContext.load(homes.run_file, as_of=day(6))
-    found = preview_amendment(LedgerSession.open(run))
-    amend(run)
+    found = preview_amendment(homes.session(as_of=day(6)))
+    amend(homes.context(as_of=day(6)))
     return found
 
 
@@ -61,7 +55,7 @@ def run(homes, number):
 
 
 def told(homes, *, since=0):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    with homes.ledger() as ledger:
         assert ledger.verify() == ()
         rows = ledger.rows("homes")
     return [
@@ -75,24 +69,10 @@ def mean(number, loss):
     return (number, "daily_mean", "released" if loss else "skipped", loss)
 
 
-class Ended(Exception):
-    """A run that ends in a draw: what it stored before stays."""
-
-
-def cut_off(homes, monkeypatch, draws, number):
-    """Run and end in place of the draw behind so many."""
-    left = iter(range(draws))
-    real = mechanisms.discrete_laplace
-
-    def draw(*args, **keys):
-        if next(left, None) is None:
-            raise Ended
-        return real(*args, **keys)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(mechanisms, "discrete_laplace", draw)
-        with pytest.raises(Ended):
-            run(homes, number)
+def cut_off_in_the_fourth_draw(homes):
+    """Release the first of two series of the second day, and not the other."""
+    with ended_in_draw(4):
+        run(homes, 1)
 
 
 def test_days_whose_window_is_full_are_skipped_and_the_days_behind_them_are_released(homes):
@@ -108,7 +88,7 @@ def test_days_whose_window_is_full_are_skipped_and_the_days_behind_them_are_rele
     run(homes, 7)
     expected = [mean(3, 0), mean(4, 0), *(mean(i, HALF // 2) for i in (5, 6, 7))]
     assert told(homes, since=3) == expected
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     assert release.statement["days"]["skipped"] == ["2013-01-04", "2013-01-05"]
 
@@ -117,7 +97,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     write(homes, W_EVENT.format(2, '"unlimited"'))
     run(homes, 2)
     edited(homes, W_EVENT.format(4, '"unlimited"'))
-    session = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(7)))
+    session = homes.session(as_of=day(7))
     plan(session)
     said = plan_json(session)
     why = "releases of neighbouring days have spent the budget"
@@ -126,7 +106,7 @@ def test_a_plan_says_which_due_days_will_be_skipped_and_why(homes):
     assert lines[0] == "1 release is due and 2 will be skipped:"
     assert f"skipped ({why}): daily_mean of 2013-01-04 to 2013-01-05" in lines
     assert told(homes, since=3) == []
-    early = LedgerSession.open(RunContext.load(homes.run_file, as_of=day(5)))
+    early = homes.session(as_of=day(5))
     plan(early)
     assert f"days that will be skipped later ({why}): 2013-01-05" in plan_lines(early)
     assert plan_json(early)["skipped_ahead"] == [{"day": "2013-01-05"}]
@@ -142,7 +122,7 @@ def test_a_half_that_is_left_of_a_spent_window_is_waited_for_and_a_total_is_not(
         run(homes, 7)
     assert caught.value.exit_status == 3
     assert told(homes, since=3) == []
-    assert end_within_30_days(LedgerSession.open(RunContext.load(homes.run_file, as_of=day(9)))) == day(2)
+    assert end_within_30_days(homes.session(as_of=day(9))) == day(2)
 
 
 def test_a_figure_over_everything_that_was_released_ends_the_series_and_skips_nothing(homes):
@@ -176,11 +156,9 @@ def test_a_promise_without_a_model_does_not_speak_of_one(homes):
         (1, ("0.7", "0.3"), 300_000_000),
     ],
 )
-def test_a_series_of_a_half_released_day_gets_what_the_other_left_or_is_skipped(
-    homes, monkeypatch, epsilon, shares, small
-):
+def test_a_series_of_a_half_released_day_gets_what_the_other_left_or_is_skipped(homes, epsilon, shares, small):
     write(homes, CLASSICAL.format(1, 90), shares=("0.7", "0.3"))
-    cut_off(homes, monkeypatch, 3, 1)
+    cut_off_in_the_fourth_draw(homes)
     assert told(homes, since=1) == [mean(1, 700_000_000)]
     if (epsilon, shares) != (1, ("0.7", "0.3")):
         found = edited(homes, CLASSICAL.format(epsilon, 90), shares=shares)
@@ -193,14 +171,14 @@ def test_a_series_of_a_half_released_day_gets_what_the_other_left_or_is_skipped(
     state = "released" if small else "skipped"
     expected = [mean(1, 700_000_000), (1, "small", state, small), mean(2, parts[0]), (2, "small", "released", parts[1])]
     assert told(homes, since=1) == expected
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     assert release.statement["days"] == {"first": "2013-01-01", "last": "2013-01-03", "released": 3, "skipped": []}
 
 
-def test_what_is_left_of_a_half_released_day_is_not_granted_beyond_the_total(homes, monkeypatch):
+def test_what_is_left_of_a_half_released_day_is_not_granted_beyond_the_total(homes):
     write(homes, CLASSICAL.format(1, 90), shares=("0.7", "0.3"))
-    cut_off(homes, monkeypatch, 3, 1)
+    cut_off_in_the_fourth_draw(homes)
     found = edited(homes, CLASSICAL.format(1, 1.9), shares=("0.7", "0.3"))
     assert (found.after.skipped, found.after.ended_by_promise) == ((), True)
     with pytest.raises(Refused, match=r"1\.7 is spent, epsilon_total = 1\.9"):
@@ -208,9 +186,9 @@ def test_what_is_left_of_a_half_released_day_is_not_granted_beyond_the_total(hom
     assert told(homes, since=1) == [mean(1, 700_000_000)]
 
 
-def test_a_series_added_while_a_day_is_half_released_has_no_part_in_that_day(homes, monkeypatch):
+def test_a_series_added_while_a_day_is_half_released_has_no_part_in_that_day(homes):
     write(homes, CLASSICAL.format(1, 90), shares=("0.7", "0.3"))
-    cut_off(homes, monkeypatch, 3, 1)
+    cut_off_in_the_fourth_draw(homes)
     third = '0.3\n[series.third]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.2'
     edited(homes, CLASSICAL.format(1, 90), shares=("0.5", third))
     run(homes, 2)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache, cached_property
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -28,30 +29,34 @@ class Release:
     folder: Path
     ledger: Path
 
-    @property
+    @cached_property
     def claim(self):
         return json.loads((self.folder / "statement.json").read_text())
 
+    @cached_property
+    def _lines(self):
+        return [json.loads(line) for line in (self.folder / "ledger_rows.jsonl").read_text().splitlines()[1:]]
+
     def rows(self, table):
         """Return the texts of the ledger rows of a kind that the folder carries."""
-        lines = [json.loads(line) for line in (self.folder / "ledger_rows.jsonl").read_text().splitlines()[1:]]
-        return [{**json.loads(line["text"]), "hash": line["hash"]} for line in lines if line["table"] == table]
+        return [{**json.loads(line["text"]), "hash": line["hash"]} for line in self._lines if line["table"] == table]
 
-    @property
+    @cached_property
     def released(self):
         return [row for row in self.rows("release") if row["state"] == "released"]
 
-    @property
+    @cached_property
     def promises(self):
         return [json.loads(row["promise"]) for row in self.rows("contract")]
 
-    @property
+    @cached_property
     def everybody(self):
         """Return population, day and loss of all that the ledger holds, of other populations too."""
         with closing(sqlite3.connect(self.ledger)) as connection:
             return connection.execute("SELECT population, day, loss FROM release WHERE state = 'released'").fetchall()
 
 
+@cache
 def published(release):
     """Return (day, published_on, loss) of every release as the Parquet files tell it."""
     found = []

@@ -6,19 +6,14 @@ import json
 import shutil
 from datetime import date, timedelta
 
-import pyarrow.parquet as pq
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.release_folder import open_release
-from agedp.release_folder.result_tables import METADATA_KEY
-from agedp.run_context import RunContext
 from agedp.stages import publish as publishing
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp_data.errors import ContractChanged, InputError, LedgerError
-from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends import sqlite
 
 FIRST = date(2026, 3, 1)
@@ -37,8 +32,7 @@ def made(houses, tmp_path_factory):
     """Three homes with readings of eight days, two curves."""
     house = houses(tmp_path_factory.mktemp("house"))
     days = [FIRST + timedelta(days=i) for i in range(8)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill(days)
     (house.folder / "slow.csv").write_text("1,0.9\n7,0.8\n")
     (house.folder / "fast.csv").write_text("1,0.1\n7,0.01\n")
     return house
@@ -61,8 +55,7 @@ def by_hand(homes, call, day):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(clock, "today", lambda: date(2026, 3, day))
-        now = clock.now().replace(year=2026, month=3, day=day)
-        return call(LedgerSession.open(RunContext.load(homes.run_file, now=now)))
+        return call(homes.session(today=date(2026, 3, day)))
 
 
 def amended(session):
@@ -70,7 +63,7 @@ def amended(session):
 
 
 def statements(homes):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    with homes.ledger() as ledger:
         return [(one.seq, one.at, one) for one in ledger.statements("homes")]
 
 
@@ -88,7 +81,7 @@ def test_a_statement_is_dated_after_what_it_tells_and_a_day_shows_the_last_one_b
         (20, "Another title", "0.25"), (19, "Made up", "0.25"), (10, "Made up", "0.25"), (9, "Made up", "0.5")
     ):  # fmt: skip
         assert by_hand(homes, lambda session, day=day: write_folder_as_of(session, date(2026, 3, day)), 21)
-        claim = open_release(homes.folder / "release").statement
+        claim = homes.release.statement
         assert (claim["title"], claim["contract"]["promise"]["epsilon_per_day"]) == (title, epsilon), day
     assert homes.files() == of_the_fourth
     with pytest.raises(InputError, match="no statement of 'homes' was published"):
@@ -113,8 +106,8 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
     for (seq, _, _), files in reversed(list(zip(statements(homes), kept, strict=True))):
         assert by_hand(homes, lambda session, seq=seq: write_folder_of_statement(session, seq), 8)
         assert homes.files() == files
-        open_release(homes.folder / "release").verify()
-        by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
+        homes.release.verify()
+        by_hand(homes, lambda session: verify_against(homes.release, session.open_ledger), 8)
     with pytest.raises(InputError, match="no statement of 'homes' has the number 1; `agedp ledger show` lists them"):
         by_hand(homes, lambda session: write_folder_of_statement(session, 1), 8)
 
@@ -158,18 +151,11 @@ def test_files_of_a_later_release_leave_the_folder_and_nobody_else_s_do(homes):
         open_release(release).verify()
 
 
-def test_the_zone_of_the_day_is_the_contract_s(homes):
-    write(homes, CLASSICAL.format(0.5))
-    homes.run(today=date(2026, 3, 4))
-    metadata = pq.read_schema(homes.folder / "release" / "daily_averages.parquet").metadata
-    assert json.loads(metadata[METADATA_KEY])["day_zone"] == "GMT"
-
-
 def test_a_statement_that_tells_other_days_than_its_rows_is_not_written_out(homes):
     write(homes, CLASSICAL.format(0.5))
     homes.run(today=date(2026, 3, 4))
     before = homes.files()
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+    with homes.ledger() as ledger:
         kept = ledger.statements("homes")[-1]
         claim = json.loads(kept.claim)
         claim["days"]["released"] += 1
@@ -190,7 +176,7 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
     stated, refused = publishing.build_statement, []
 
     def others_try(facts):
-        with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as other:
+        with homes.ledger() as other:
             try:
                 other.register_model("{}", at="2026-03-05")
             except LedgerError as error:
@@ -202,6 +188,6 @@ def test_nobody_releases_between_the_rows_of_a_statement_and_its_head(homes, mon
     by_hand(homes, publish_release, 5)
     assert len(refused) == 1
     assert "another process has held it" in refused[0]
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        verify_against(open_release(homes.folder / "release"), ledger)
+    with homes.ledger() as ledger:
+        verify_against(homes.release, ledger)
         assert not ledger.models()

@@ -48,7 +48,7 @@ def test_a_folder_and_the_one_before_it_lie_on_the_chain(homes, folder):
 def test_a_ledger_that_ends_before_the_folder_is_behind(homes, name):
     with ledger(homes, name, create=True) as known:
         with pytest.raises(LedgerBehind, match="shorter than the folder"):
-            verify_against(open_release(homes.folder / "release"), known)
+            verify_against(homes.release, known)
         with pytest.raises(LedgerBehind, match="agedp ledger recover"):
             check_ledger_not_behind(known, release_origins(homes.folder / "release"))
 
@@ -57,7 +57,7 @@ def test_another_ledger_is_not_the_chain_of_the_folder(homes):
     with ledger(homes, "other.sqlite", create=True) as other:
         other.register_model(ENVELOPE, at=FIRST)
         with pytest.raises(LedgerError, match="not on the hash chain"):
-            verify_against(open_release(homes.folder / "release"), other)
+            verify_against(homes.release, other)
 
 
 def test_a_ledger_that_went_another_way_since_is_behind(homes):
@@ -67,7 +67,7 @@ def test_a_ledger_that_went_another_way_since_is_behind(homes):
             said = json.loads(kept) | {"title": f"claim {number}"}
             forked.record(json.dumps(said), population="homes", files={}, software="", at=FIRST)
         with pytest.raises(LedgerBehind):
-            verify_against(open_release(homes.folder / "release"), forked)
+            verify_against(homes.release, forked)
 
 
 def test_a_folder_with_another_value_is_found_by_its_day(homes):
@@ -76,21 +76,21 @@ def test_a_folder_with_another_value_is_found_by_its_day(homes):
         ledger(homes) as known,
         pytest.raises(LedgerError, match=f"different values: {AVERAGES}: 2013-01-02, column noisy_sum_wh: 5 differs"),
     ):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)
 
 
 @pytest.mark.parametrize("change", [lambda rows: rows[:-1], lambda rows: [*rows, rows[-1]], lambda rows: []])
 def test_a_day_that_only_one_of_the_two_has_is_found(homes, change):
     edit_rows(homes, change)
     with ledger(homes) as known, pytest.raises(LedgerError, match=r"different values: .* lacks this row"):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)
 
 
 def test_files_of_which_the_ledger_keeps_no_statement_are_found(homes):
     sums = homes.folder / "release" / "SHA256SUMS"
     sums.write_text(sums.read_text().replace("0", "1"))
     with ledger(homes) as known, pytest.raises(LedgerError, match="no statement with the files"):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)
 
 
 def test_a_ledger_edited_behind_its_back_is_not_believed(homes):
@@ -99,4 +99,4 @@ def test_a_ledger_edited_behind_its_back_is_not_believed(homes):
         raw.execute("""UPDATE release SET "values" = '[1]' WHERE day = '2013-01-02'""")
         raw.commit()
     with ledger(homes) as known, pytest.raises(LedgerError, match="was changed or damaged"):
-        verify_against(open_release(homes.folder / "release"), known)
+        verify_against(homes.release, known)

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import FrictionlessException, Package, Resource
 
-from agedp.release_folder.release_folder import open_release
 from agedp_data import table_schemas
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import read_statement
@@ -41,7 +40,7 @@ def release(houses, tmp_path_factory):
     text = house.run_file.read_text().replace('title = "Made up"', CREDITS).replace("clamp_kwh = 50\n", TWO)
     house.run_file.write_text(text)
     house.run(today=date(2026, 1, 1))
-    found = open_release(house.folder / "release")
+    found = house.release
     found.verify()
     return found
 

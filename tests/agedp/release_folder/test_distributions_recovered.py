@@ -8,11 +8,8 @@ from datetime import date
 import pytest
 
 from agedp.ledger_transfer import recover
-from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
-from agedp_data.ledger import Ledger
 
 FIRST, SECOND, THIRD = date(2013, 1, 1), date(2013, 1, 2), date(2013, 1, 3)
 TODAY = date(2013, 6, 1)
@@ -46,7 +43,7 @@ def moved(house, rest):
 
 
 def days_of(house):
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
+    with house.ledger() as ledger:
         assert ledger.verify() == ()
         return [row.day for row in ledger.rows()]
 
@@ -62,13 +59,13 @@ def test_a_recovered_ledger_of_a_distribution_goes_on_with_the_same_households_o
     roster(house, HOMES, "tariff")
     house.run(today=TODAY)
     assert days_of(house) == [*before, str(THIRD)]
-    open_release(house.folder / "release").verify()
+    house.release.verify()
 
 
 def test_groups_that_left_the_roster_are_counted_once_and_not_once_for_each_range(house):
     moved(house, HISTOGRAM + 'by = "tariff"\n')
     roster(house, HOMES)
     house.write(FIRST, THIRD)
-    amend(RunContext.load(house.run_file))
+    amend(house.context())
     house.run(today=TODAY)
     assert days_of(house)[-1] == str(THIRD)

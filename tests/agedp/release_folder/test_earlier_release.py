@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import recover, verify_against
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError
-from agedp_data.ledger import Ledger
 from agedp_data.statement.markdown import markdown
 from tests.agedp.release_folder.resealed import reseal
 
@@ -64,14 +61,14 @@ def test_a_change_to_it_is_found_as_ever(tmp_path):
 
 
 def test_it_lies_on_the_chain_of_the_ledger_recovered_from_it(homes):
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
-        verify_against(open_release(homes.folder / "release"), ledger)
+    with homes.ledger() as ledger:
+        verify_against(homes.release, ledger)
 
 
 def test_the_next_run_goes_on_from_it_and_draws_no_day_again(homes):
-    before = open_release(homes.folder / "release").table()
+    before = homes.release.table()
     homes.run(today=date(2013, 1, 6))
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     after = release.table()
     assert after.head(len(before)).to_dict("list") == before.to_dict("list")
@@ -82,11 +79,11 @@ def test_the_next_run_goes_on_from_it_and_draws_no_day_again(homes):
 
 def test_as_it_stood_its_figures_and_statement_are_the_same_in_the_files_of_today(homes):
     homes.run(today=date(2013, 1, 6))
-    session = LedgerSession.open(RunContext.load(homes.run_file, now=datetime(2013, 1, 7, tzinfo=UTC)))
+    session = homes.session(today=date(2013, 1, 7))
     ledger = session.open_ledger
     earliest = ledger.statements("homes")[0]
     assert not write_folder_of_statement(session, earliest.seq)  # other bytes, and it says so
-    release = open_release(homes.folder / "release")
+    release = homes.release
     release.verify()
     earlier = open_release(EARLIER)
     assert release.statement == earlier.statement

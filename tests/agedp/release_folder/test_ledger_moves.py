@@ -12,7 +12,6 @@ import pytest
 from agedp.ledger_transfer import export_ledger, import_ledger, recover, verify_against
 from agedp.release_folder.origin import check_ledger_not_behind, release_origins
 from agedp.release_folder.release_folder import ROWS, open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger
@@ -30,13 +29,12 @@ def made(houses, tmp_path_factory):
     """Three homes, two days at 0.5 and, after an amendment, two at 0.25."""
     house = houses(tmp_path_factory.mktemp("house"))
     days = [FIRST + timedelta(days=i) for i in range(8)]
-    house.london({(home, day, slot): 200 for home in "ABC" for day in days for slot in range(48)})
-    house.roster([(home, FIRST, None) for home in "ABC"])
+    house.fill(days)
     (house.folder / "curve.csv").write_text("1,0.5\n7,0.2\n")
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.5), rest=MODEL)
     house.run(today=date(2013, 1, 3))
     house.write(FIRST, LAST, promise=CLASSICAL.format(0.25), rest=MODEL)
-    amend(RunContext.load(house.run_file))
+    amend(house.context())
     house.run(today=date(2013, 1, 5))
     return house
 
@@ -109,10 +107,10 @@ def test_an_export_of_a_ledger_that_can_go_on_is_imported_only_if_that_one_is_lo
     use(homes, "new.sqlite")
     homes.run(today=date(2013, 1, 7))
     assert [row[0] for row in drawn(homes, "new.sqlite")][4:] == ["2013-01-05", "2013-01-06"]
-    assert TAKEN_OVER in open_release(homes.folder / "release").statement["notes"]
+    assert TAKEN_OVER in homes.release.statement["notes"]
     with Ledger.open(url(homes, "new.sqlite")) as ledger:
         assert json.loads(ledger.statements("")[0].claim)["taken over"]["rows"] == rows
-        verify_against(open_release(homes.folder / "release"), ledger)
+        verify_against(homes.release, ledger)
 
 
 def test_a_file_says_that_its_ledger_was_closed_only_once_it_was(homes, monkeypatch):
@@ -260,20 +258,9 @@ def test_what_was_spent_before_the_seam_counts_behind_it(homes):
     (homes.folder / "ledger.sqlite").unlink()
     recover(folder, url(homes), at=date(2013, 1, 6))
     homes.write(FIRST, LAST, promise=CLASSICAL.format(0.25).replace("= 3", "= 1.5"), rest=MODEL)
-    amend(RunContext.load(homes.run_file))
+    amend(homes.context())
     with pytest.raises(Refused, match="2013-01-05"):
         homes.run(today=date(2013, 1, 7))
-
-
-def test_a_recovered_ledger_can_be_recovered_again(homes):
-    folder, before = carrying(homes), drawn(homes)
-    (homes.folder / "ledger.sqlite").unlink()
-    recover(folder, url(homes), at=date(2013, 1, 6))
-    homes.run(today=date(2013, 1, 6))
-    folder = carrying(homes)
-    recover(folder, url(homes, "second.sqlite"), at=date(2013, 1, 7))
-    assert drawn(homes, "second.sqlite")[:4] == before
-    assert drawn(homes, "second.sqlite") == drawn(homes)
 
 
 def test_a_folder_of_the_first_ledger_is_known_after_any_number_of_recoveries(homes):

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from agedp.release_folder.release_folder import open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.statement.document import schema
@@ -133,7 +133,7 @@ def told(request, inputs, houses, tmp_path_factory):
     for number, (promise, rest, until) in enumerate(scene.runs):
         write(house, scene, promise, rest)
         if number:
-            amend(RunContext.load(house.run_file, as_of=day(until)))
+            amend(house.context(as_of=day(until)))
         with suppress(Refused):  # the series has ended
             house.run(as_of=day(until))
     if scene.second:
@@ -157,6 +157,7 @@ def compared(scene):
     return "[compare]" in scene.runs[-1][1]
 
 
+@cache
 def expected(scene, release):
     """Return by figure the smallest and the largest value that it may have, in whole 1e-9."""
     losses = recomputed.days_of(release)

@@ -10,14 +10,11 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from agedp.ledger_session import LedgerSession
 from agedp.pipeline import sanitise
 from agedp.release_folder.release_folder import SUMS, ReleaseFolder
 from agedp.release_folder.remote import RemoteFolder
-from agedp.run_context import RunContext
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind
-from agedp_data.ledger import Ledger
 from tests.agedp.conftest import House
 
 FIRST = date(2013, 1, 1)
@@ -45,7 +42,7 @@ def test_it_holds_the_same_bytes_as_a_folder_on_a_disk(house: House, there: Memo
     house.run()
     found = objects(house, there)
     house.run_file.write_text(house.run_file.read_text().replace(f"memory://{house.folder.name}/open", "release"))
-    publish_release(LedgerSession.open(RunContext.load(house.run_file)))
+    publish_release(house.session())
     assert house.files() == found
     assert {SUMS, "statement.json", "daily_averages.parquet", "report.html"} <= set(found)
 
@@ -110,7 +107,7 @@ def test_cut_off_after_any_object_the_sums_do_not_match_until_the_next_run_has_m
     assert released > 2
     monkeypatch.undo()
     house.run(today=date(2013, 1, 4))
-    with Ledger.open(f"sqlite:///{house.folder / 'ledger.sqlite'}") as ledger:
+    with house.ledger() as ledger:
         assert len(ledger.rows()) == 3
     ReleaseFolder(house.folder / "confidential" / "release").verify()
 

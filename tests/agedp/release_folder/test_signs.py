@@ -11,10 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.ledger_session import LedgerSession
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
 from agedp.release_folder.release_folder import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
-from agedp.run_context import RunContext
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind, RunFileError
@@ -85,7 +83,7 @@ def test_an_older_file_beside_newer_ones_is_asked_too(homes):
     }
     with Ledger.open(f"sqlite:///{homes.folder / 'older.sqlite'}") as older, pytest.raises(LedgerBehind):
         check_ledger_not_behind(older, release_origins(release))
-    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as whole:
+    with homes.ledger() as whole:
         check_ledger_not_behind(whole, release_origins(release))
 
 
@@ -111,9 +109,8 @@ def test_an_older_ledger_is_not_written_to_when_the_notes_know_of_later_days(hom
     shutil.rmtree(homes.folder / "release")
     before = (homes.folder / "ledger.sqlite").read_bytes()
     homes.run_file.write_text(homes.run_file.read_text().replace("clamp_kwh = 50", "clamp_kwh = 40"))
-    run = RunContext.load(homes.run_file)
     with pytest.raises(LedgerBehind, match="2013-01-03 of 'homes' was released from another ledger, or a newer copy"):
-        command(LedgerSession.open(run))
+        command(homes.session())
     assert (homes.folder / "ledger.sqlite").read_bytes() == before
     assert not (homes.folder / "release").exists()
 

@@ -15,12 +15,10 @@ import pytest
 from agedp.calibration_pipeline import calibrate
 from agedp.internal_records.cell_tables import COVERAGE
 from agedp.local_files import atomic_files
-from agedp.pipeline import run_stages
 from agedp.reports.clamping import clamp_effects
 from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean
 from agedp.reports.utility import CellUtility, pair_with_true_means, utility
-from agedp.run_context import RunContext
 from tests.agedp.reports.html import Page, faults_of
 from tests.minimal import of_three_states
 
@@ -75,7 +73,7 @@ def test_it_is_a_sound_page_for_its_owner_alone_and_in_no_release(made):
 
 
 def test_errors_are_what_separates_the_two_tables(made):
-    truth = pq.read_table(made.folder / "confidential" / "true_means.parquet").to_pylist()
+    truth = made.records("true_means")
     said = {row["day"]: row for row in pq.read_table(made.folder / "release" / "daily_averages.parquet").to_pylist()}
     # before noise: the clamp of 50 kWh, and 0 for a home without a usable day
     for i, line in enumerate(truth):
@@ -108,8 +106,8 @@ def test_coverage_and_clamp_are_counted_by_day(made):
 
 def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_cut(made):
     assert cells(report(made), LARGE) == ["3", "72"]
-    run = RunContext.load(made.run_file)
-    summary = run_stages(run)  # nothing is due: the store is read, the report made anew
+    summary = made.run()  # nothing is due: the store is read, the report made anew
+    run = summary.run
     sources = InternalSources(run.run_file, run.paths, run.roster, run.store, summary.delivery)
     (found,) = clamp_effects(sources, [FIRST + timedelta(days=i) for i in range(DAYS)])
     assert [(one.household, one.days_above, one.largest_kwh) for one in found.clamped_households] == [(LARGE, 3, 72.0)]
@@ -117,7 +115,7 @@ def test_the_household_that_the_clamp_binds_is_named_with_its_days_and_what_is_c
 
 
 def test_rows_set_aside_are_counted_by_reason(made):
-    quality = pq.read_table(made.folder / "confidential" / "quality.parquet").to_pylist()
+    quality = made.records("quality")
     totals = {}
     for line in quality:
         totals[line["what"]] = totals.get(line["what"], 0) + line["rows"]

@@ -16,17 +16,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.ledger_session import LedgerSession
-from agedp.release_folder.release_folder import open_release
 from agedp.reports.loss_over_time import bound_key, losses_over_time, noise_factors
 from agedp.reports.mean_series import cell_means, series_parts
 from agedp.reports.public_report import public_report_page
 from agedp.reports.report_data import ReportData
-from agedp.run_context import RunContext
 from agedp.stages.publish import publish_release, write_folder_of_statement
 from agedp_data.config.contract import promise_of
 from agedp_data.epsilon import NANO
-from agedp_data.ledger import Ledger
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.statement.document import read_statement
 from tests.agedp.reports.html import Page, faults_of
@@ -77,14 +73,13 @@ def made(houses, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(made):
-    run = RunContext.load(made.run_file)
-    with Ledger.open(f"sqlite:///{made.folder / 'ledger.sqlite'}") as ledger:
+    with made.ledger() as ledger:
         rows, contracts = ledger.rows("homes"), ledger.contracts("homes")
         claim = read_statement(ledger.statements("homes")[-1].claim)
     promise = promise_of(contracts[-1].promise)
     accounts = [promise, WindowLoss(7)]
     known = {one.hash: json.loads(one.promise) for one in contracts}
-    return ReportData(claim, rows, known, accounts, run.model.leakage_bound, Decimal("0.95"), promise, {})
+    return ReportData(claim, rows, known, accounts, made.context().model.leakage_bound, Decimal("0.95"), promise, {})
 
 
 def with_keys(statement, **keys):
@@ -124,14 +119,14 @@ def test_a_page_with_a_fault_is_not_sound(made, fault):
 
 
 def test_it_is_listed_and_hashed_with_the_release(made):
-    release = open_release(made.folder / "release")
+    release = made.release
     assert "report.html" in release.checksums
     release.verify()
 
 
 def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, houses):
     before = report(made)
-    session = LedgerSession.open(RunContext.load(made.run_file))
+    session = made.session()
     with session.open_ledger as ledger:
         publish_release(session)
         assert report(made) == before
@@ -142,7 +137,7 @@ def test_publishing_again_and_as_it_stood_gives_the_same_bytes(made, tmp_path, h
 
 def test_every_figure_and_every_word_of_the_statement_is_on_it(made):
     text = Page(report(made)).text
-    claim = json.loads((made.folder / "release" / "statement.json").read_bytes())
+    claim = made.release.statement
     plainly = re.sub(r"[*`|#_-]", " ", (made.folder / "release" / "STATEMENT.md").read_text())
     there = set(re.sub(r"[*`|#_-]", " ", text).split())
     assert set(plainly.split()) <= there
@@ -151,7 +146,7 @@ def test_every_figure_and_every_word_of_the_statement_is_on_it(made):
 
 
 def test_each_figure_stands_in_one_table_with_all_that_the_statement_says_of_it(made):
-    claim = json.loads((made.folder / "release" / "statement.json").read_bytes())
+    claim = made.release.statement
     for place, figure in enumerate(claim["figures"]):
         named = f'<tr><th scope="row"><b class="letter">{chr(65 + place)}</b> {figure["name"]}</th>'
         (row,) = re.findall(rf"{re.escape(named)}(.*?)</tr>", report(made))

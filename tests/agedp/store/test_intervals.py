@@ -9,9 +9,9 @@ from datetime import date, datetime, time, timedelta
 import pytest
 
 from agedp.calibration_pipeline import calibrate
-from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
+from agedp_data.config import load
 from agedp_data.errors import ContractChanged, RunFileError, UnreadableFile
 from agedp_data.ledger import Ledger
 
@@ -150,7 +150,7 @@ def test_half_hours_of_hourly_files_are_refused(house, rest, promise, what):
     keys = {} if promise is None else {"promise": promise}
     prepare(house, 60, rest=rest, **keys)
     with pytest.raises(RunFileError, match=what):
-        RunContext.load(house.run_file)
+        house.context()
 
 
 def test_a_chain_of_days_is_estimated_from_hours(house):
@@ -179,7 +179,7 @@ def test_an_interval_that_cannot_be_declared_is_refused(house, dataset, minutes)
     text = house.run_file.read_text().replace("[input]\n", f"[input]\ninterval_minutes = {minutes}\n", 1)
     house.run_file.write_text(text.replace("[output]\n", TABLE + "[output]\n", 1) if dataset == "long" else text)
     with pytest.raises(RunFileError, match=r"\[input\] interval_minutes = "):
-        RunContext.load(house.run_file)
+        house.context()
 
 
 @pytest.mark.parametrize("minutes", [15, 30, 60])
@@ -193,4 +193,4 @@ def test_init_reads_the_interval_off_the_rows(house, minutes):
     assert (f"interval_minutes = {minutes}" in " ".join(text.split())) == (minutes != 30)
     assert made.households == len(HOMES)
     assert (made.facts.first, made.facts.last) == (FIRST, FIRST + timedelta(days=DAYS - 1))
-    assert RunContext.load(made.run_file).run_file.input.interval_minutes == minutes
+    assert load(made.run_file).input.interval_minutes == minutes

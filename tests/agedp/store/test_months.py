@@ -76,7 +76,7 @@ def told(store: Store, delivery: Delivery) -> list[set[tuple[object, ...]]]:
 
 @pytest.mark.parametrize("order", [FileOrder(), FileOrder("name")])
 @given(rows=deliveries, size=st.sampled_from([1, 90, 300, 10**6]), blocks=st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_parts_settled_apart_say_what_all_rows_settled_together_say(
     tmp_path_factory: pytest.TempPathFactory,
     order: FileOrder,

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pytest
 
 from tests import minimal
 from tests.source_path import source_path
@@ -118,70 +117,59 @@ def added(folder: Path, source: str) -> Path:
     return house
 
 
-def agedp(house: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    code = "from agedp_flows.cli.app import main; main()"
-    environment = os.environ | {"PYTHONPATH": source_path(house.parent), "PYTHONDONTWRITEBYTECODE": "1"}
-    order = [sys.executable, "-P", "-c", code, *words]
-    return subprocess.run(order, cwd=house, env=environment, capture_output=True, text=True, check=False)
+COMMANDS = """
+import json, sys
+from tests.command import agedp
+print(json.dumps([agedp(*words) for words in json.loads(sys.argv[1])]))
+"""
+
+
+def agedp(house: Path, *commands: tuple[str, ...]) -> list[list[Any]]:
+    """Run commands with the packages beside a house; return exit status, output and errors of each."""
+    environment = os.environ | {"PYTHONPATH": source_path(house.parent, str(ROOT))}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", COMMANDS, json.dumps(commands)],
+        cwd=house, env=environment, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(done.stdout)
 
 
 def sums(house: Path) -> list[int]:
     return pq.read_table(house / "confidential" / "sums.parquet")["value"].to_pylist()
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A house beside packages that know a layout without keys of its own."""
-    return added(tmp_path_factory.mktemp("plain"), PLAIN)
+def contract_of(house: Path) -> dict[str, Any]:
+    return json.loads((house / "release" / "statement.json").read_text())["contract"]
 
 
-@pytest.fixture(scope="module")
-def keyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A house beside packages that know a layout that adds a key to [input]."""
-    return added(tmp_path_factory.mktemp("keyed"), KEYED)
-
-
-def test_a_layout_without_keys_of_its_own_runs_with_the_plain_input_table(plain: Path) -> None:
-    (plain / "run.toml").write_text(run_file(max_half_hour_kwh=20))
-    end = agedp(plain, "run", "run.toml")
-    assert (end.returncode, end.stderr) == (0, "")
-    assert sums(plain) == [48 * (100 + 250)] * 2
-    quality = pq.read_table(plain / "confidential" / "quality.parquet").to_pylist()
+def test_a_layout_without_keys_of_its_own_runs_and_is_recognised(tmp_path: Path) -> None:
+    house = added(tmp_path, PLAIN)
+    wrong = {
+        "categories": (["GC"], "[input] has no key 'categories' for dataset = \"mine\"; it goes with dataset = "),
+        "dataset": ("min", "[input] dataset = \"min\": is not known; did you mean 'mine'?"),
+    }
+    (house / "run.toml").write_text(run_file(max_half_hour_kwh=20))
+    for key, (value, _) in wrong.items():
+        (house / f"{key}.toml").write_text(run_file(**{key: value}))
+    refused = [("plan", f"{key}.toml") for key in wrong]
+    ran, begun, *ended = agedp(house, ("run", "run.toml"), ("init", "input", "--in", str(tmp_path)), *refused)
+    assert (ran[0], ran[2], begun[0]) == (0, "", 0)
+    assert sums(house) == [48 * (100 + 250)] * 2
+    quality = pq.read_table(house / "confidential" / "quality.parquet").to_pylist()
     assert {row["what"]: row["rows"] for row in quality} == {"rows read": 193, "kept": 192, "negative energy": 1}
-    statement = json.loads((plain / "release" / "statement.json").read_text())
     known = {"dataset": "mine", "corrections": "set-aside", "max_half_hour_kwh": "20"}
-    assert statement["contract"]["input"] == known
-    assert statement["days"]["released"] == 2
-
-
-@pytest.mark.parametrize(
-    ("keys", "line"),
-    [
-        ({"categories": ["GC"]}, "[input] has no key 'categories' for dataset = \"mine\"; it goes with dataset = "),
-        ({"dataset": "min"}, "[input] dataset = \"min\": is not known; did you mean 'mine'?"),
-    ],
-)
-def test_a_wrong_line_about_it_is_refused_as_for_every_dataset(plain: Path, keys: dict[str, Any], line: str) -> None:
-    (plain / "wrong.toml").write_text(run_file(**keys))
-    end = agedp(plain, "plan", "wrong.toml")
-    assert end.returncode == 2
-    assert line in end.stderr
-
-
-def test_init_knows_its_header(plain: Path, tmp_path: Path) -> None:
-    end = agedp(plain, "init", "input", "--in", str(tmp_path))
-    assert end.returncode == 0, end.stderr
+    assert contract_of(house)["input"] == known
     assert 'dataset = "mine"' in (tmp_path / "run.toml").read_text()
+    for (status, _, err), (_, message) in zip(ended, wrong.values(), strict=True):
+        assert (status, message in err) == (2, True), err
 
 
-def test_a_key_that_a_layout_adds_is_read_registered_and_decides_what_rows_say(keyed: Path) -> None:
-    (keyed / "run.toml").write_text(run_file(unit="tenth of a Wh"))
-    end = agedp(keyed, "run", "run.toml")
-    assert (end.returncode, end.stderr) == (0, "")
-    assert sums(keyed) == [48 * (10 + 25)] * 2
-    statement = json.loads((keyed / "release" / "statement.json").read_text())
-    assert statement["contract"]["input"]["unit"] == "tenth of a Wh"
-    (keyed / "run.toml").write_text(run_file(unit="kWh"))
-    end = agedp(keyed, "plan", "run.toml")
-    assert end.returncode == 2
-    assert '[input] unit = "kWh": is not known; write "Wh" | "tenth of a Wh"' in end.stderr
+def test_a_key_that_a_layout_adds_is_registered_and_decides(tmp_path: Path) -> None:
+    house = added(tmp_path, KEYED)
+    (house / "run.toml").write_text(run_file(unit="tenth of a Wh"))
+    (house / "wrong.toml").write_text(run_file(unit="kWh"))
+    ran, (status, _, err) = agedp(house, ("run", "run.toml"), ("plan", "wrong.toml"))
+    assert (ran[0], ran[2]) == (0, "")
+    assert sums(house) == [48 * (10 + 25)] * 2
+    assert contract_of(house)["input"]["unit"] == "tenth of a Wh"
+    assert (status, '[input] unit = "kWh": is not known; write "Wh" | "tenth of a Wh"' in err) == (2, True)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, timedelta
 
-import pyarrow.parquet as pq
 import pytest
 
-from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init
 from agedp.stages.amend import amend
 from agedp.store import store as store_module
@@ -56,15 +54,9 @@ def write(house, bound_kwh: float, *, mode: str = "live", rest: str = "") -> Non
     path.write_text(path.read_text().replace("[output]", f"max_half_hour_kwh = {bound_kwh}\n[output]", 1))
 
 
-def edit(house, old: str, new: str) -> None:
-    text = house.run_file.read_text()
-    assert text.count(old) == 1
-    house.run_file.write_text(text.replace(old, new))
-
-
 def lower_the_bound(house, number: int) -> None:
-    edit(house, "max_half_hour_kwh = 20", "max_half_hour_kwh = 0.75")
-    amend(RunContext.load(house.run_file, now=datetime.combine(day(number), time(), UTC)))
+    house.edit(("max_half_hour_kwh = 20", "max_half_hour_kwh = 0.75"))
+    amend(house.context(today=day(number)))
 
 
 def clear_away(house) -> None:
@@ -79,7 +71,7 @@ def sums(work) -> dict[date, dict[str, int]]:
 def rows_counted(house) -> dict[str, int]:
     """Return how many rows QUALITY counts, by what became of them."""
     counts: dict[str, int] = {}
-    for line in pq.read_table(house.folder / "confidential" / "quality.parquet").to_pylist():
+    for line in house.records("quality"):
         counts[line["what"]] = counts.get(line["what"], 0) + line["rows"]
     return counts
 
@@ -114,7 +106,7 @@ def test_files_cleared_away_under_the_old_bound_stop_the_run_until_they_or_the_k
 
 
 def test_files_whose_readings_are_let_go_are_not_asked_for_again(nights):
-    edit(nights, "epsilon_total = 30\n", "epsilon_total = 30\n[engine]\nkeep_days = 0\n")
+    nights.edit(("epsilon_total = 30\n", "epsilon_total = 30\n[engine]\nkeep_days = 0\n"))
     for number in range(3, 33):
         deliver(nights, number)
     nights.run(today=day(36))  # 6 April: 3 April is the last day released, March is let go
@@ -132,7 +124,7 @@ def test_a_first_run_under_another_bound_than_init_reads_anew(house):
         deliver(house, number)
     init([str(house.folder / "input")], folder=house.folder / "made")
     write(house, 0.75)
-    edit(house, 'confidential = "confidential"', 'confidential = "made/out/confidential"')
+    house.edit(('confidential = "confidential"', 'confidential = "made/out/confidential"'))
     work = house.run(today=day(3))
     assert sums(work) == {day(0): LOW}
     assert work.delivery.rows_read == 3 * 3 * A_DAY
@@ -140,13 +132,13 @@ def test_a_first_run_under_another_bound_than_init_reads_anew(house):
 
 def test_a_unit_that_a_rehearsal_had_wrong_is_corrected_by_a_new_ledger_alone(nights):
     write(nights, 20, mode="rehearsal")
-    edit(nights, 'dataset = "london"', "")
-    edit(nights, "[output]", LONG.format("Wh") + "[output]")
+    nights.edit(('dataset = "london"', ""))
+    nights.edit(("[output]", LONG.format("Wh") + "[output]"))
     wrong = nights.run(as_of=day(3))
     assert sums(wrong) == {day(0): {"all": 0 + 0 + A_DAY}}  # 0.1 Wh and 0.2 Wh are rounded to 0, 1 Wh stays
-    edit(nights, 'unit = "Wh"', 'unit = "kWh"')
-    edit(nights, "ledger.sqlite", "second.sqlite")
-    edit(nights, 'release = "release"', 'release = "second"')
+    nights.edit(('unit = "Wh"', 'unit = "kWh"'))
+    nights.edit(("ledger.sqlite", "second.sqlite"))
+    nights.edit(('release = "release"', 'release = "second"'))
     right = nights.run(as_of=day(3))
     assert sums(right) == {day(0): ALL}
     assert right.delivery.rejected == {}
@@ -166,7 +158,7 @@ def test_two_datasets_in_one_confidential_folder_do_not_meet(nights):
         ('name = "homes"', 'name = "solar homes"'),
         ('release = "release"', 'release = "solar release"'),
     ):
-        edit(nights, old, new)
+        nights.edit((old, new))
     work = nights.run(today=day(3))
     assert sums(work) == {day(0): {"all": 2 * 48 * 500}}
     assert work.delivery.rows_read == 6
@@ -175,16 +167,16 @@ def test_two_datasets_in_one_confidential_folder_do_not_meet(nights):
 
 
 def test_a_correction_counts_by_its_own_name_wherever_the_incoming_folder_moves(nights):
-    edit(nights, 'corrections = "set-aside"', 'corrections = "later-file"')
+    nights.edit(('corrections = "set-aside"', 'corrections = "later-file"'))
     old, new = nights.folder / "old", nights.folder / "new"
     (nights.folder / "input").rename(old)
-    edit(nights, '"input/*.csv"', '"old/*.csv"')
+    nights.edit(('"input/*.csv"', '"old/*.csv"'))
     assert sums(nights.run(today=day(3))) == {day(0): ALL}
     shutil.rmtree(old)
     corrected = {("C", day(1), slot): 1 for slot in range(48)}
     nights.london(corrected, name="night-9-corrects.csv")
     (nights.folder / "input").rename(new)  # before "old" by its folder, after night-1.csv by its name
-    edit(nights, '"old/*.csv"', '"new/*.csv"')
+    nights.edit(('"old/*.csv"', '"new/*.csv"'))
     assert sums(nights.run(today=day(4))) == {day(1): {"all": A_DAY * (100 + 200 + 1)}}
 
 
