@@ -202,7 +202,7 @@ def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints
     if any(daily_sum.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")
     vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]
-    possible = [series.possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
+    possible = [series.is_possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
     if daily_sum.series != series or not all(possible):
         raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
     return np.concatenate(vectors)

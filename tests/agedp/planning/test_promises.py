@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.day_to_day_change import DayToDayChange
-from agedp.planning.least_amount import amount_at, least_amount
 from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.smallest_epsilon import epsilon_at, smallest_epsilon
 from agedp.run_context import RunContext
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
@@ -56,7 +56,7 @@ def begun(
 
 def offers(session, **target):
     found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(**target))
-    return found, {(one.notion, one.method): one for one in found.offers}
+    return found, {(one.notion, one.method): one for one in found.entries}
 
 
 def noise(loss, homes=HOMES):
@@ -121,7 +121,7 @@ def test_what_each_row_promises_holds_of_its_losses_and_so_do_the_caps(house, ca
     found, _ = offers(
         begun(house, cap=cap, total=total, promise=WEEKLY.replace("window = 1", "window = 0.04")), risk=Decimal("0.6")
     )
-    told = [one for one in found.offers if one.series]
+    told = [one for one in found.entries if one.series]
     assert len(told) >= 10
     for one in told:
         days = [0.0] * DAYS
@@ -157,12 +157,12 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_figure_whose_noise_is
 def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without_an_assumption(house):
     for target in ({"risk": Decimal("0.6")}, {"error_kwh": 0.5}):
         found, _ = offers(begun(house, total="15"), **target)
-        kept = [one for one in found.offers if one.meets_target]
+        kept = [one for one in found.entries if one.meets_target]
         if "risk" in target:
-            assert any(one.series and not one.meets_target for one in found.offers)  # the total ends some before
+            assert any(one.series and not one.meets_target for one in found.entries)  # the total ends some before
         for kind in ("assumption-free", "conditional"):
             of_kind = [one for one in kept if one.bound.kind == kind]
-            [best] = [one for one in found.offers if one.cheapest and one.bound.kind == kind]
+            [best] = [one for one in found.entries if one.cheapest and one.bound.kind == kind]
             cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.amount)
             assert cost(best) == min(cost(one) for one in of_kind)
 
@@ -291,7 +291,7 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     house.run(today=FIRST + timedelta(days=4))
     session = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
     found, rows = offers(session)
-    own = next(one for one in found.offers if one.promised)
+    own = next(one for one in found.entries if one.promised)
     assert found.target == ComparisonTarget(risk=Decimal("0.1"), from_run_file=True)
     assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
@@ -344,7 +344,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house):
 def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_it(house, promise, asked):
     session = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
     target = ComparisonTarget(risk=None if asked is None else Decimal(asked))
-    own = next(one for one in compare_promises(session.terms(), session.forecast_view, target).offers if one.promised)
+    own = next(one for one in compare_promises(session.terms(), session.forecast_view, target).entries if one.promised)
     assert own.method == "as the run file says"
     assert own.series.noise_kwh > 1
     assert own.needs.households_needed == math.ceil(100 * own.series.noise_kwh)
@@ -361,7 +361,7 @@ def test_a_promise_by_risk_stands_once(house):
     aged = AGED.replace("epsilon_per_day = 0.2", "risk = 0.6")
     found, _ = offers(begun(house, promise=aged, homes=100, days=10, mode="rehearsal"))
     of_tight = [
-        one for one in found.offers if one.notion == "age-dependent" and one.keys and one.keys["method"] == "tight"
+        one for one in found.entries if one.notion == "age-dependent" and one.keys and one.keys["method"] == "tight"
     ]
     assert [(one.method, one.promised) for one in of_tight] == [("tight", True)]
 
@@ -412,17 +412,17 @@ def test_a_notion_that_nothing_else_knows_is_a_row(house, monkeypatch):
 
 @given(st.integers(100, 90_000), st.floats(0.2, 3), st.floats(1e-6, 1e4), st.booleans())
 def test_the_least_amount_is_that_of_a_walk_along_the_whole_grid(place, power, guess, capped):
-    target = float(amount_at(place)) ** -power * (1 + 1e-12)
-    cap = float(amount_at(place + 50))
+    target = float(epsilon_at(place)) ** -power * (1 + 1e-12)
+    cap = float(epsilon_at(place + 50))
 
     def noise_of(amount):
         if amount < Decimal("0.00001"):
             return None
         return (min(float(amount), cap) if capped else float(amount)) ** -power
 
-    assert least_amount(noise_of, target, guess=guess) == amount_at(place) or float(amount_at(place)) < 1e-5
+    assert smallest_epsilon(noise_of, target, guess=guess) == epsilon_at(place) or float(epsilon_at(place)) < 1e-5
     if capped:
-        assert least_amount(noise_of, cap**-power * 0.99, guess=guess) is None
+        assert smallest_epsilon(noise_of, cap**-power * 0.99, guess=guess) is None
 
 
 def planned(house, *words):
