@@ -145,13 +145,13 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_figure_whose_noise_is
         if one.series is None or one.promised:
             continue
         assert one.series.noise_kwh <= 0.5 * (1 + 1e-9), key
-        step = Decimal(1).scaleb(one.amount.adjusted() - 3)
-        _, less = offers(session, risk=one.amount - step)
+        step = Decimal(1).scaleb(one.epsilon.adjusted() - 3)
+        _, less = offers(session, risk=one.epsilon - step)
         assert less[key].series.noise_kwh > 0.5, key
         tried += 1
     assert tried >= 9
-    assert float(rows["classical", "each day"].amount) == pytest.approx(math.sqrt(2) * 20 / (0.5 * 500), rel=1e-3)
-    assert float(rows["w-event", "5 days, even"].amount) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
+    assert float(rows["classical", "each day"].epsilon) == pytest.approx(math.sqrt(2) * 20 / (0.5 * 500), rel=1e-3)
+    assert float(rows["w-event", "5 days, even"].epsilon) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
 
 
 def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without_an_assumption(house):
@@ -163,7 +163,7 @@ def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without
         for kind in ("assumption-free", "conditional"):
             of_kind = [one for one in kept if one.bound.kind == kind]
             [best] = [one for one in found.entries if one.cheapest and one.bound.kind == kind]
-            cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.amount)
+            cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.epsilon)
             assert cost(best) == min(cost(one) for one in of_kind)
 
 
@@ -211,7 +211,7 @@ def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(h
     assert rows["age-dependent", "as the run file says"].meets_target
     rows = offers(begun(house), risk=Decimal("0.5"))[1]
     assert not rows["w-event", "as the run file says"].meets_target  # it promises 1
-    assert rows["w-event", "as the run file says"].amount == 1
+    assert rows["w-event", "as the run file says"].epsilon == 1
 
 
 def test_what_cannot_be_had_says_why(house):
@@ -293,7 +293,7 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     found, rows = offers(session)
     own = next(one for one in found.entries if one.promised)
     assert found.target == ComparisonTarget(risk=Decimal("0.1"), from_run_file=True)
-    assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
+    assert (own.method, own.epsilon, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
     lines = promises_lines(session, ComparisonTarget())
     assert (
@@ -368,7 +368,7 @@ def test_a_promise_by_risk_stands_once(house):
 
 def test_no_figure_is_promised_beyond_what_the_days_may_spend(house):
     _, rows = offers(begun(house, cap="0.5"), risk=Decimal(1_000_000))
-    assert rows["classical", "all days alike"].amount == Decimal("0.5") * DAYS
+    assert rows["classical", "all days alike"].epsilon == Decimal("0.5") * DAYS
 
 
 def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(house):
