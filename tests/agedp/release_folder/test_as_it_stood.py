@@ -114,7 +114,7 @@ def test_every_statement_can_be_written_out_again_and_verified_two_of_one_date_t
         assert by_hand(homes, lambda session, seq=seq: write_folder_of_statement(session, seq), 8)
         assert homes.files() == files
         open_release(homes.folder / "release").verify()
-        by_hand(homes, lambda _, ledger: verify_against(open_release(homes.folder / "release"), ledger), 8)
+        by_hand(homes, lambda session: verify_against(open_release(homes.folder / "release"), session.open_ledger), 8)
     with pytest.raises(InputError, match="no statement of 'homes' has the number 1; `agedp ledger show` lists them"):
         by_hand(homes, lambda session: write_folder_of_statement(session, 1), 8)
 
