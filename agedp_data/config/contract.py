@@ -90,7 +90,7 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
         )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
-    return promise.over(Publication(series, earlier or {}, first, last))
+    return promise.for_publication(Publication(series, earlier or {}, first, last))
 
 
 def _read(value: object) -> object:

@@ -85,7 +85,7 @@ class RunFile(Section):
         """Return the promise as it is enforced."""
         of = (self.promise, self.series, self.schedule, self._earlier)
         if self._over is None or any(old is not new for old, new in zip(self._over[0], of, strict=True)):
-            self._over = of, self.promise.over(self.publication)
+            self._over = of, self.promise.for_publication(self.publication)
         return self._over[1]
 
     @property

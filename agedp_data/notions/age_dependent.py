@@ -16,7 +16,7 @@ from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
-from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
+from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -98,7 +98,7 @@ class AgeDependent(EnforcedPromise):
             refuse_day_above_caps(self, floor_nano(self.epsilon_per_day))
         return self
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`, or the solved loss, less where `losses` would bring the risk above its bound."""
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
@@ -154,13 +154,15 @@ class AgeDependent(EnforcedPromise):
         methods_by_preference = sorted(methods, key=lambda method: promised is not None and method != promised.method)
         return tuple(
             Alternative(
-                method.replace("_", " "), amount_in("risk", age_days=age, method=method, secret=secret), bound_name=RISK
+                method.replace("_", " "),
+                promise_keys("risk", age_days=age, method=method, secret=secret),
+                bound_name=RISK,
             )
             for method in methods_by_preference
         )
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
         if not comparison.methods:
             return ()

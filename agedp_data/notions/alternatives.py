@@ -77,36 +77,36 @@ def unavailable(reason: str) -> Alternative:
     Returns:
         An alternative without a method.
     """
-    return Alternative("", amount_in(""), reason=reason)
+    return Alternative("", promise_keys(""), reason=reason)
 
 
-def amount_in(key: str, **keys: object) -> Callable[[Decimal], Keys]:
-    """Return the keys of a promise that takes its amount in one of them.
+def promise_keys(key: str, **keys: object) -> Callable[[Decimal], Keys]:
+    """Return the keys of a promise that takes its epsilon in one of them.
 
     Source: data structure, without a formula.
 
     Args:
-        key: key of [promise] that takes the amount.
+        key: key of [promise] that takes epsilon.
         **keys: the other keys of the promise.
 
     Returns:
-        A function from an amount [epsilon] to keys of [promise].
+        A function from an epsilon to keys of [promise].
 
-    >>> amount_in("epsilon_per_window", window_days=7)(Decimal(2))
+    >>> promise_keys("epsilon_per_window", window_days=7)(Decimal(2))
     {'window_days': 7, 'epsilon_per_window': Decimal('2')}
     """
-    return lambda amount: {**keys, key: amount}
+    return lambda epsilon: {**keys, key: epsilon}
 
 
-def part(amount: Decimal, days: int) -> Decimal:
-    r"""Return the share of one day of an amount [epsilon], rounded down to nano-epsilon.
+def part(epsilon: Decimal, days: int) -> Decimal:
+    r"""Return the share of one day of a loss [epsilon], rounded down to nano-epsilon.
 
     .. math:: 10^{-9} \lfloor 10^9 \varepsilon / n \rfloor
 
-    Source: sequential composition, [A] Proposition 2: n equal shares add up to at most the amount.
+    Source: sequential composition, [A] Proposition 2: n equal shares add up to at most the whole.
 
     Args:
-        amount: loss of all days [epsilon].
+        epsilon: loss of all days [epsilon].
         days: number of days n.
 
     Returns:
@@ -118,4 +118,4 @@ def part(amount: Decimal, days: int) -> Decimal:
     >>> part(Decimal(1), 3)
     Decimal('0.333333333')
     """
-    return (amount / days).quantize(SMALLEST_EPSILON, ROUND_FLOOR)
+    return (epsilon / days).quantize(SMALLEST_EPSILON, ROUND_FLOOR)

@@ -64,7 +64,7 @@ class Classical(EnforcedPromise):
         """Return the caps, the day's no larger than `epsilon_per_day`."""
         return {**super().limits, DAY_BOUND: min(self.day_cap, floor_nano(self.epsilon_per_day))}
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return `epsilon_per_day`; releases of other days do not change it."""
         del losses, day, leakage_bound
         return floor_nano(self.epsilon_per_day)
@@ -84,14 +84,14 @@ class Classical(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return the amount spent by each day, and divided among all days of the period."""
+        """Return epsilon spent by each day, and divided among all days of the period."""
         caps, days = comparison.promise, comparison.days
 
-        def each_day(amount: Decimal) -> Keys:
-            return {"epsilon_per_day": min(amount, caps.max_day_epsilon)}
+        def each_day(epsilon: Decimal) -> Keys:
+            return {"epsilon_per_day": min(epsilon, caps.max_day_epsilon)}
 
-        def divided(amount: Decimal) -> Keys:
-            total = amount if caps.epsilon_total == "unlimited" else min(amount, caps.epsilon_total)
+        def divided(epsilon: Decimal) -> Keys:
+            total = epsilon if caps.epsilon_total == "unlimited" else min(epsilon, caps.epsilon_total)
             return {"epsilon_per_day": min(part(total, days or 1), caps.max_day_epsilon), "epsilon_total": total}
 
         reason = "" if days else "a sum over all days needs [schedule] last_day"

@@ -28,7 +28,7 @@ from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
+from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
@@ -190,7 +190,7 @@ class Discounted(EnforcedPromise):
         if self.clock == "publication-day":
             now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
         available = self._weights.available(earlier, now, bound)
-        planned = min(self.day_cap, self.planned(losses, day, leakage_bound))
+        planned = min(self.day_cap, self.planned_loss(losses, day, leakage_bound))
         regular = min(self._second, planned) if self.schedule == "renewal" else planned
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
@@ -199,7 +199,7 @@ class Discounted(EnforcedPromise):
             return 0
         return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the schedule has for the next release after those of other days."""
         del day, leakage_bound
         return self._wanted(sum(loss > 0 for loss in losses.values()))
@@ -252,7 +252,7 @@ class Discounted(EnforcedPromise):
         return tuple({alternative.method: alternative for alternative in reversed(alternatives)}.values())[::-1]
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the discounts of [compare], by days of the data, unless they are what is promised."""
         discounts: list[tuple[DiscountName, Decimal | None]] = [
             ("exponential", comparison.exponential),
@@ -325,7 +325,9 @@ def _candidate(
     keys: dict[str, object] = {"discount": discount, "rate": rate, "schedule": schedule, "clock": clock}
     if horizon is not None:
         keys["horizon_days"] = horizon
-    return Alternative(f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", amount_in("epsilon", **keys), reason=reason)
+    return Alternative(
+        f"{discount} {rate}{BY_CLOCK[clock]}, {schedule}", promise_keys("epsilon", **keys), reason=reason
+    )
 
 
 def _hard_to_solve(days: int | None) -> str:

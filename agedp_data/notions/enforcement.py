@@ -38,7 +38,7 @@ class EnforcedPromise(Promise, ABC):
         return losses
 
     @abstractmethod
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class EnforcedPromise(Promise, ABC):
         del published_on
         losses = self._day_losses.of(history)
         losses.pop(day, 0)
-        return self._left_of(history, day, self.planned(losses, day, leakage_bound))
+        return self._left_of(history, day, self.planned_loss(losses, day, leakage_bound))
 
     def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
         """Return the planned loss of the whole day, cut by the caps, less the loss of the day's own rows."""
@@ -95,7 +95,7 @@ class EnforcedPromise(Promise, ABC):
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
 
-    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
+    def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""
         del history, leakage_bound
         return {}

@@ -26,7 +26,7 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.accounting.windows import window_budgets
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, amount_in, unavailable
+from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
 from agedp_data.notions.bounded_change import BoundedChangeLoss, BoundedChangeLosses
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -107,7 +107,7 @@ class Neighbourhood(EnforcedPromise):
         super().model_post_init(context)
         self._small = BoundedChangeLosses(_UNBOUND, self.delta_wh)
 
-    def over(self, publication: Publication) -> Self:
+    def for_publication(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
         promise = self.model_copy()
         promise._publication, promise._small = publication, BoundedChangeLosses(publication, self.delta_wh)
@@ -170,7 +170,7 @@ class Neighbourhood(EnforcedPromise):
         )
 
     @classmethod
-    def shared(cls, terms: Mapping[str, Any]) -> str:
+    def shared_quantity(cls, terms: Mapping[str, Any]) -> str:
         """Return what the shares of several series refer to: a day's loss about a small change."""
         return (
             f"each day's loss about a change by at most {terms['delta_kwh']} kWh; its share of a day's loss about "
@@ -190,9 +190,9 @@ class Neighbourhood(EnforcedPromise):
     ) -> int:
         """Return the budget that `day` has left for changes of any size, in the shares of the series in force."""
         del published_on
-        return self._left_of(history, day, self.planned(self._small.of(history), day, leakage_bound))
+        return self._left_of(history, day, self.planned_loss(self._small.of(history), day, leakage_bound))
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the budget of `day` for changes of any size, given the losses of all days about small changes."""
         del leakage_bound
         other_days = dict(losses)
@@ -248,14 +248,14 @@ class Neighbourhood(EnforcedPromise):
         return tuple(
             Alternative(
                 f"{size} kWh, {days} days, {rule['spend']}",
-                amount_in("epsilon_per_window", delta_kwh=size, window_days=days, **rule),
+                promise_keys("epsilon_per_window", delta_kwh=size, window_days=days, **rule),
             )
             for size in sizes
             for rule in rules
         )
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
         promise = comparison.promise
         sizes = set(comparison.delta_kwh)

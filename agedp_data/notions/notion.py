@@ -140,7 +140,7 @@ class Notion(Accountant, Protocol):
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days already break the promise under this leakage bound (a newer model's)."""
 
-    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
+    def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that the released days break for ever, each with the reason: the series has ended."""
 
 
@@ -190,7 +190,7 @@ class Promise(Section):
         """Return whether days can be planned only for a period with a known last day."""
         return False
 
-    def over(self, publication: Publication) -> Self:
+    def for_publication(self, publication: Publication) -> Self:
         """Return this promise with its series and period, which few notions use."""
         del publication
         return self
@@ -201,7 +201,7 @@ class Promise(Section):
         return share
 
     @classmethod
-    def shared(cls, terms: Mapping[str, Any]) -> str:
+    def shared_quantity(cls, terms: Mapping[str, Any]) -> str:
         """Return the quantity that several series share, in words, for a promise as a contract records it."""
         del terms
         return "each day's epsilon"
@@ -217,7 +217,7 @@ class Promise(Section):
         return ""
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the accountants of this notion whose bounds the run file asks for beside its promise."""
         del comparison
         return ()

@@ -32,7 +32,7 @@ from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ASSUMED
-from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
+from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
@@ -107,7 +107,7 @@ class Temporal(EnforcedPromise):
         horizon: int | Literal["unlimited"] = promised.horizon_days if promised else comparison.days or "unlimited"
         budgets = [budget for budget in get_args(Budget) if horizon != "unlimited" or budget not in _ENDING]
         return tuple(
-            Alternative(budget, amount_in("alpha", horizon_days=horizon, budget=budget))
+            Alternative(budget, promise_keys("alpha", horizon_days=horizon, budget=budget))
             for budget in sorted(budgets, key=lambda budget: promised is not None and budget != promised.budget)
         )
 
@@ -134,7 +134,7 @@ class Temporal(EnforcedPromise):
         alpha = floor_nano(self.alpha)
         return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, less where days are out of order or earlier losses exceed the plan."""
         temporal_losses, plan = self._under(leakage_bound)
         alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
@@ -179,10 +179,10 @@ class Temporal(EnforcedPromise):
         Raises:
             Refused: it does; releases stop.
         """
-        for reason in self.broken(history, leakage_bound).values():
+        for reason in self.violations(history, leakage_bound).values():
             raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
-    def broken(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
+    def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return alpha, with the reason, if the released days exceed it about some day under this leakage bound."""
         losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
@@ -201,7 +201,7 @@ class Temporal(EnforcedPromise):
         return [*spent_bounds(day_losses(history)), *TemporalLeakage().bounds(history, leakage_bound, at)]
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
         return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
 

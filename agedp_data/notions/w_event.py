@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.alternatives import Alternative, Comparison, amount_in
+from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -72,7 +72,7 @@ class WEvent(EnforcedPromise):
 
     @model_validator(mode="after")
     def _first_day_fits(self) -> Self:
-        first = min(self.planned({}, "2000-01-01", None), self.day_cap)
+        first = min(self.planned_loss({}, "2000-01-01", None), self.day_cap)
         if first == 0:
             raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
         refuse_day_above_caps(self, first, "epsilon_per_window")
@@ -85,7 +85,7 @@ class WEvent(EnforcedPromise):
         of_window = WindowLoss(self.window_days).bound_name
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
-    def planned(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+    def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left."""
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
@@ -115,12 +115,12 @@ class WEvent(EnforcedPromise):
         days = promised.window_days if promised else comparison.window_days or _WEEK
         spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
-            Alternative(f"{days} days, {spend}", amount_in("epsilon_per_window", window_days=days, spend=spend))
+            Alternative(f"{days} days, {spend}", promise_keys("epsilon_per_window", window_days=days, spend=spend))
             for spend in spends
         )
 
     @classmethod
-    def compared(cls, comparison: Comparison) -> tuple[Accountant, ...]:
+    def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the accountant of the window of [compare], by default a week, unless that window is promised."""
         days = comparison.window_days or _WEEK
         promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None

@@ -99,7 +99,7 @@ class Series(Section):
         """
         return "replacement" if self.values == "states" and isinstance(change, Move) else change
 
-    def counted(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
+    def clamp_energy(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
         """Return the energies of one day as they count in a release.
 
         Args:
@@ -157,11 +157,11 @@ class Mean(Series):
         """Return the exact vector of one group, to which noise is added: the sum of its counted days [Wh].
 
         Args:
-            days_wh: counted energies of the group's households, shape (n,) [Wh], see `counted`.
+            days_wh: counted energies of the group's households, shape (n,) [Wh], see `clamp_energy`.
         """
         return (int(days_wh.sum()),)
 
-    def possible(self, exact: Wh, households: int) -> bool:
+    def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have this exact vector: a sum from 0 to all clamps together."""
         return bool((exact >= 0).all() and (exact <= households * self.clamp_wh).all())
 
@@ -243,13 +243,13 @@ class Distribution(Series):
         """Return the exact vector of one group, to which noise is added: the number of households in each range.
 
         Args:
-            days_wh: counted energies of the group's households, shape (n,) [Wh], see `counted`.
+            days_wh: counted energies of the group's households, shape (n,) [Wh], see `clamp_energy`.
         """
         if self.form == "cumulative":
             return tuple(cumulative(days_wh, edges=self.bins_wh)[:-1].tolist())
         return tuple(histogram(days_wh, edges=self.bins_wh).tolist())
 
-    def possible(self, exact: Wh, households: int) -> bool:
+    def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have these exact counts.
 
         The counts of a histogram add up to the number of households; cumulative counts do not decrease and do not

@@ -202,7 +202,9 @@ def _series(contract: Contract) -> list[str]:
         "released."
     )
     terms = contract.promise
-    shared = {notion.name: notion.shared for notion in NOTIONS}.get(terms.notion, Promise.shared)(terms.content())
+    shared = {notion.name: notion.shared_quantity for notion in NOTIONS}.get(terms.notion, Promise.shared_quantity)(
+        terms.content()
+    )
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]

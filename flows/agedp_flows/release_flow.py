@@ -28,7 +28,7 @@ from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
 from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
-from agedp.stages.release import ReleasedDays
+from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
@@ -167,10 +167,10 @@ def aggregate(planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery]) -> 
 
 
 @task(name="release", task_run_name="release", **ONCE)
-def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleasedDays] | State:
+def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult] | State:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
 
-    def execute() -> RunHandle[ReleasedDays]:
+    def execute() -> RunHandle[ReleaseResult]:
         released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
         _keep(session=released.session, released=released.rows)
         if released.refusal is None or isinstance(released.refusal, Refused):

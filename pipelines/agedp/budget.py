@@ -79,12 +79,12 @@ class EffectivePromise:
         for leakage_bound in self.leakage_bounds if len(self.leakage_bounds) > 1 else ():
             self.notion.review(history, leakage_bound)
 
-    def broken(self, history: Sequence[HistoryRow]) -> dict[str, str]:
+    def violations(self, history: Sequence[HistoryRow]) -> dict[str, str]:
         """Return the parameters of the promise that the released rows break permanently, each with the reason."""
         return {
             key: reason
             for leakage_bound in self.leakage_bounds
-            for key, reason in self.notion.broken(history, leakage_bound).items()
+            for key, reason in self.notion.violations(history, leakage_bound).items()
         }
 
     def day_budget(

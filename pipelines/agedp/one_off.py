@@ -2,7 +2,7 @@
 
     DIR                             the release folder
     DIR-confidential/               for its owner only
-        run.toml  roster.csv        as `agedp init` writes them
+        run.toml  roster.csv        as `agedp init` writes them, with run.schema.json
         arguments.json              of the call that began here
         ledger.sqlite               the promise itself
         confidential/               readings, quality, true means
@@ -44,6 +44,7 @@ from agedp.setup.run_file_draft import DraftPaths
 from agedp.setup.run_file_options import Key, OptionValues
 from agedp_data.config import load
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets import filesystem
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
@@ -105,7 +106,8 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
         if read_off:  # perhaps of other files
             roster.replace(previous)
         initial = init(patterns, folder=folder, options=options, paths=_draft_paths(out), progress=progress)
-        initial.run_file.chmod(0o600)
+        for path in (initial.run_file, folder / SCHEMA_FILE):
+            path.chmod(0o600)
         if read_off and previous.read_bytes() == roster.read_bytes():
             previous.unlink()
 

@@ -28,7 +28,7 @@ from agedp.stages.ingest import read_files
 from agedp.stages.plan import plan
 from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
-from agedp.stages.release import ReleasedDays, release_days
+from agedp.stages.release import ReleaseResult, release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
 from agedp_data.errors import Refused, RunFileError
 
@@ -74,7 +74,7 @@ def run_stages(run: RunContext, *, done: Callable[[], None] = lambda: None) -> R
     if checked.refusal is not None:
         return RunSummary(session, due_days, checked, refusal=checked.refusal)
     done()
-    released: ReleasedDays = release_days(session, due_days, checked.sums)
+    released: ReleaseResult = release_days(session, due_days, checked.sums)
     if released.refusal is None:
         done()
     publish_folder(released.session, due_days)

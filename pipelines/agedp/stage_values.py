@@ -4,7 +4,7 @@ Values only; nothing here reads or writes. A run is their sequence (`agedp.pipel
 
     run file, roster -> DueDays -> DuePlan              what is released now; public
     input files      -> Delivery -> DailySums           of the days that are due; confidential
-    DueDays, DailySums -> ReleasedDays                  rows of the ledger (`stages.release`); public
+    DueDays, DailySums -> ReleaseResult                  rows of the ledger (`stages.release`); public
 """
 
 from __future__ import annotations

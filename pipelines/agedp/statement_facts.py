@@ -86,7 +86,7 @@ def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[Loss
     """Return the bounds of these releases under the promise and under every other notion that applies."""
     accountants = [
         terms.notion,
-        *(accountant for notion in NOTIONS for accountant in notion.compared(terms.run.comparison)),
+        *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(terms.run.comparison)),
     ]
     bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bound, None)]
     return [*bounds, *_bounds_of_earlier_models(terms.earlier_models, rows, accountants)]

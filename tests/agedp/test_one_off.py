@@ -66,7 +66,7 @@ def test_a_call_releases_every_day_and_keeps_the_rest_private(released):
     confidential = released / "out-confidential"
     assert stat.S_IMODE(confidential.stat().st_mode) == 0o700
     assert {path.name for path in confidential.iterdir()} == {
-        "run.toml", "roster.csv", "arguments.json", "ledger.sqlite", "confidential",
+        "run.toml", "run.schema.json", "roster.csv", "arguments.json", "ledger.sqlite", "confidential",
     }  # fmt: skip
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in confidential.iterdir())
     assert sorted(path.name for path in released.iterdir()) == ["out", "out-confidential"]

@@ -17,7 +17,7 @@ from prefect.logging import disable_run_logger
 
 from agedp.calibration_pipeline import begin_calibration, calibrate
 from agedp.run_context import RunContext
-from agedp.stages.release import ReleasedDays
+from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
@@ -118,7 +118,7 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
     # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
     assert refusal.message.startswith("Refused: 2013-02-07: ")
     expected = 2**0.5 * 20 / (0.5 * 8)
-    assert released_text(ReleasedDays(observer.result.session, observer.result.released)) == (
+    assert released_text(ReleaseResult(observer.result.session, observer.result.released)) == (
         f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
         f"{expected:.3g} kWh per household (daily_mean)."
     )

@@ -207,7 +207,7 @@ def over(promise: Promise, clamp: Decimal | None) -> Promise:
     if clamp is None:
         return promise
     series = Alike(any=Mean(statistic="mean", clamp_kwh=clamp))
-    return promise.over(Publication(series, {}, date(2013, 2, 27), date(2013, 3, 20)))
+    return promise.for_publication(Publication(series, {}, date(2013, 2, 27), date(2013, 3, 20)))
 
 
 def bounds(promise: Promise) -> dict[str, Decimal]:
@@ -226,7 +226,7 @@ def kept() -> list[type[Promise]]:
 def anew(promise: Promise) -> Any:
     """Return the same promise, which has seen no history."""
     again = type(promise).model_validate(promise.model_dump(exclude_none=True))
-    return again.over(getattr(promise, "_publication", Publication()))
+    return again.for_publication(getattr(promise, "_publication", Publication()))
 
 
 @st.composite

@@ -14,7 +14,7 @@ from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison, NotionOffer, Remedies, SeriesCost
+from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, Remedies, SeriesCost
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
@@ -51,23 +51,23 @@ def parse_target(risk: str | None, error_kwh: str | None) -> ComparisonTarget:
 
 def _parse_amount(option: str, value_text: str) -> Decimal:
     try:
-        amount = Decimal(value_text) if _NUMBER.fullmatch(value_text) else Decimal("nan")
-        if not amount.is_finite() or not Decimal("0.000001") <= amount <= LARGEST:
+        epsilon = Decimal(value_text) if _NUMBER.fullmatch(value_text) else Decimal("nan")
+        if not epsilon.is_finite() or not Decimal("0.000001") <= epsilon <= LARGEST:
             raise InvalidOperation
     except InvalidOperation:
         raise RunFileError(f"{option} must be a number from 0.000001 to {LARGEST}, such as 0.5") from None
-    return amount
+    return epsilon
 
 
 def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str]:
     """Return the offers of all notions as lines for the terminal."""
     comparison = compare_promises(session.terms(), session.forecast_view, target)
-    available = [offer for offer in comparison.offers if offer.series is not None]
+    available = [entry for entry in comparison.entries if entry.series is not None]
     letters = _scope_letters(available)
     return [
         *_head_lines(comparison),
         _HEADING.format(notion="notion", method="method", width=_width(available)),
-        *(_offer_line(offer, comparison, letters, width=_width(available)) for offer in available),
+        *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
         *_scope_lines(letters),
         *_mark_lines(comparison, available),
         *_ended_lines(available),
@@ -105,12 +105,12 @@ def _target_text(target: ComparisonTarget) -> str:
     return f"Notions that guarantee a bound of {epsilon}, and their noise"
 
 
-def _scope_letters(offers: list[NotionOffer]) -> dict[tuple[str, str, str], str]:
+def _scope_letters(entries: list[ComparisonEntry]) -> dict[tuple[str, str, str], str]:
     """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
     letters: dict[tuple[str, str, str], str] = {}
-    for offer in offers:
-        if offer.bound is not None and (key := _scope_key(offer.bound)) not in letters:
-            suffix = "" if offer.bound.kind == ASSUMPTION_FREE else "*"
+    for entry in entries:
+        if entry.bound is not None and (key := _scope_key(entry.bound)) not in letters:
+            suffix = "" if entry.bound.kind == ASSUMPTION_FREE else "*"
             letters[key] = f"{_LETTERS[len(letters) % len(_LETTERS)]}{suffix}"
     return letters
 
@@ -120,23 +120,23 @@ def _scope_key(bound: LossBound) -> tuple[str, str, str]:
     return bound.about, bound.kind, bound.assumption.partition(" (method")[0]
 
 
-def _width(offers: list[NotionOffer]) -> int:
-    return max([_MIN_WIDTH, *(len(offer.method) for offer in offers)])
+def _width(entries: list[ComparisonEntry]) -> int:
+    return max([_MIN_WIDTH, *(len(entry.method) for entry in entries)])
 
 
 def _offer_line(
-    offer: NotionOffer, comparison: NotionComparison, letters: dict[tuple[str, str, str], str], *, width: int
+    entry: ComparisonEntry, comparison: NotionComparison, letters: dict[tuple[str, str, str], str], *, width: int
 ) -> str:
-    series, bound = offer.series, offer.bound
+    series, bound = entry.series, entry.bound
     if series is None or bound is None:
         raise RuntimeError("an offer without a series has no line")
-    mark = ("=" if offer.promised else " ") + (">" if offer.cheapest else " ")
+    mark = ("=" if entry.promised else " ") + (">" if entry.cheapest else " ")
     day = ("~" if min(series.losses) < max(series.losses) else "") + _loss_text(series.epsilon)
     noise_to_change = series.noise_kwh / comparison.change.kwh
     return (
-        f"{mark} {offer.notion:14s} {offer.method:{width}s} {_epsilon_text(offer.amount):>9s} "
+        f"{mark} {entry.notion:14s} {entry.method:{width}s} {_epsilon_text(entry.epsilon):>9s} "
         f"{letters[_scope_key(bound)]:2s} {day:>14s} "
-        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{'!' if offer.needs else ' '}  "
+        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{'!' if entry.needs else ' '}  "
         f"{series.first_day}  "
         f"{series.last_day}{'+' if series.beyond else ''}"
     )
@@ -148,8 +148,8 @@ def _kwh_text(value: float) -> str:
     return f"{value:.3f}" if value < 1000 else f"{value:,.0f}"
 
 
-def _epsilon_text(amount: Decimal | None) -> str:
-    return "none" if amount is None else four_digits(float(amount))
+def _epsilon_text(epsilon: Decimal | None) -> str:
+    return "none" if epsilon is None else four_digits(float(epsilon))
 
 
 def _scope_lines(letters: dict[tuple[str, str, str], str]) -> Iterator[str]:
@@ -158,10 +158,10 @@ def _scope_lines(letters: dict[tuple[str, str, str], str]) -> Iterator[str]:
         yield from _wrapped(f"{letter:3s}", f"Scope: {scope_text(scope)}. {condition}")
 
 
-def _mark_lines(comparison: NotionComparison, available: list[NotionOffer]) -> Iterator[str]:
-    if any(offer.promised for offer in available):
+def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
+    if any(entry.promised for entry in available):
         yield "=  The promise of the run file."
-    if any(offer.cheapest for offer in comparison.offers):
+    if any(entry.cheapest for entry in comparison.entries):
         criterion = "Least noise" if comparison.target.risk is not None else "Smallest bound"
         yield from _wrapped(
             ">  ",
@@ -172,39 +172,39 @@ def _mark_lines(comparison: NotionComparison, available: list[NotionOffer]) -> I
         yield "No notion meets the target on every requested day."
 
 
-def _ended_lines(offers: list[NotionOffer]) -> Iterator[str]:
-    for offer in offers:
-        if offer.series is not None and (offer.series.ended_by or offer.series.skipped):
-            skipped_text = f"{offer.series.skipped} days are skipped" if offer.series.skipped else ""
+def _ended_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.series is not None and (entry.series.ended_by or entry.series.skipped):
+            skipped_text = f"{entry.series.skipped} days are skipped" if entry.series.skipped else ""
             end_text = (
-                f"{offer.series.ended_by or ''} ends the series on {offer.series.last_day}"
-                if offer.series.ended_by
+                f"{entry.series.ended_by or ''} ends the series on {entry.series.last_day}"
+                if entry.series.ended_by
                 else ""
             )
-            yield f"   {offer.notion}, {offer.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
+            yield f"   {entry.notion}, {entry.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
 
 
-def _future_bound_lines(offers: list[NotionOffer]) -> Iterator[str]:
-    for offer in offers:
-        if offer.ahead is not None:
+def _future_bound_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
+    for entry in entries:
+        if entry.ahead is not None:
             yield (
-                f"   {offer.notion}, {offer.method}: the bound of the released days is {_epsilon_text(offer.amount)} "
-                f"already; the promise bounds future days by {_epsilon_text(offer.ahead)}"
+                f"   {entry.notion}, {entry.method}: the bound of the released days is {_epsilon_text(entry.epsilon)} "
+                f"already; the promise bounds future days by {_epsilon_text(entry.ahead)}"
             )
 
 
-def _some_days_lines(offers: list[NotionOffer]) -> Iterator[str]:
+def _some_days_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
     """Yield the usable series that have single unusable days."""
-    for offer in offers:
-        if offer.series is not None and offer.needs is None and offer.series.unusable_days:
+    for entry in entries:
+        if entry.series is not None and entry.needs is None and entry.series.unusable_days:
             yield (
-                f"   {offer.notion}, {offer.method}: usable on average, but on {offer.series.unusable_days} of "
-                f"{len(offer.series.losses)} days the noise exceeds the day-to-day change"
+                f"   {entry.notion}, {entry.method}: usable on average, but on {entry.series.unusable_days} of "
+                f"{len(entry.series.losses)} days the noise exceeds the day-to-day change"
             )
 
 
 def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
-    unusable = [offer for offer in comparison.offers if offer.needs is not None]
+    unusable = [entry for entry in comparison.entries if entry.needs is not None]
     if not unusable:
         return
     scope = "in the smallest group" if comparison.groups else "on the roster"
@@ -216,11 +216,11 @@ def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
     )
     width = _width(unusable)
     yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
-    for offer in unusable:
-        if offer.needs is not None:
-            start = f"   {offer.notion:14s} {offer.method:{width}s} {offer.needs.households_needed:10,d}"
-            bound = _epsilon_text(offer.needs.bound)
-            yield f"{start} {bound:>9s} {_loss_text(offer.needs.epsilon):>14s}   {offer.needs.last_day or ''}".rstrip()
+    for entry in unusable:
+        if entry.needs is not None:
+            start = f"   {entry.notion:14s} {entry.method:{width}s} {entry.needs.households_needed:10,d}"
+            bound = _epsilon_text(entry.needs.bound)
+            yield f"{start} {bound:>9s} {_loss_text(entry.needs.epsilon):>14s}   {entry.needs.last_day or ''}".rstrip()
 
 
 def _loss_text(loss: int) -> str:
@@ -229,9 +229,9 @@ def _loss_text(loss: int) -> str:
 
 def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
-    for offer in comparison.offers:
-        if offer.reason:
-            reasons.setdefault((offer.notion, offer.reason), []).append(offer.method)
+    for entry in comparison.entries:
+        if entry.reason:
+            reasons.setdefault((entry.notion, entry.reason), []).append(entry.method)
     if reasons:
         yield "Not possible here:"
     for (notion, reason), methods in reasons.items():
@@ -253,7 +253,7 @@ def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str,
         "households": comparison.households,
         "days": len(comparison.days),
         **change_json(comparison.change),
-        "offers": [_offer_json(offer, comparison) for offer in comparison.offers],
+        "offers": [_offer_json(entry, comparison) for entry in comparison.entries],
     }
 
 
@@ -262,22 +262,22 @@ def _target_json(target: ComparisonTarget) -> dict[str, Any]:
     return {**value, "from": "the run file's promise" if target.from_run_file else "asked for"}
 
 
-def _offer_json(offer: NotionOffer, comparison: NotionComparison) -> dict[str, Any]:
-    if offer.series is None or offer.bound is None:
-        return {"notion": offer.notion, "method": offer.method, "lacking": offer.reason}
+def _offer_json(entry: ComparisonEntry, comparison: NotionComparison) -> dict[str, Any]:
+    if entry.series is None or entry.bound is None:
+        return {"notion": entry.notion, "method": entry.method, "lacking": entry.reason}
     return {
-        "notion": offer.notion,
-        "method": offer.method,
-        "promise": offer.keys,
-        "bounds": None if offer.amount is None else exact_text(offer.amount),
-        "figure": _bound_json(offer.bound, offer.series),
-        **_series_json(offer.series, comparison),
-        "usable": offer.series.noise_kwh <= comparison.change.kwh,
-        **({"needs": _needs_json(offer.needs)} if offer.needs else {}),
-        **({} if offer.ahead is None else {"bounds_ahead": exact_text(offer.ahead)}),
-        "promised": offer.promised,
-        "kept": offer.meets_target,
-        "cheapest": offer.cheapest,
+        "notion": entry.notion,
+        "method": entry.method,
+        "promise": entry.keys,
+        "bounds": None if entry.epsilon is None else exact_text(entry.epsilon),
+        "figure": _bound_json(entry.bound, entry.series),
+        **_series_json(entry.series, comparison),
+        "usable": entry.series.noise_kwh <= comparison.change.kwh,
+        **({"needs": _needs_json(entry.needs)} if entry.needs else {}),
+        **({} if entry.ahead is None else {"bounds_ahead": exact_text(entry.ahead)}),
+        "promised": entry.promised,
+        "kept": entry.meets_target,
+        "cheapest": entry.cheapest,
     }
 
 

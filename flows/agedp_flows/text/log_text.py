@@ -12,7 +12,7 @@ from agedp.local_files.internal_files import FileNotice
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
-from agedp.stages.release import ReleasedDays
+from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, format_reports_status
 from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
@@ -28,7 +28,7 @@ def due_text(due_days: DueDays) -> str:
     return " ".join([text, *(f"{line}." for line in waiting_lines(due_days.waiting))])
 
 
-def released_text(released: ReleasedDays) -> str:
+def released_text(released: ReleaseResult) -> str:
     """Return how many days were released and skipped, at which epsilon and noise."""
     rows = released.drawn
     days, skipped = len({row.day for row in rows}), len(released.rows) - len(rows)

@@ -28,16 +28,16 @@ from pydantic import ValidationError
 
 from agedp.budget import ReleaseTerms
 from agedp.planning.forecast import ForecastView
-from agedp.planning.least_amount import least_amount
 from agedp.planning.notion_comparison import (
+    ComparisonEntry,
     ComparisonTarget,
     NotionComparison,
-    NotionOffer,
     Remedies,
     SeriesCost,
     marked,
 )
 from agedp.planning.simulated_days import SimulatedDays
+from agedp.planning.smallest_epsilon import smallest_epsilon
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
@@ -68,17 +68,17 @@ class _PromiseSearch:
     def compared(self, requested: ComparisonTarget) -> NotionComparison:
         target = self._target(requested)
         comparison = self.run.comparison
-        offers = [
-            self._offer(notion, alternative, target)
+        entries = [
+            self._entry(notion, alternative, target)
             for notion in NOTIONS
             for alternative in notion.candidates(comparison)
         ]
-        if not any(offer.promised for offer in offers):
-            offers.insert(0, self._offer_of_run_file(target))
+        if not any(entry.promised for entry in entries):
+            entries.insert(0, self._entry_of_run_file(target))
         by = self.run.series[self.days.name].by or ""
         return NotionComparison(
             target,
-            tuple(marked(offers, target)),
+            tuple(marked(entries, target)),
             self.days.name,
             min(self.days.households.values()),
             by,
@@ -97,69 +97,73 @@ class _PromiseSearch:
             return requested
         notion = self.run.notion
         bound_name = _bound_name(notion, self._first())
-        amount = notion.limits.get(bound_name)
-        if amount is None:
+        limit = notion.limits.get(bound_name)
+        if limit is None:
             series = self.days.simulate(self.run, bound_name)
-            amount = None if series is None else series.reaches
-        if amount is None or amount < _NEGLIGIBLE_NANO:
-            amount = notion.limits[DAY_BOUND] or 0
-        return ComparisonTarget(risk=Decimal(amount) / NANO, from_run_file=True)
+            limit = None if series is None else series.reaches
+        if limit is None or limit < _NEGLIGIBLE_NANO:
+            limit = notion.limits[DAY_BOUND] or 0
+        return ComparisonTarget(risk=Decimal(limit) / NANO, from_run_file=True)
 
     def _first(self) -> Alternative:
         """Return the first alternative of the run file's notion."""
         return next(iter(type(self.run.promise).candidates(self.run.comparison)), unavailable(""))
 
-    def _offer(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> NotionOffer:
+    def _entry(self, notion: type[Promise], candidate: Alternative, target: ComparisonTarget) -> ComparisonEntry:
         if candidate.reason:
-            return NotionOffer(notion.name, candidate.method, candidate.reason)
+            return ComparisonEntry(notion.name, candidate.method, candidate.reason)
         try:
-            amount = target.risk if target.risk is not None else self._amount(notion, candidate, target.error_kwh or 0)
-            if amount is None:
-                return NotionOffer(notion.name, candidate.method, self._reason_without_amount(target.error_kwh or 0))
-            return self._offer_at(notion, candidate, amount, target)
+            epsilon = (
+                target.risk
+                if target.risk is not None
+                else self._smallest_epsilon(notion, candidate, target.error_kwh or 0)
+            )
+            if epsilon is None:
+                return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
+            return self._entry_at(notion, candidate, epsilon, target)
         except AgedpError as error:
-            return NotionOffer(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
+            return ComparisonEntry(notion.name, candidate.method, str(error).removeprefix(f"{self.run.name}: "))
 
-    def _offer_of_run_file(self, target: ComparisonTarget) -> NotionOffer:
+    def _entry_of_run_file(self, target: ComparisonTarget) -> ComparisonEntry:
         """Return the run file's promise as it stands, where no candidate is the same."""
         candidate = self._first()
         series = self.days.simulate(self.run, _bound_name(self.run.notion, candidate))
-        offer = self._priced_offer(self.run, series, candidate, target)
+        entry = self._priced_entry(self.run, series, candidate, target)
         if series is not None and series.noise_kwh > self.days.change.kwh:
-            offer = replace(offer, needs=self._remedies_of_run_file(candidate, series, offer.amount))
-        return replace(offer, method="as the run file says", promised=True)
+            entry = replace(entry, needs=self._remedies_of_run_file(candidate, series, entry.epsilon))
+        return replace(entry, method="as the run file says", promised=True)
 
-    def _remedies_of_run_file(self, candidate: Alternative, series: SeriesCost, amount: Decimal | None) -> Remedies:
+    def _remedies_of_run_file(self, candidate: Alternative, series: SeriesCost, epsilon: Decimal | None) -> Remedies:
         """Return what makes the run file's own promise usable: more households, or a larger bound."""
         with suppress(AgedpError):
-            return self._remedies(type(self.run.promise), candidate, series, amount)
+            return self._remedies(type(self.run.promise), candidate, series, epsilon)
         return Remedies(self._households_needed(series), self.days.loss_for(self.days.change.kwh), None, None)
 
-    def _offer_at(
-        self, notion: type[Promise], candidate: Alternative, amount: Decimal, target: ComparisonTarget
-    ) -> NotionOffer:
-        offer = self._priced_offer(*self._priced(notion, candidate, amount), candidate, target)
-        if offer.series is None or offer.series.noise_kwh <= self.days.change.kwh:
-            return offer
-        return replace(offer, needs=self._remedies(notion, candidate, offer.series, amount))
+    def _entry_at(
+        self, notion: type[Promise], candidate: Alternative, epsilon: Decimal, target: ComparisonTarget
+    ) -> ComparisonEntry:
+        entry = self._priced_entry(*self._priced(notion, candidate, epsilon), candidate, target)
+        if entry.series is None or entry.series.noise_kwh <= self.days.change.kwh:
+            return entry
+        return replace(entry, needs=self._remedies(notion, candidate, entry.series, epsilon))
 
     def _priced(
-        self, notion: type[Promise], candidate: Alternative, amount: Decimal
+        self, notion: type[Promise], candidate: Alternative, epsilon: Decimal
     ) -> tuple[RunFile, SeriesCost | None]:
-        """Return the run file with a candidate's promise of an amount, and its simulation; each is simulated once."""
-        key = notion.name, candidate.method, amount
+        """Return the run file with a candidate's promise of an epsilon, and its simulation; each is simulated once."""
+        key = notion.name, candidate.method, epsilon
         if key not in self._simulated:
-            run = self._promising(notion, candidate, amount)
+            run = self._promising(notion, candidate, epsilon)
             self._simulated[key] = run, self.days.simulate(run, _bound_name(run.notion, candidate))
         return self._simulated[key]
 
-    def _priced_offer(
+    def _priced_entry(
         self, run: RunFile, series: SeriesCost | None, candidate: Alternative, target: ComparisonTarget
-    ) -> NotionOffer:
+    ) -> ComparisonEntry:
         notion, promise = run.notion, run.promise
         bound_name = _bound_name(notion, candidate)
         if series is None:
-            return NotionOffer(notion.name, candidate.method, self._reason_without_release(notion))
+            return ComparisonEntry(notion.name, candidate.method, self._reason_without_release(notion))
         bound = next(
             bound
             for bound in notion.bounds(self.days.view.rows, self.days.leakage_bounds[0], None)
@@ -170,12 +174,12 @@ class _PromiseSearch:
         met = self._meets_target(series, target, spent_bound) and len(series.losses) == len(self.days.households)
         is_promised = promise == self.run.promise
         limit = self._permitted(notion.limits.get(bound_name, series.reaches))
-        amount = None if limit is None else Decimal(max(limit, spent_bound)) / NANO
-        return NotionOffer(
+        epsilon = None if limit is None else Decimal(max(limit, spent_bound)) / NANO
+        return ComparisonEntry(
             notion.name,
             candidate.method,
             bound=bound,
-            amount=amount,
+            epsilon=epsilon,
             keys=keys,
             series=series,
             promised=is_promised,
@@ -207,7 +211,7 @@ class _PromiseSearch:
             return False
         return series.reaches <= max(floor_nano(target.risk), spent_bound if target.from_run_file else 0)
 
-    def _promising(self, notion: type[Promise], candidate: Alternative, amount: Decimal) -> RunFile:
+    def _promising(self, notion: type[Promise], candidate: Alternative, epsilon: Decimal) -> RunFile:
         """Return the run file with this promise in place of its own, under its caps.
 
         Raises:
@@ -217,50 +221,50 @@ class _PromiseSearch:
         caps = {"max_day_epsilon": promise_of_file.max_day_epsilon, "epsilon_total": promise_of_file.epsilon_total}
         age = {} if self.run.schedule.mode == "archive" else {"age_days": promise_of_file.age_days}
         try:
-            promise = notion.model_validate({"notion": notion.name, **caps, **age, **candidate.keys(amount)})
+            promise = notion.model_validate({"notion": notion.name, **caps, **age, **candidate.keys(epsilon)})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             key = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
             raise RunFileError(f"{'.'.join(map(str, key))} {problem['msg']}".strip()) from None
         return self.run.promising(promise)
 
-    def _amount(
+    def _smallest_epsilon(
         self, notion: type[Promise], candidate: Alternative, error_kwh: float, *, guess: float | None = None
     ) -> Decimal | None:
-        """Return the smallest amount of a candidate with at most this noise; None if the caps do not permit it.
+        """Return the smallest epsilon of a candidate with at most this noise; None if the caps do not permit it.
 
         Raises:
-            RunFileError: there is no such promise, whatever the amount.
+            RunFileError: no epsilon makes such a promise possible.
         """
-        with suppress(AgedpError):  # the amount does not matter here; the reason is found below
+        with suppress(AgedpError):  # the epsilon does not matter here; the reason is found below
             if self.days.exceeds_noise(error_kwh, self._promising(notion, candidate, Decimal(1))):
                 return None
         errors: list[AgedpError] = []
 
-        def noise_of(amount: Decimal) -> float | None:
+        def noise_of(epsilon: Decimal) -> float | None:
             try:
-                series = self._priced(notion, candidate, amount)[1]
+                series = self._priced(notion, candidate, epsilon)[1]
             except AgedpError as error:
                 errors.append(error)
                 return None
             errors.clear()
             return None if series is None else series.noise_kwh
 
-        amount = least_amount(noise_of, error_kwh, guess=guess or self.days.loss_for(error_kwh) / NANO)
-        if amount is None and errors:
+        epsilon = smallest_epsilon(noise_of, error_kwh, guess=guess or self.days.loss_for(error_kwh) / NANO)
+        if epsilon is None and errors:
             raise errors[0]
-        return amount
+        return epsilon
 
     def _households_needed(self, series: SeriesCost) -> int:
         return math.ceil(min(self.days.households.values()) * series.noise_kwh / self.days.change.kwh)
 
     def _remedies(
-        self, notion: type[Promise], candidate: Alternative, series: SeriesCost, amount: Decimal | None
+        self, notion: type[Promise], candidate: Alternative, series: SeriesCost, epsilon: Decimal | None
     ) -> Remedies:
         change = self.days.change.kwh
         households_needed, loss = self._households_needed(series), self.days.loss_for(change)
-        guess = float(amount) * series.noise_kwh / change if amount else None
-        larger = self._amount(notion, candidate, change, guess=guess)
+        guess = float(epsilon) * series.noise_kwh / change if epsilon else None
+        larger = self._smallest_epsilon(notion, candidate, change, guess=guess)
         if larger is None:
             return Remedies(households_needed, loss, None, None)
         remedied = self._priced(notion, candidate, larger)[1]
@@ -268,7 +272,7 @@ class _PromiseSearch:
             households_needed, remedied.epsilon if remedied else loss, larger, remedied.last_day if remedied else None
         )
 
-    def _reason_without_amount(self, error_kwh: float) -> str:
+    def _no_epsilon_reason(self, error_kwh: float) -> str:
         """Return why no bound has so little noise: the caps, or no bound is finite."""
         promise, needed_text = self.run.promise, f"a day would need epsilon {self.days.loss_for(error_kwh) / NANO:.4g}"
         if self.days.exceeds_noise(error_kwh, self.run):

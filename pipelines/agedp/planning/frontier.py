@@ -187,7 +187,7 @@ class _FrontierSearch:
         promise = self.run.promise
         if not isinstance(promise, AgeDependent):
             return None
-        loss = to_float(promise.planned({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
+        loss = to_float(promise.planned_loss({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
         if not loss:
             return None
         age = promise.age_days

@@ -70,10 +70,10 @@ class SeriesCost:
 
 
 @dataclass(frozen=True, slots=True)
-class NotionOffer:
+class ComparisonEntry:
     """A notion with a method and its cost; `reason` is why the promise is not possible, else "".
 
-    `bound` (name, scope, class and assumption) is the bound that stays at or below `amount` under these `keys` of
+    `bound` (name, scope, class and assumption) is the bound that stays at or below `epsilon` under these `keys` of
     [promise]. `promised`: the run file promises it now; `meets_target`: the target is met on every day of the
     comparison; `cheapest` of its kind. `ahead` is the bound on future days, if the released ones already exceed it.
     """
@@ -82,7 +82,7 @@ class NotionOffer:
     method: str
     reason: str = ""
     bound: LossBound | None = None
-    amount: Decimal | None = None
+    epsilon: Decimal | None = None
     keys: Mapping[str, str | int] | None = None
     series: SeriesCost | None = None
     needs: Remedies | None = None
@@ -97,7 +97,7 @@ class NotionComparison:
     """All offers for a target: the series that decides, the requested `days`, the households of its smallest group."""
 
     target: ComparisonTarget
-    offers: tuple[NotionOffer, ...]
+    entries: tuple[ComparisonEntry, ...]
     series: str
     households: int
     groups: str
@@ -106,23 +106,23 @@ class NotionComparison:
     change: DayToDayChange
 
 
-def marked(offers: Sequence[NotionOffer], target: ComparisonTarget) -> Iterator[NotionOffer]:
+def marked(entries: Sequence[ComparisonEntry], target: ComparisonTarget) -> Iterator[ComparisonEntry]:
     """Yield the offers, the cheapest that meets the target marked among those of its class.
 
     Cheapest is the least noise for a risk, the smallest bound for an error; of equal offers the first.
     """
-    best: dict[str, NotionOffer] = {}
-    for offer in offers:
-        if offer.meets_target and offer.bound is not None:
-            cheapest = best.get(offer.bound.kind)
-            if cheapest is None or _cost(offer, target) < _cost(cheapest, target):
-                best[offer.bound.kind] = offer
-    for offer in offers:
-        yield replace(offer, cheapest=any(offer is candidate for candidate in best.values()))
+    best: dict[str, ComparisonEntry] = {}
+    for entry in entries:
+        if entry.meets_target and entry.bound is not None:
+            cheapest = best.get(entry.bound.kind)
+            if cheapest is None or _cost(entry, target) < _cost(cheapest, target):
+                best[entry.bound.kind] = entry
+    for entry in entries:
+        yield replace(entry, cheapest=any(entry is candidate for candidate in best.values()))
 
 
-def _cost(offer: NotionOffer, target: ComparisonTarget) -> tuple[float, ...]:
-    if offer.series is None:
+def _cost(entry: ComparisonEntry, target: ComparisonTarget) -> tuple[float, ...]:
+    if entry.series is None:
         return (math.inf,)
-    bound = math.inf if offer.amount is None else float(offer.amount)
-    return (bound, offer.series.noise_kwh) if target.risk is None else (offer.series.noise_kwh, bound)
+    bound = math.inf if entry.epsilon is None else float(entry.epsilon)
+    return (bound, entry.series.noise_kwh) if target.risk is None else (entry.series.noise_kwh, bound)

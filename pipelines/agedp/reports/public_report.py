@@ -131,7 +131,10 @@ def public_report(
     promise = promise_of(contracts[-1].promise, series_of_contracts)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
     run = run_file.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
-    accountants = [promise, *(accountant for notion in NOTIONS for accountant in notion.compared(run.comparison))]
+    accountants = [
+        promise,
+        *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(run.comparison)),
+    ]
     days = len({row.day for row in rows if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}

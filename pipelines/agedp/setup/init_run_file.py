@@ -154,9 +154,9 @@ def init(
         load_decided(run_file_draft, base=folder.absolute())
     if BY not in options:
         write_roster(roster, format_roster((household, *spans[household]) for household in sorted(spans)).encode())
-    atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
+    atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
     return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
 
 

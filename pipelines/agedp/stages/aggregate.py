@@ -115,13 +115,13 @@ def _daily_sum(series: AnySeries, roster: Roster, day: date, layout: Layout, mat
     )
     for group, members in roster.members(day, series.by).items():
         usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
-        counted = series.counted(energy[members], usable)
+        counted = series.clamp_energy(energy[members], usable)
         daily_sum.exact[group] = series.exact(counted)
         daily_sum.households[group], daily_sum.usable[group] = len(members), int(usable.sum())
         daily_sum.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
         if series.values == "states":
             daily_sum.states_wh[group] = int(counted.sum())
-            daily_sum.readings_wh[group] = int(series.counted(read_energy[members], usable).sum())
+            daily_sum.readings_wh[group] = int(series.clamp_energy(read_energy[members], usable).sum())
     return daily_sum
 
 

@@ -113,7 +113,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         new, EffectivePromise(promise_of(canonical(session.promise), series), _bounds_in_order(new, adopted | models))
     )
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
-    changes = tuple(_judge_change(change, after.effective_promise.broken(rows)) for change in amendment(old, new))
+    changes = tuple(_judge_change(change, after.effective_promise.violations(rows)) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, session.run.run_file, rows)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 

@@ -42,7 +42,7 @@ DAYS_PER_TRANSACTION: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedDays:
+class ReleaseResult:
     """The rows of the due days, drawn now or stored earlier, and the error of the ledger that stopped the release.
 
     `session` has the ledger that they are in; a first release created it.
@@ -58,7 +58,7 @@ class ReleasedDays:
         return tuple(row for row in self.rows if row.state == RELEASED)
 
 
-def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleasedDays:
+def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> ReleaseResult:
     """Stage 4: draw, charge and store the due days; the first release registers the contract.
 
     Returns:
@@ -73,11 +73,11 @@ def release_days(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         with naming_charged_days(session, due_days):
             session = _session_for_release(session, due_days)
         with naming_charged_days(session, due_days):
-            return ReleasedDays(session, _release_due(session, due_days, sums))
+            return ReleaseResult(session, _release_due(session, due_days, sums))
     except Refused as refused:
-        return ReleasedDays(session, _rows_of(session, due_days), refused)
+        return ReleaseResult(session, _rows_of(session, due_days), refused)
     except LedgerError as error:
-        return ReleasedDays(session, refusal=error)
+        return ReleaseResult(session, refusal=error)
 
 
 @contextmanager
@@ -202,7 +202,7 @@ def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints
     if any(daily_sum.households.get(group) != number for group, number in groups):
         raise InputError("the roster changed while the run was under way; run again")
     vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]
-    possible = [series.possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
+    possible = [series.is_possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
     if daily_sum.series != series or not all(possible):
         raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
     return np.concatenate(vectors)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.day_to_day_change import DayToDayChange
-from agedp.planning.least_amount import amount_at, least_amount
 from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.planning.smallest_epsilon import epsilon_at, smallest_epsilon
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
@@ -60,7 +60,7 @@ def delivered(house, *, days):
 
 def offers(session, **target):
     found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(**target))
-    return found, {(one.notion, one.method): one for one in found.offers}
+    return found, {(one.notion, one.method): one for one in found.entries}
 
 
 def noise(loss, homes=HOMES):
@@ -125,7 +125,7 @@ def test_what_each_row_promises_holds_of_its_losses_and_so_do_the_caps(house, ca
     found, _ = offers(
         begun(house, cap=cap, total=total, promise=WEEKLY.replace("window = 1", "window = 0.04")), risk=Decimal("0.6")
     )
-    told = [one for one in found.offers if one.series]
+    told = [one for one in found.entries if one.series]
     assert len(told) >= 10
     for one in told:
         days = [0.0] * DAYS
@@ -149,23 +149,23 @@ def test_for_an_error_each_row_has_the_smallest_four_digit_bound(house, every):
     assert len(judged) >= 9
     assert all(one.series.noise_kwh <= 0.5 * (1 + 1e-9) for one in judged.values())
     for key, one in list(judged.items())[::every]:
-        step = Decimal(1).scaleb(one.amount.adjusted() - 3)
-        _, less = offers(session, risk=one.amount - step)
+        step = Decimal(1).scaleb(one.epsilon.adjusted() - 3)
+        _, less = offers(session, risk=one.epsilon - step)
         assert less[key].series.noise_kwh > 0.5, key
-    assert float(rows["classical", "each day"].amount) == pytest.approx(math.sqrt(2) * 20 / (0.5 * 500), rel=1e-3)
-    assert float(rows["w-event", "5 days, even"].amount) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
+    assert float(rows["classical", "each day"].epsilon) == pytest.approx(math.sqrt(2) * 20 / (0.5 * 500), rel=1e-3)
+    assert float(rows["w-event", "5 days, even"].epsilon) == pytest.approx(5 * math.sqrt(2) * 20 / 250, rel=1e-3)
 
 
 def test_the_cheapest_that_keeps_the_target_is_marked_once_with_and_once_without_an_assumption(house):
     for target in ({"risk": Decimal("0.6")}, {"error_kwh": 0.5}):
         found, _ = offers(begun(house, total="15"), **target)
-        kept = [one for one in found.offers if one.meets_target]
+        kept = [one for one in found.entries if one.meets_target]
         if "risk" in target:
-            assert any(one.series and not one.meets_target for one in found.offers)  # the total ends some before
+            assert any(one.series and not one.meets_target for one in found.entries)  # the total ends some before
         for kind in ("assumption-free", "conditional"):
             of_kind = [one for one in kept if one.bound.kind == kind]
-            [best] = [one for one in found.offers if one.cheapest and one.bound.kind == kind]
-            cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.amount)
+            [best] = [one for one in found.entries if one.cheapest and one.bound.kind == kind]
+            cost = (lambda one: one.series.noise_kwh) if "risk" in target else (lambda one: one.epsilon)
             assert cost(best) == min(cost(one) for one in of_kind)
 
 
@@ -213,7 +213,7 @@ def test_without_a_target_the_run_files_own_figure_is_it_and_its_row_is_marked(h
     assert rows["age-dependent", "as the run file says"].meets_target
     rows = offers(begun(house), risk=Decimal("0.5"))[1]
     assert not rows["w-event", "as the run file says"].meets_target  # it promises 1
-    assert rows["w-event", "as the run file says"].amount == 1
+    assert rows["w-event", "as the run file says"].epsilon == 1
 
 
 def test_what_cannot_be_had_says_why(house):
@@ -280,9 +280,9 @@ def test_days_that_are_released_bind_what_a_figure_may_come_to_whatever_is_promi
     house.run(today=FIRST + timedelta(days=4))
     session = begun(house, homes=None, promise=DAILY.format(day=0.1, cap=1, total=18), days=6)
     found, rows = offers(session)
-    own = next(one for one in found.offers if one.promised)
+    own = next(one for one in found.entries if one.promised)
     assert found.target == ComparisonTarget(risk=Decimal("0.1"), from_run_file=True)
-    assert (own.method, own.amount, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
+    assert (own.method, own.epsilon, own.ahead, own.meets_target) == ("each day", Decimal("0.5"), Decimal("0.1"), True)
     assert rows["classical", "each day"] is own
     lines = promises_lines(session, ComparisonTarget())
     assert (
@@ -324,7 +324,7 @@ def test_a_period_that_is_released_has_nothing_left_to_promise(house):
 def test_an_unusable_promise_of_the_run_file_has_its_line_among_what_would_mend_it(house, promise, asked):
     session = begun(house, promise=promise, homes=100, rest=FEW + KERNEL, days=10, mode="rehearsal")
     target = ComparisonTarget(risk=None if asked is None else Decimal(asked))
-    own = next(one for one in compare_promises(session.terms(), session.forecast_view, target).offers if one.promised)
+    own = next(one for one in compare_promises(session.terms(), session.forecast_view, target).entries if one.promised)
     assert own.method == "as the run file says"
     assert own.series.noise_kwh > 1
     assert own.needs.households_needed == math.ceil(100 * own.series.noise_kwh)
@@ -341,14 +341,14 @@ def test_a_promise_by_risk_stands_once(house):
     aged = AGED.replace("epsilon_per_day = 0.2", "risk = 0.6")
     found, _ = offers(begun(house, promise=aged, homes=100, days=10, mode="rehearsal"))
     of_tight = [
-        one for one in found.offers if one.notion == "age-dependent" and one.keys and one.keys["method"] == "tight"
+        one for one in found.entries if one.notion == "age-dependent" and one.keys and one.keys["method"] == "tight"
     ]
     assert [(one.method, one.promised) for one in of_tight] == [("tight", True)]
 
 
 def test_no_figure_is_promised_beyond_what_the_days_may_spend(house):
     _, rows = offers(begun(house, cap="0.5"), risk=Decimal(1_000_000))
-    assert rows["classical", "all days alike"].amount == Decimal("0.5") * DAYS
+    assert rows["classical", "all days alike"].epsilon == Decimal("0.5") * DAYS
 
 
 def test_a_series_that_is_usable_on_the_whole_says_on_how_many_days_it_is_not(house):
@@ -392,17 +392,17 @@ def test_a_notion_that_nothing_else_knows_is_a_row(house, monkeypatch):
 
 @given(st.integers(100, 90_000), st.floats(0.2, 3), st.floats(1e-6, 1e4), st.booleans())
 def test_the_least_amount_is_that_of_a_walk_along_the_whole_grid(place, power, guess, capped):
-    target = float(amount_at(place)) ** -power * (1 + 1e-12)
-    cap = float(amount_at(place + 50))
+    target = float(epsilon_at(place)) ** -power * (1 + 1e-12)
+    cap = float(epsilon_at(place + 50))
 
     def noise_of(amount):
         if amount < Decimal("0.00001"):
             return None
         return (min(float(amount), cap) if capped else float(amount)) ** -power
 
-    assert least_amount(noise_of, target, guess=guess) == amount_at(place) or float(amount_at(place)) < 1e-5
+    assert smallest_epsilon(noise_of, target, guess=guess) == epsilon_at(place) or float(epsilon_at(place)) < 1e-5
     if capped:
-        assert least_amount(noise_of, cap**-power * 0.99, guess=guess) is None
+        assert smallest_epsilon(noise_of, cap**-power * 0.99, guess=guess) is None
 
 
 def test_the_command_prints_the_same_as_text_and_json(house):

@@ -46,8 +46,8 @@ def test_counts_are_those_made_by_hand_of_every_small_dataset(edges, form):
     for days in product(range(edges[-1] + 1), repeat=3):
         found = series.exact(np.array(days))
         assert found == counts_by_hand(edges, form, days)
-        assert series.possible(np.array(found), 3)
-        assert not series.possible(np.array(found), 2) or form == "cumulative"
+        assert series.is_possible(np.array(found), 3)
+        assert not series.is_possible(np.array(found), 2) or form == "cumulative"
         assert len(found) == len(series.cells("all")) == len(series.ranges_kwh)
 
 
@@ -77,7 +77,7 @@ def test_a_household_in_one_group_moves_the_vector_of_all_groups_no_further():
 def test_impossible_counts_are_known_as_such():
     histogram, cumulative = distribution((0, 1, 2, 4)), distribution((0, 1, 2, 4), "cumulative")
     for series, wrong in ((histogram, [(1, 1, 2), (-1, 2, 2)]), (cumulative, [(2, 1), (-1, 2), (1, 4)])):
-        assert [series.possible(np.array(each), 3) for each in wrong] == [False] * len(wrong)
+        assert [series.is_possible(np.array(each), 3) for each in wrong] == [False] * len(wrong)
 
 
 @pytest.mark.parametrize("by", [None, "tariff"])

@@ -15,7 +15,6 @@ from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.agedp_data.ledger.texts import ENVELOPE, claim, promise
 from tests.postgresql import ROLE, PostgreSQL
 
-PLACES = ("sqlite", "postgresql")
 _NUMBERS = count(1)
 
 
@@ -87,7 +86,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Try the tests of a module that says EVERYWHERE in each kind of database."""
     by_hand = any("place" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
     if "place" in metafunc.fixturenames and getattr(metafunc.module, "EVERYWHERE", False) and not by_hand:
-        metafunc.parametrize("place", PLACES, indirect=True)
+        long = metafunc.function.__name__ in getattr(metafunc.module, "LONG_ON_A_SERVER", ())
+        server = pytest.param("postgresql", marks=[pytest.mark.long] * long)
+        metafunc.parametrize("place", ["sqlite", server], indirect=True)
 
 
 @pytest.fixture

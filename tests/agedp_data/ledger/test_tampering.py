@@ -13,6 +13,13 @@ from agedp_data.errors import LedgerError
 from tests.agedp_data.ledger.behind import TABLES, faults, raw
 
 EVERYWHERE = True
+LONG_ON_A_SERVER = {
+    "test_an_edited_row_stops_whoever_reads_it", "test_every_row_taken_out_before_the_newest_is_found",
+    "test_rows_that_changed_places_are_found", "test_a_row_put_in_is_found",
+    "test_a_row_put_in_before_the_first_is_found_by_who_reads_on",
+    "test_a_table_that_cannot_be_read_is_named_with_what_helps",
+}  # fmt: skip
+"""What reads the rows is the same code for both kinds of database."""
 LENGTH = 7
 REFUSED_BY_THE_DATABASE = (sqlite3.Error, psycopg.Error)
 in_a_file = pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -105,8 +105,8 @@ class TestWEvent:
 
     def test_another_window_is_reported_for_every_notion_but_not_twice(self):
         promise = WEvent(notion="w-event", window_days=7, epsilon_per_window=Decimal(1), spend="even", **CAPS)
-        assert WEvent.compared(Comparison(promise, window_days=7)) == ()
-        assert WEvent.compared(Comparison(promise, window_days=2)) == (WindowLoss(2),)
+        assert WEvent.comparison_accountants(Comparison(promise, window_days=7)) == ()
+        assert WEvent.comparison_accountants(Comparison(promise, window_days=2)) == (WindowLoss(2),)
         figures = WindowLoss(2).bounds([line(1, 0.5), line(2, 0.25), line(3, 0.5)], None, None)
         assert [figure.value for figure in figures] == [750_000_000]
 
@@ -194,7 +194,7 @@ class TestAgeDependent:
 
     def test_it_is_compared_where_another_notion_has_a_model(self):
         def names(promise, methods=("tight", "total_variation")):
-            accountants = AgeDependent.compared(Comparison(promise, methods=methods))
+            accountants = AgeDependent.comparison_accountants(Comparison(promise, methods=methods))
             return [bound.name for one in accountants for bound in one.bounds([line(1, 0.5)], forgetting([0.5]), None)]
 
         classical = Classical(notion="classical", epsilon_per_day=Decimal("0.1"), **CAPS)

@@ -233,7 +233,7 @@ class TestFigures:
         text = (EXAMPLES / "london.toml").read_text("utf-8")
         run = parse(text + "\n[compare]\nexponential = 0.5\nhyperbolic = 1\n", base=Path("/house"), name="r.toml")
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-02-01")]
-        accounts = [account for notion in NOTIONS for account in notion.compared(run.comparison)]
+        accounts = [account for notion in NOTIONS for account in notion.comparison_accountants(run.comparison)]
         found = {f.name: f.value for account in accounts for f in account.bounds(rows, None, None)}
         assert found == {
             "window of 7 days": 500,
@@ -250,7 +250,7 @@ class TestFigures:
         made = promise(discount=discount, rate=Decimal(rate), clock="publication-day", schedule="renewal")
         run = run.promising(made)
         rows = [Line("2013-01-01", 400, "2013-02-01"), Line("2013-01-02", 100, "2013-03-01")]
-        accounts = [made, *Discounted.compared(run.comparison)]
+        accounts = [made, *Discounted.comparison_accountants(run.comparison)]
         figures = [figure for account in accounts for figure in account.bounds(rows, None, None)]
         assert len({figure.name for figure in figures}) == len(figures) == 6
         by_data = [figure for figure in figures if "days of the data ago" in figure.about]
@@ -262,7 +262,7 @@ class TestFigures:
         text = (EXAMPLES / "ausgrid.toml").read_text("utf-8")
         for rate, shown in (("0.99", 0), ("0.9", 1)):
             run = parse(text + f"\n[compare]\nexponential = {rate}\n", base=Path("/house"), name="r.toml")
-            assert len(Discounted.compared(run.comparison)) == shown
+            assert len(Discounted.comparison_accountants(run.comparison)) == shown
 
 
 class TestRunFile:

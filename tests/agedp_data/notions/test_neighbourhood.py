@@ -62,7 +62,7 @@ def promised(*, spend="fraction", window=7, epsilon="0.7", delta="2", cap="1000"
 
 def over(promise, days=None, **series):
     last = None if days is None else FIRST + timedelta(days=days - 1)
-    return promise.over(Publication(series or {"mean": MEAN}, {}, FIRST, last))
+    return promise.for_publication(Publication(series or {"mean": MEAN}, {}, FIRST, last))
 
 
 def lived(promise, days, series="mean"):
@@ -209,7 +209,7 @@ def test_series_share_what_is_granted_about_small_changes_and_each_has_its_own_r
 
 def test_a_row_counts_by_the_terms_under_which_it_was_charged():
     earlier = {"old": {"mean": Mean(statistic="mean", clamp_kwh=Decimal(20))}}
-    promise = promised().over(Publication({"mean": MEAN}, earlier))
+    promise = promised().for_publication(Publication({"mean": MEAN}, earlier))
     rows = [
         Line(day(0), 10_000, contract="old"),
         Line(day(1), 10_000),
@@ -222,8 +222,8 @@ def test_a_row_counts_by_the_terms_under_which_it_was_charged():
 
 def test_the_limit_of_a_day_holds_after_an_amendment_that_raises_the_clamp():
     promise = promised(spend="per-request", window=1)
-    before = promise.over(Publication({"mean": MEAN.model_copy(update={"clamp_kwh": Decimal(20)})}))
-    rows = lived(promise.over(Publication({"mean": MEAN})), [0])
+    before = promise.for_publication(Publication({"mean": MEAN.model_copy(update={"clamp_kwh": Decimal(20)})}))
+    rows = lived(promise.for_publication(Publication({"mean": MEAN})), [0])
     said = {figure.name: figure.value for figure in before.bounds(rows, None, None)}
     assert said["day"] == 25 * 700_000_000
     assert said["day"] <= before.limits["day"]

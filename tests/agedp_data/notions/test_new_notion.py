@@ -59,7 +59,7 @@ class Limited(EnforcedPromise):
         each = floor_nano(self.epsilon_each)
         return {**super().limits, DAY_BOUND: min(self.day_cap, each), BOUND: each * self.most_releases}
 
-    def planned(self, losses, day, leakage_bound):
+    def planned_loss(self, losses, day, leakage_bound):
         return floor_nano(self.epsilon_each) if sum(map(bool, losses.values())) < self.most_releases else 0
 
     def check(self, history, new_row, leakage_bound):

@@ -417,12 +417,12 @@ def test_a_newer_model_that_remembers_more_stops_what_says_too_much():
 def test_what_is_told_most_is_the_largest_and_its_day_may_be_one_without_a_release():
     losses = dict.fromkeys((0, 1, 2, 8, 9, 10), 100_000_000)
     made, rows = promise("0.5"), [line(day, loss) for day, loss in losses.items()]
-    [(key, message)] = made.broken(rows, register(6)).items()
+    [(key, message)] = made.violations(rows, register(6)).items()
     assert (key, message[:-2]) == ("alpha", "alpha = 0.5 is below 0.6, the leakage so far about 2013-01-")
     assert 3 < int(message[-2:]) < 9  # after 3 January, before 9 January: no day with a release
-    [message] = promise("0.000000006").broken([line(3, 5), line(20, 7)], register(6)).values()
+    [message] = promise("0.000000006").violations([line(3, 5), line(20, 7)], register(6)).values()
     assert message.endswith("is below 0.000000007, the leakage so far about 2013-01-21")
-    assert made.broken(rows[:5], register(6)) == {} == made.broken([], register(6))
+    assert made.violations(rows[:5], register(6)) == {} == made.violations([], register(6))
 
 
 def test_no_release_may_say_more_than_alpha_about_any_day_and_the_refusal_says_by_how_much():

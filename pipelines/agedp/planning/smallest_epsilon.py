@@ -1,7 +1,7 @@
-"""The smallest amount of a promise, in four digits, whose noise meets a target.
+"""The smallest epsilon of a promise, in four digits, whose noise meets a target.
 
-Noise decreases, or stays, as the amount grows, and often is proportional to 1/amount: a few evaluations find it on the
-grid of the amounts that a person would write down.
+Noise decreases, or stays, as epsilon grows, and often is proportional to 1/epsilon: a few evaluations find it on the
+grid of the numbers that a person would write down.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ class _TriedEpsilon(NamedTuple):
     noise: float | None
 
 
-def least_amount(noise: Callable[[Decimal], float | None], target: float, *, guess: float) -> Decimal | None:
-    """Return the smallest four-digit amount whose noise is at most the target; None if none up to 100,000 has it.
+def smallest_epsilon(noise: Callable[[Decimal], float | None], target: float, *, guess: float) -> Decimal | None:
+    """Return the smallest four-digit epsilon whose noise is at most the target; None if none up to 100,000 has it.
 
-    The result was evaluated, and the next smaller amount does not meet the target.
+    The result was evaluated, and the next smaller epsilon does not meet the target.
 
     Args:
-        noise: noise at an amount; it does not increase with the amount; None if the amount is too small for a release.
+        noise: noise at an epsilon; it does not increase with epsilon; None if epsilon is too small for a release.
         target: largest noise that is accepted.
-        guess: amount at which the search begins.
+        guess: epsilon at which the search begins.
 
-    >>> least_amount(lambda amount: 2 / float(amount), 0.3, guess=1.0)
+    >>> smallest_epsilon(lambda epsilon: 2 / float(epsilon), 0.3, guess=1.0)
     Decimal('6.667')
     """
     tried_index, low, high = _grid_index(guess), -1, _LAST + 1
     tried: list[_TriedEpsilon] = []
     while high - low > 1:
-        latest = _TriedEpsilon(tried_index, noise(amount_at(tried_index)))
+        latest = _TriedEpsilon(tried_index, noise(epsilon_at(tried_index)))
         if latest.noise is not None and latest.noise <= target:
             high = tried_index
         elif high > _LAST and tried and _cap_binds(tried[-1], latest):
@@ -49,44 +49,44 @@ def least_amount(noise: Callable[[Decimal], float | None], target: float, *, gue
         extrapolate = len(tried) < _MAX_EXTRAPOLATIONS or high > _LAST
         candidate = _extrapolated_index(tried[-2:], target) if extrapolate else (low + high) // 2
         tried_index = min(max(candidate, low + 1), high - 1)
-    return None if high > _LAST else amount_at(high)
+    return None if high > _LAST else epsilon_at(high)
 
 
 def _extrapolated_index(tried: list[_TriedEpsilon], target: float) -> int:
-    """Return where the target is met if noise is a power of the amount, fitted to the last two, else 1/amount."""
+    """Return where the target is met if noise is a power of epsilon, fitted to the last two, else 1/amount."""
     index, noise = tried[-1]
     if noise is None or not math.isfinite(noise):
         return index + _DIGITS
     power, before = 1.0, tried[0]
     if before.grid_index != index and before.noise == noise:  # both spend all that a cap permits
-        return _grid_index(float(amount_at(index)) / 2)
+        return _grid_index(float(epsilon_at(index)) / 2)
     if before.noise is not None and math.isfinite(before.noise) and before.noise != noise:
-        apart = math.log(float(amount_at(index) / amount_at(before.grid_index)))
+        apart = math.log(float(epsilon_at(index) / epsilon_at(before.grid_index)))
         power = max(math.log(before.noise / noise) / apart, 0.1)
-    return _grid_index(float(amount_at(index)) * (noise / target) ** (1 / power))
+    return _grid_index(float(epsilon_at(index)) * (noise / target) ** (1 / power))
 
 
 def _cap_binds(before: _TriedEpsilon, now: _TriedEpsilon) -> bool:
-    """Return whether a larger amount did not lower the noise: a cap decides."""
+    """Return whether a larger epsilon did not lower the noise: a cap decides."""
     return before.noise is not None and now.noise is not None and now.noise >= before.noise * (1 - 1e-9)
 
 
-def amount_at(index: int) -> Decimal:
-    """Return the amount at an index of the grid, 1000 x 10^-9 at 0.
+def epsilon_at(index: int) -> Decimal:
+    """Return epsilon at an index of the grid, 1000 x 10^-9 at 0.
 
-    >>> amount_at(0), amount_at(9001)
+    >>> epsilon_at(0), epsilon_at(9001)
     (Decimal('0.000001000'), Decimal('0.00001001'))
     """
     decade, digits = divmod(index, _DIGITS)
     return Decimal(1000 + digits).scaleb(_FIRST_EXPONENT + decade)
 
 
-def _grid_index(amount: float) -> int:
-    """Return the index of the smallest amount of the grid that is not below this one, to float accuracy."""
-    if not amount > 1e-6:
+def _grid_index(epsilon: float) -> int:
+    """Return the index of the smallest epsilon of the grid that is not below this one, to float accuracy."""
+    if not epsilon > 1e-6:
         return 0
-    if amount >= 1e5:
+    if epsilon >= 1e5:
         return _LAST
-    exponent = Decimal(amount).adjusted() - 3
-    digits = -int(-Decimal(amount).scaleb(-exponent) // 1)
+    exponent = Decimal(epsilon).adjusted() - 3
+    digits = -int(-Decimal(epsilon).scaleb(-exponent) // 1)
     return min(_LAST, (exponent - _FIRST_EXPONENT) * _DIGITS + digits - 1000)
