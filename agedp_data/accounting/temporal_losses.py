@@ -12,6 +12,9 @@ which is `Recursion` with the integer leakage functions of a model. A step may b
 Decisions. "Any one day" includes days without a release: between two released days such a day has e = 0, and before the
 first or after the last one its leakage never exceeds that day's. A gap of g days is g days of the chain, also when the
 clock changes. Days are composed by their own time, in whichever order they were released.
+
+A larger loss of a released day never lowers a bound. A first loss of a day may, under a table: the day divides a gap in
+two, and L_(g+h) <= L_g(L_h) holds for the exact L only, not between the losses of a table. Both bounds are valid.
 """
 
 from __future__ import annotations

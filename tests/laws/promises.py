@@ -6,9 +6,11 @@ A new notion is one more entry of `TRIED`; the laws in `test_every_notion.py` kn
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.publication import Publication
 from agedp_data.series.series import Mean
@@ -34,13 +37,26 @@ def leakage_bound(assume: str, forgets: float) -> LeakageBound:
     return LeakageBound(_DAYS * 48, _GRID, tight, tight, {"total_variation": curve}, 48, assume)
 
 
+def exact_bound(assume: str, forgets: float) -> LeakageBound:
+    """The same household without the grid: L = ln(1 + forgets^days (e^a - 1)), which is one piece at each age."""
+    daily = Fraction(str(forgets))
+    pieces = tuple(PiecewiseLeakage([ceil(daily ** int(days) * PROBABILITY_UNIT)], [0]) for days in _DAYS)
+    return replace(leakage_bound(assume, forgets), hulls={"backward": pieces, "forward": pieces})
+
+
 _BY_CLOCK = {"data-day": "", "publication-day": " by publication"}
-_MODELS = [leakage_bound(assume, each) for assume in ("markov", "curve") for each in (0.2, 0.9, 1.0)]
+_KINDS = [(assume, forgets) for assume in ("markov", "curve") for forgets in (0.2, 0.9, 1.0)]
+_EXACT = {leakage_bound(*kind): exact_bound(*kind) for kind in _KINDS}
 
 
 def models(notion: type[Promise]) -> st.SearchStrategy[LeakageBound]:
     """Models that a promise of this notion can be made under."""
-    return st.sampled_from([each for each in _MODELS if each.has_both_directions or not notion.composes_ahead])
+    return st.sampled_from([each for each in _EXACT if each.has_both_directions or not notion.composes_ahead])
+
+
+def exact(model: LeakageBound) -> LeakageBound:
+    """Return one of `models` without the interpolation of its table."""
+    return _EXACT[model]
 
 
 @dataclass(frozen=True, slots=True)
