@@ -135,7 +135,7 @@ def test_a_row_put_in_is_found(full):
     for seq in (-(2**63), -3, 0, 4, 5, 8, 9):
         with raw(full) as behind:
             row = behind.row("statement", 6)
-            row |= {"seq": seq, "hash": "f" + row["hash"][1:]}
+            row |= {"seq": seq, "hash": "g" + row["hash"][1:]}  # no hash of another row
             behind(f"INSERT INTO statement VALUES ({', '.join('?' * len(row))})", *row.values())
         assert seq in {fault.seq for fault in faults(full)}
         with full.open() as ledger, pytest.raises(LedgerError, match="was changed or damaged"):
