@@ -1,11 +1,12 @@
 """The golden set: a restructuring changes no byte of what `agedp` computes, writes and prints.
 
 `runs/` contains run files of all six notions in all three modes, over three datasets. `inputs.py` makes their input,
-without the product. Each run executes `calibrate` (estimated models), `plan`, `run`, `verify` and `ledger show` with fixed
-noise and clock. `digests.json` contains the SHA-256 of every artefact: run -> category -> artefact. The categories
-are `numbers` (ledger, Parquet, JSON, exit statuses) and `texts` (STATEMENT.md, HTML, terminal, SHA256SUMS). A change
-of wording on purpose may change texts. It also changes the numbers that contain sentences or hashes of texts:
-statement.json, datapackage.json, ledger/statement.jsonl, ledger_rows.jsonl.
+without the product. Each run executes `calibrate` (estimated models), `plan`, `run`, `verify` and `ledger show` with
+fixed noise and clock. `digests.json` contains the SHA-256 of every artefact: run -> category -> artefact. The
+categories are `numbers` (ledger, Parquet, JSON, exit statuses) and `texts` (STATEMENT.md, HTML, terminal, SHA256SUMS).
+A change of wording on purpose may change texts. It also changes the numbers that contain sentences or hashes of texts:
+statement.json, datapackage.json, ledger/statement.jsonl, ledger_rows.jsonl, and by the hash chain ledger/release.jsonl
+and the guarantee in the metadata of the Parquet tables.
 
 Masked: the run's folder, the version of Parquet's writer, and the versions of agedp and its libraries, which are
 0.0.0 for the time of a run, so that ledger hashes do not depend on them. Parquet tables of the confidential folder
