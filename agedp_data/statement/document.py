@@ -137,7 +137,7 @@ class StatedBound(DocumentPart):
 
     @property
     def is_unconditional(self) -> bool:
-        """Tell whether the bound needs no assumption."""
+        """Return whether the bound needs no assumption."""
         return self.kind == ASSUMPTION_FREE
 
     @property
@@ -267,7 +267,7 @@ class Statement(DocumentPart):
 
     @property
     def has_model(self) -> bool:
-        """Tell whether a model is stated."""
+        """Return whether a model is stated."""
         return bool(self.model.content())
 
     @property
@@ -277,7 +277,7 @@ class Statement(DocumentPart):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the last day that can be released is already released or skipped."""
+        """Return whether the last day that can be released is already released or skipped."""
         last = self.ending.last_day if self.ending is not None else ""
         return bool(last) and last <= max([self.days.last, *self.days.skipped])
 

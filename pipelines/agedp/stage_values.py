@@ -105,7 +105,7 @@ class DueDay:
 
     @property
     def is_drawn(self) -> bool:
-        """Tell whether the day is drawn: it has a delivery and enough households, and is not in skip_days."""
+        """Return whether the day is drawn: it has a delivery and enough households, and is not in skip_days."""
         return not (self.given_up or self.skipped) and any(self.cells[name] for name in self.series)
 
     @property

@@ -191,7 +191,7 @@ def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
 
 
 def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
-    """Tell whether a release counts more than the states of the newest model, and whether any release counts states.
+    """Return whether a release counts more than the states of the newest model, and whether any release counts states.
 
     States of a model with other edges, or another step, are not the states of the newest model.
     """

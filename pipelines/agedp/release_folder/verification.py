@@ -63,7 +63,7 @@ def check_tables(
 
 
 def _contradict(stored: object, expected: object) -> bool:
-    """Tell whether two JSON values differ at a key that both have."""
+    """Return whether two JSON values differ at a key that both have."""
     if isinstance(stored, dict) and isinstance(expected, dict):
         return any(_contradict(stored[key], expected[key]) for key in stored.keys() & expected.keys())
     return stored != expected

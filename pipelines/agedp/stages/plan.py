@@ -145,7 +145,7 @@ def list_due_days(
 
 
 def _is_delivered(run: RunFile, day: date) -> bool:
-    """Tell whether the marker of a day's delivery exists, a public event; without markers age alone decides."""
+    """Return whether the marker of a day's delivery exists, a public event; without markers age alone decides."""
     marker = run.schedule.marker
     if marker is None:
         return True
