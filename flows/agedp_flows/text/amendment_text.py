@@ -55,7 +55,7 @@ def amendment_lines(amendment: Amendment) -> list[str]:
 
 
 def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
-    """Yield each figure's name and its text before and after the amendment."""
+    """Yield each bound's name and its text before and after the amendment."""
     before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
