@@ -121,9 +121,9 @@ def _parse_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
     for name, kind in header.types.items():
         values[name] = column = _combine_chunks(table[name])
         if pa.types.is_timestamp(kind):
-            values[name], unreadable[name], instants[name] = _parse_timestamps(column, header)
+            values[name], unreadable[name], instants[name] = parse_timestamp_cells(column, header)
         elif column.type != kind:
-            values[name], unreadable[name] = _parse_numbers(column, header)
+            values[name], unreadable[name] = parse_number_cells(column, header)
     return Columns(table.num_rows, values, unreadable, instants), uneven
 
 
@@ -165,7 +165,7 @@ def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     return combined
 
 
-def _parse_timestamps(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:
+def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:
     """Return timestamps in nanoseconds since 1970, which cells are none, and which timestamps have a UTC offset."""
     all_false = np.zeros(len(cells), bool)
     if len(cells) and pc.min(pc.binary_length(cells)).as_py() >= SHORTEST_ISO:  # Arrow takes a date for its midnight
@@ -186,7 +186,7 @@ def _have_minutes(cells: pa.StringArray) -> bool:
     return bool(pc.all(pc.equal(pc.binary_slice(cells.cast(pa.binary()), 13, 14), b":")).as_py())
 
 
-def _parse_numbers(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags]:
+def parse_number_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags]:
     """Return the numbers of a column and which cells are none, by Arrow's rules for a column of numbers."""
     distinct, codes = _distinct_cells(cells)
     nulls = {text.encode() for text in header.null_values}

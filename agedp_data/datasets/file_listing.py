@@ -16,7 +16,8 @@ from agedp_data.datasets.compression import open_decompressed
 from agedp_data.errors import InputError, UnreadableFile
 from agedp_data.messages import escape_text
 
-EXTENSIONS = (".csv", ".csv.gz", ".csv.zip", ".csv.zst", ".gz", ".zip", ".zst")
+PARQUET_EXTENSIONS = (".parquet", ".pq")
+EXTENSIONS = (".csv", ".gz", ".zip", ".zst", *PARQUET_EXTENSIONS)
 HEAD_BYTES = 64 * 1024
 SEGMENT_BYTES = 32 * 1024 * 1024
 _HASH_BYTES = 256 * 1024
@@ -98,7 +99,7 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
     usable = [location for location in candidates if _is_file(location)]
     if not usable and required:
         problem = "no usable input file"
-        hint = "names end in .csv, .gz, .zip or .zst" if locations else "nothing is there by that name"
+        hint = "names end in .csv, .gz, .zip, .zst or .parquet" if locations else "nothing is there by that name"
         raise InputError(
             f"[input] files: {problem} ({len(locations)} passed over); {hint}",
             private=f"{escape_text(', '.join(map(filesystem.format_location, patterns)), 500)}: {problem}; {hint}",
@@ -110,6 +111,11 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
 def _has_input_extension(location: str) -> bool:
     name = location.rpartition("/")[2]
     return not name.startswith(".") and name.lower().endswith(EXTENSIONS)
+
+
+def is_parquet(location: str) -> bool:
+    """Return whether a file is Parquet, by its name."""
+    return location.lower().endswith(PARQUET_EXTENSIONS)
 
 
 def _is_file(location: str) -> bool:

@@ -62,6 +62,8 @@ def _raise_error(error: OSError) -> None:
 
 URL_CHAIN: Final = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 """Separator of chained URLs, of which each is inside the next, as in fsspec: zip://a.csv::https://host/a.zip."""
+DELTA_LOG: Final = "_delta_log"
+"""The folder that makes its parent a Delta table."""
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 """Time limits of a service at a URL: for the connection, and for each answer [s]."""
 
@@ -141,7 +143,7 @@ def list_locations(pattern: str) -> list[str]:
 def _list_paths(pattern: str) -> list[str] | None:
     path = Path(pattern)
     if path.is_dir():
-        return [str(entry) for entry in path.iterdir() if not entry.is_dir()]
+        return list(_files_of_folder(path))
     if path.exists():  # before globbing: a name may contain brackets
         return [pattern]
     if has_magic(pattern):
@@ -155,12 +157,43 @@ def _list_urls(pattern: str) -> list[str] | None:
     if has_magic(path):
         names = [name for name, info in system.glob(path, detail=True).items() if info["type"] == "file"]
     elif system.isdir(path):
-        names = [info["name"] for info in system.ls(path, detail=True) if info["type"] == "file"]
+        names = list(_urls_of_folder(system, path))
     elif system.exists(path):
         names = [path]
     else:
         return None
     return [system.unstrip_protocol(name) for name in names]
+
+
+def _files_of_folder(folder: Path) -> Iterator[str]:
+    """Yield the files of a folder, and those of the folders `column=value` in it, as Hive and Spark write them."""
+    for entry in folder.iterdir():
+        if not entry.is_dir():
+            yield str(entry)
+        elif "=" in entry.name:
+            yield from _files_of_folder(entry)
+        elif entry.name == DELTA_LOG:
+            raise _delta_error(str(folder))
+
+
+def _urls_of_folder(system: Any, folder: str) -> Iterator[str]:  # noqa: ANN401  (fsspec is untyped)
+    for info in system.ls(folder, detail=True):
+        name = str(info["name"]).rstrip("/").rpartition("/")[2]
+        if info["type"] == "file":
+            yield str(info["name"])
+        elif "=" in name:
+            yield from _urls_of_folder(system, str(info["name"]))
+        elif name == DELTA_LOG:
+            raise _delta_error(folder)
+
+
+def _delta_error(folder: str) -> InputError:
+    """Return the error about a Delta table: its folder also holds files with deleted and replaced rows."""
+    problem = "is a Delta table, whose folder also holds deleted rows"
+    advice = "pass it to the Python API as deltalake.DeltaTable(...), or write its rows as Parquet"
+    return InputError(
+        f"[input] files: a named folder {problem}; {advice}", private=f"{format_location(folder)}: {problem}; {advice}"
+    )
 
 
 def file_status(location: str) -> FileStatus:

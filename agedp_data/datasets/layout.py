@@ -33,7 +33,8 @@ class Header:
     """The header line of a file; nothing in it depends on the rows.
 
     `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
-    types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row.
+    types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row. `columns` are the names
+    of the columns in a Parquet file, in the order of `names`.
     """
 
     variant: str
@@ -42,6 +43,7 @@ class Header:
     types: Mapping[str, pa.DataType]
     time_formats: tuple[str, ...] = ()
     null_values: tuple[str, ...] = ("", "Null")
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from agedp.store.retention import count_late_rows
 from agedp.store.store import Store
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
-from agedp_data.datasets import file_listing
+from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk, read_lines, split_into_chunks
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
 from agedp_data.datasets.deduplication import Readings
@@ -209,6 +209,8 @@ def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ..
     empty = (Chunk(opened.source, 0, opened.data_start, opened.data_start),)
     if opened.header is None:
         return empty
+    if file_listing.is_parquet(opened.source.location):
+        return parquet_parsing.split_rows(opened.source, part_bytes=part_bytes) or empty
     return split_into_chunks(opened.source, start=opened.data_start, chunk_bytes=part_bytes) or empty
 
 
@@ -218,8 +220,13 @@ def _ingest_part(item: tuple[OpenedFile, Chunk], *, store: Store, chunk_bytes: i
 
 
 def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int) -> Iterator[ParsedChunk]:
-    """Yield the parsed batches of lines of a chunk."""
+    """Yield the parsed batches of rows of a chunk."""
     if opened.header is None:
+        return
+    if file_listing.is_parquet(opened.source.location):
+        rows = parquet_parsing.batch_rows(chunk_bytes)
+        for table in parquet_parsing.read_tables(chunk, opened.header, batch_rows=rows):
+            yield parquet_parsing.parse_table(table, layout=store.layout, header=opened.header, rules=store.rules)
         return
     for data in read_lines(chunk, batch_bytes=chunk_bytes):
         yield parse_lines(data, layout=store.layout, header=opened.header, rules=store.rules)

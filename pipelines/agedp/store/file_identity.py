@@ -31,13 +31,14 @@ from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest
 from agedp.store.store import Store
-from agedp_data.datasets import file_listing
+from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.intervals import interval_of_rows, interval_remedy
+from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.validation import INTERVAL_MINUTES, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
@@ -102,7 +103,8 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 "hash", segments, function=file_listing.hash_segment, merge=file_listing.combine_digests, engine=engine
             )
             digest_by_location |= {
-                file.location: (file.fingerprint, digest) for file, digest in zip(batch, digests, strict=True)
+                file.location: (file.fingerprint, parquet_parsing.partition_digest(digest, file))
+                for file, digest in zip(batch, digests, strict=True)
             }
             _write_digests(
                 store,
@@ -173,6 +175,8 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     Raises:
         UnreadableFile: as `open_file`.
     """
+    if file_listing.is_parquet(source.location):
+        return _read_table_header(source, layout), 0
     head = file_listing.read_head(source)
     bom = 3 if head.startswith(b"\xef\xbb\xbf") else 0
     if not head[bom:].strip() and len(head) < file_listing.HEAD_BYTES:
@@ -210,16 +214,14 @@ def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
 
 def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
     """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
-    head = file_listing.read_head(opened.source)[opened.data_start :]
-    rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == file_listing.HEAD_BYTES else head
-    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
-    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    first_rows = _first_table_rows if file_listing.is_parquet(opened.source.location) else _first_lines
+    reason, lines, minutes = first_rows(opened, header, store)
     if (reason == RejectionReason.DATE).any() and np.isin(
         reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
     ).all():
         error = store.layout.date_format_error(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
-    declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
+    declared = store.layout.interval_minutes
     if minutes not in (None, declared):
         problem = f"readings are {minutes} minutes apart, not {declared}"
         raise opened.source.unreadable(
@@ -230,6 +232,39 @@ def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
         problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
         hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
         raise opened.source.unreadable(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
+
+
+def _first_lines(opened: OpenedFile, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
+    """Return the reasons and the lines of the first rows, and the minutes between their readings if they show it."""
+    head = file_listing.read_head(opened.source)[opened.data_start :]
+    rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == file_listing.HEAD_BYTES else head
+    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    return reason, lines, interval_of_rows(lines, header)
+
+
+def _first_table_rows(opened: OpenedFile, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
+    """Return what `_first_lines` returns, of a Parquet file."""
+    first_rows = Chunk(opened.source, 0, 0, _FIRST_ROWS)
+    table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
+    if table is None:
+        return np.zeros(0, np.int64), [], None
+    parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
+    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
+    return parsed.records.reason, parquet_parsing.lines_of_table(table, header), minutes
+
+
+def _read_table_header(source: InputFile, layout: Layout) -> Header | None:
+    """Return the header of a Parquet file, None if it has no rows."""
+    with parquet_parsing.open_parquet(source) as file:
+        schema, rows = file.schema_arrow, int(file.metadata.num_rows)
+    try:
+        header, line = parquet_parsing.recognise_table(schema, source.location, layout)
+    except InputError as error:
+        raise source.unreadable(str(error), private=error.private) from None
+    if header is None:
+        raise _unknown_header_error(source, [line], layout)
+    return header if rows else None
 
 
 def _unknown_header_error(source: InputFile, lines: Sequence[str], layout: Layout) -> InputError:

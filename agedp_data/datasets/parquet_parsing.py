@@ -1,0 +1,295 @@
+"""From Parquet files and Arrow tables to records: the same layouts, rejection reasons and row numbers as for CSV.
+
+A table has the columns of the dataset, by name and in any type that says the same: text, integers or dictionaries of
+text for a household, timestamps or text for a time, numbers or text for an energy. Text is parsed as a cell of a CSV
+file. A timestamp with a zone is an instant, one without is a wall-clock time; a null is an empty cell.
+
+Folders that are named `column=value`, as Hive and Spark write them, add a column to the files in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.csv_lines import LONGEST_LINE
+from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells
+from agedp_data.datasets.file_listing import InputFile, is_parquet
+from agedp_data.datasets.filesystem import open_at
+from agedp_data.datasets.layout import Columns, Header, Layout
+from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
+from agedp_data.errors import InputError
+
+_DAMAGED = "is not Parquet, or is cut off or damaged; fetch it again"
+_CSV_ROW_BYTES = 40
+"""Bytes of a typical CSV row: a part of a Parquet file has as many rows as a part of a CSV file of the same setting."""
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NS_RANGE = (-(2**63) // 1000, (2**63 - 1) // 1000)
+_INDEX = "__index_level_"
+_MINUTE_NS = 60 * 10**9
+_DAY_FIRST_DATE = "%d/%m/%Y"
+
+
+def partition_values(location: str) -> dict[str, str]:
+    """Return the columns that the folders of a file add to it, by name.
+
+    >>> partition_values("/srv/meters/year=2013/LCLid=MAC%2F1/part-0.parquet")
+    {'year': '2013', 'LCLid': 'MAC/1'}
+    """
+    folders = [folder.partition("=") for folder in location.split("/")[:-1]]
+    return {unquote(key): unquote(value) for key, mark, value in folders if key and mark}
+
+
+def partition_digest(digest: str, source: InputFile) -> str:
+    """Return the digest of a file with the columns that its folders add: equal files of two folders are two tables."""
+    values = partition_values(source.location) if is_parquet(source.location) else {}
+    return hashlib.sha256(repr((digest, sorted(values.items()))).encode()).hexdigest() if values else digest
+
+
+@contextmanager
+def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file; `text_columns` are read as dictionaries.
+
+    Raises:
+        UnreadableFile: it is not a Parquet file, or damaged.
+        InputError: it cannot be read.
+    """
+    try:
+        with open_at(source.location) as stream:
+            yield pq.ParquetFile(stream, read_dictionary=list(text_columns), memory_map=False)
+    except InputError:
+        raise
+    except (pa.ArrowException, EOFError):  # an ArrowInvalid quotes values
+        raise source.unreadable(_DAMAGED) from None
+    except OSError as error:
+        if error.errno is None:  # Arrow's word for a damaged page
+            raise source.unreadable(_DAMAGED) from None
+        raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
+
+
+def header_line(names: Sequence[str]) -> str:
+    """Return the header line of a CSV file with these columns.
+
+    >>> header_line(["LCLid", "KWH/hh, half"])
+    'LCLid,"KWH/hh, half"'
+    """
+    return ",".join(_csv_cell(name.encode("utf-8").decode("latin-1")) for name in names)
+
+
+def recognise_table(schema: pa.Schema, location: str, layout: Layout) -> tuple[Header | None, str]:
+    """Return the header of a Parquet file, None if it is not the layout's, and its columns as a header line.
+
+    A column that a folder adds may take the place of the layout's first column; others are ignored, as is an index.
+
+    Raises:
+        InputError: as `Layout.recognise`.
+    """
+    stored = [name for name in schema.names if not name.startswith(_INDEX)]
+    added = [name for name in partition_values(location) if name not in stored]
+    refusal = None
+    for names in ([*stored, *added], stored, *([name, *stored] for name in added)):
+        try:
+            header = layout.recognise([header_line(names)])
+        except InputError as error:
+            refusal = refusal or error
+        else:
+            if header is not None:
+                return replace(header, columns=tuple(names)), header_line(names)
+    if refusal is not None:
+        raise refusal
+    return None, header_line([*stored, *added])
+
+
+def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa.Table]:
+    """Yield the parsed columns of rows [start, stop) of a Parquet file, named as in the header, in batches."""
+    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
+    added = partition_values(chunk.source.location)
+    text_columns = [name for name, role in roles.items() if pa.types.is_dictionary(header.types[role])]
+    text_columns = [name for name in text_columns if name not in added]
+    with open_parquet(chunk.source, text_columns=text_columns) as file:
+        stored = [name for name in file.schema_arrow.names if name in roles]
+        groups, first_row = _row_groups(file, chunk)
+        start, stop = chunk.start - first_row, (chunk.stop or 0) - first_row
+        for batch in file.iter_batches(batch_rows, row_groups=groups, columns=stored, use_threads=False):
+            wanted = batch.slice(max(start, 0), max(stop, 0) - max(start, 0))
+            if wanted.num_rows:
+                table = pa.Table.from_batches([wanted])
+                for name in roles.keys() - set(stored):
+                    value = None if added[name] == _HIVE_NULL else added[name]
+                    table = table.append_column(name, pa.array([value] * len(table), pa.string()))
+                yield table.select(list(roles)).rename_columns(list(roles.values()))
+            start, stop = start - len(batch), stop - len(batch)
+            if stop <= 0:
+                return
+
+
+def _row_groups(file: pq.ParquetFile, chunk: Chunk) -> tuple[list[int], int]:
+    """Return the row groups with rows of a chunk, and the number of rows before them."""
+    rows = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+    ends = np.cumsum([0, *rows])
+    groups = [i for i in range(len(rows)) if ends[i] < (chunk.stop or 0) and ends[i + 1] > chunk.start]
+    return groups, int(ends[groups[0]]) if groups else 0
+
+
+def split_rows(source: InputFile, *, part_bytes: int) -> tuple[Chunk, ...]:
+    """Split a Parquet file into chunks of rows; `part_bytes` are those of a CSV file with as many rows."""
+    with open_parquet(source) as file:
+        rows = int(file.metadata.num_rows)
+    step = max(1, part_bytes // _CSV_ROW_BYTES)
+    starts = range(0, rows, step)
+    return tuple(Chunk(source, i, start, min(start + step, rows)) for i, start in enumerate(starts))
+
+
+def batch_rows(chunk_bytes: int) -> int:
+    """Return the rows of a batch whose CSV has `chunk_bytes`."""
+    return max(1, chunk_bytes // _CSV_ROW_BYTES)
+
+
+def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
+    """Parse the rows of a table; every row is kept or rejected with a reason.
+
+    The result for one row does not depend on any other row.
+
+    Args:
+        table: the columns of `header.types`, named by their roles.
+        layout: layout of the table.
+        header: the header that the layout recognised.
+        rules: settings of [input] that decide how a row is parsed.
+    """
+    records = layout.records(columns_of_table(table, header), header, rules)
+    rejected = np.flatnonzero(records.reason)
+    rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
+    texts = row_texts(table.take(pa.array(rejected))) if len(rejected) else ()
+    return ParsedChunk(
+        table.num_rows, records, np.arange(table.num_rows), rejected, records.reason[rejected], tuple(texts)
+    )
+
+
+def columns_of_table(table: pa.Table, header: Header) -> Columns:
+    """Return the columns of a table with the types that the layout declares."""
+    values: dict[str, pa.Array] = {}
+    unreadable: dict[str, Flags] = {}
+    instants: dict[str, Flags] = {}
+    for role, kind in header.types.items():
+        column = _as_array(table[role])
+        if pa.types.is_timestamp(kind):
+            values[role], unreadable[role], instants[role] = _timestamps(column, header)
+        elif pa.types.is_dictionary(kind):
+            values[role] = _texts(column)
+        else:
+            values[role], unreadable[role] = _numbers(column, header)
+    return Columns(table.num_rows, values, unreadable, instants)
+
+
+def _as_array(column: pa.ChunkedArray) -> pa.Array:
+    if pa.types.is_dictionary(column.type) and column.num_chunks > 1:
+        column = column.unify_dictionaries()
+    combined = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined
+
+
+def _texts(column: pa.Array) -> pa.DictionaryArray:
+    """Return cells as a dictionary of their bytes; dates are written day first."""
+    if pa.types.is_dictionary(column.type):
+        words = _plain_text(column.dictionary).cast(pa.binary())
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
+    return pc.dictionary_encode(_plain_text(column).cast(pa.binary()))
+
+
+def _plain_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_temporal(column.type):
+        return pc.strftime(column, format=_DAY_FIRST_DATE)
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return column
+    try:
+        return column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list or a struct is no text
+        return pa.nulls(len(column), pa.string())
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _timestamps(column: pa.Array, header: Header) -> tuple[pa.Array, Flags, Flags]:
+    """Return timestamps in nanoseconds since 1970, which cells are none, and which are instants."""
+    column = _decoded(column)
+    if _is_text(column.type):
+        values, is_bad, is_instant = parse_timestamp_cells(pc.fill_null(column.cast(pa.string()), ""), header)
+        return values, is_bad, is_instant
+    if not pa.types.is_timestamp(column.type):
+        return pa.nulls(len(column), pa.int64()), np.ones(len(column), bool), np.zeros(len(column), bool)
+    is_instant = np.full(len(column), column.type.tz is not None)
+    try:
+        ns = column.cast(pa.timestamp("ns", column.type.tz)).cast(pa.int64())
+    except pa.ArrowInvalid:  # a year outside 1677 to 2262
+        us = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+        in_range = pc.and_(pc.greater(us, _NS_RANGE[0]), pc.less(us, _NS_RANGE[1]))
+        ns = pc.multiply(pc.if_else(in_range, us, None), 1000)
+    is_null = np.asarray(pc.is_null(ns).to_numpy(zero_copy_only=False), bool)
+    return ns, is_null, is_instant
+
+
+def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
+    """Return numbers, null where a cell is empty, and which cells are no number."""
+    column = _decoded(column)
+    all_false = np.zeros(len(column), bool)
+    if _is_text(column.type):
+        return parse_number_cells(pc.fill_null(column.cast(pa.string()), ""), header)
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.float64(), safe=False), all_false
+    is_null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False), bool)
+    return pa.nulls(len(column), pa.float64()), ~is_null
+
+
+def row_texts(table: pa.Table) -> Iterator[str]:
+    """Yield the rows of a small table as lines of CSV, for quarantine files and messages."""
+    for row in zip(*(_decoded(_as_array(column)).to_pylist() for column in table.columns), strict=True):
+        yield ",".join(_csv_cell(_cell_text(value)) for value in row)[:LONGEST_LINE]
+
+
+def _cell_text(value: Any) -> str:  # noqa: ANN401  (any value of Arrow)
+    if value is None:
+        return ""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)
+
+
+def _csv_cell(text: str) -> str:
+    needs_quotes = any(mark in text for mark in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if needs_quotes else text
+
+
+def lines_of_table(table: pa.Table, header: Header) -> list[str]:
+    """Return the rows of a small table as lines of CSV with all columns of the header, those not parsed empty."""
+    empty = pa.array([""] * len(table), pa.string())
+    return list(row_texts(pa.table([table[n] if n in header.types else empty for n in header.names], header.names)))
+
+
+def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
+    """Return the timestamps of each household of a small table, in minutes since 1970; none if rows are days."""
+    if not {"household", "time"} <= set(header.types):
+        return []
+    household = pc.fill_null(_texts(_as_array(table["household"])).indices, -1)
+    ns, is_bad, _ = _timestamps(_as_array(table["time"]), header)
+    codes = household.to_numpy()
+    minutes = pc.fill_null(ns, 0).to_numpy(zero_copy_only=False) // _MINUTE_NS
+    return [minutes[~is_bad & (codes == code)] for code in np.unique(codes[codes >= 0])]
