@@ -22,7 +22,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from agedp_data import clock
 from agedp_data.config.input import LongColumns
-from agedp_data.parameters import AgeDays
+from agedp_data.parameters import LATER, AgeDays
 
 UNCHECKED: Final = WithJsonSchema({})
 EPSILON: Final = r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])?"
@@ -108,7 +108,8 @@ def _check_cap(text: str) -> str:
 
 def _check_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Refuse a contract that leaves a key of [input.columns] to its default: a contract writes all keys."""
-    if LongColumns.model_validate(columns).model_fields_set != set(LongColumns.model_fields):
+    required = {key for key, field in LongColumns.model_fields.items() if LATER not in field.metadata}
+    if not required <= LongColumns.model_validate(columns).model_fields_set:
         raise ValueError("a key is missing")
     return columns
 

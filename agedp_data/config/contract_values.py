@@ -18,7 +18,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final, get_args
 
-from agedp_data.config.input import INPUTS
+from agedp_data.config.input import INPUTS, LongColumns
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.config.output import PopulationSection
 from agedp_data.config.schedule import Archive, Live, Rehearsal
@@ -135,6 +135,9 @@ def is_later(contract: Mapping[str, Any]) -> bool:
         "output" in contract
         or ZONE_CHANGES in contract.get("schedule", {})
         or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
+        or any(
+            LATER in LongColumns.model_fields[key].metadata for key in contract.get("input", {}).get("columns") or ()
+        )
     )
 
 

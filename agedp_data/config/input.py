@@ -17,7 +17,7 @@ from agedp_data.config.paths import LOCATION, Pattern
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import ISO
-from agedp_data.datasets.validation import INTERVAL_MINUTES
+from agedp_data.datasets.validation import ALL_COLUMNS, INTERVAL_MINUTES
 from agedp_data.parameters import (
     FREE,
     LATER,
@@ -111,7 +111,7 @@ class LongColumns(Section):
     """[input.columns]: the columns and units of a table with one row per household and interval."""
 
     household: Text
-    """Column of the household's identifier."""
+    """Column of the household's identifier; "*", with energy = "*", if the table has a column for each household."""
     time: Text
     """Column of the timestamp."""
     time_format: Text = "%Y-%m-%d %H:%M:%S"
@@ -125,11 +125,21 @@ class LongColumns(Section):
     day_zone: Zone
     """Time zone whose midnight ends a day."""
     energy: Text
-    """Column of the energy of the interval."""
+    """Column of the energy of the interval; "*" as for `household`."""
     unit: Literal["kWh", "Wh"]
     """Unit of the energy column."""
     missing: Annotated[tuple[str, ...], Field(strict=False)] = ("Null", "")
     """Texts in the energy column that mean a missing reading."""
+    separator: Annotated[Literal[",", ";", "\t", "|"], LATER] = ","
+    """Separator of the columns of a CSV file."""
+    decimal: Annotated[Literal[".", ","], LATER] = "."
+    """Decimal mark of energies that are text."""
+    repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
+    """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the energy
+    of both.
+    """
+    ignore: Annotated[tuple[str, ...], Field(strict=False), LATER] = ()
+    """Columns of a wide table that are no household's."""
 
     @field_validator("time_format")
     @classmethod
@@ -152,7 +162,15 @@ class LongColumns(Section):
 
     @model_validator(mode="after")
     def _three_columns(self) -> Self:
-        if len({self.household, self.time, self.energy}) < 3:
+        if (self.household == ALL_COLUMNS) != (self.energy == ALL_COLUMNS):
+            raise wrong(
+                'must be "*" for both household and energy (a column for each household), or for none', "energy"
+            )
+        if self.decimal == self.separator:
+            raise wrong("is also the separator of the columns; write another one", "decimal")
+        if self.ignore and self.household != ALL_COLUMNS:
+            raise wrong('is for a wide table only (household = "*"): other columns are ignored anyway', "ignore")
+        if self.household != ALL_COLUMNS and len({self.household, self.time, self.energy}) < 3:
             raise wrong("names a column that another key names; household, time and energy differ", "energy")
         return self
 

@@ -87,6 +87,7 @@ class Ausgrid:
     width = SLOTS
     interval_minutes = INTERVAL_MINUTES
     channels = 2
+    separator = ","
     keys = AusgridKeys
 
     def __init__(self) -> None:

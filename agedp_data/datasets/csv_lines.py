@@ -7,16 +7,18 @@ rejected by itself, if it
 * is empty or longer than `LONGEST_LINE`,
 * contains a control character other than a tab: NUL, a carriage return inside the line, DEL, ...
 * contains a quote that does not enclose a complete field. A quote opens at the start of a field and closes at its end;
-  a doubled quote between them is one quote of the text. Quotes may enclose commas, but no line ends.
+  a doubled quote between them is one quote of the text. Quotes may enclose separators, but no line ends.
 
-All other bytes are checked by the field that contains them.
+All other bytes are checked by the field that contains them. Fields are separated by commas, or by the separator that
+[input.columns] declares.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,14 +29,12 @@ LONGEST_LINE = 64 * 1024
 """Bytes of a line without its end; the header is searched in as many. The publishers' longest lines have 400 bytes."""
 _STEP = LONGEST_LINE // 2
 _SLICE = 512 * 1024  # counted while the caches hold it
-_TAB, _LF, _CR, _QUOTE, _COMMA = b'\t\n\r",'
+_TAB, _LF, _CR, _QUOTE = b'\t\n\r"'
 _IS_CONTROL = np.isin(np.arange(256), [*range(32), 127]) & (np.arange(256) != _TAB)
-_OPENS_AFTER = np.isin(np.arange(256), list(b',\n"'))
-_CLOSES_BEFORE = np.isin(np.arange(256), list(b',\r\n"'))
-_FIELD = re.compile(r'"((?:[^"]|"")*)"(?=,|\Z)|((?!")[^,]*)')
+COMMA: Final = ","
 
 
-def count_sound_lines(data: bytes) -> int | None:
+def count_sound_lines(data: bytes, separator: str = COMMA) -> int | None:
     r"""Return the number of lines if no line is broken; a different number, or None, if a line is broken.
 
     The caller compares the result with the number of rows that its parser returns. The two differ for broken lines:
@@ -60,7 +60,7 @@ def count_sound_lines(data: bytes) -> int | None:
         has_quotes = has_quotes or data.find(b'"', start, stop) >= 0
     if has_returns and controls != 2 * pairs and controls != pairs + data.count(b"\n"):
         return None
-    if has_quotes and len(_stray_quotes(array)):
+    if has_quotes and len(_stray_quotes(array, separator)):
         return None
     return controls - pairs + (not data.endswith(b"\n") and bool(data))
 
@@ -80,7 +80,7 @@ def line_ends(data: bytes) -> Ints:
     return ends if data.endswith(b"\n") or not data else np.append(ends, len(data))
 
 
-def broken_lines(data: bytes, ends: Ints) -> Flags:
+def broken_lines(data: bytes, ends: Ints, separator: str = COMMA) -> Flags:
     r"""Return which lines are broken.
 
     >>> broken_lines(data := b'a,1\n"a,1\n"a",1\r\n\n', line_ends(data)).tolist()
@@ -94,11 +94,11 @@ def broken_lines(data: bytes, ends: Ints) -> Flags:
     line = np.searchsorted(ends, controls)
     is_broken[line[controls < stops[line]]] = True
     if b'"' in data:
-        is_broken[np.searchsorted(ends, _stray_quotes(array))] = True
+        is_broken[np.searchsorted(ends, _stray_quotes(array, separator))] = True
     return is_broken
 
 
-def _stray_quotes(array: Bytes) -> Ints:
+def _stray_quotes(array: Bytes, separator: str) -> Ints:
     """Return the positions of quotes that do not enclose a complete field of one line."""
     marks = np.flatnonzero((array == _QUOTE) | (array == _LF))
     is_quote = array[marks] == _QUOTE
@@ -109,23 +109,36 @@ def _stray_quotes(array: Bytes) -> Ints:
     quotes, opens = marks[is_quote], number[is_quote] % 2 == 1
     before = np.where(quotes > 0, array[quotes - 1], np.uint8(_LF))
     after = np.where(quotes + 1 < len(array), array[np.minimum(quotes + 1, len(array) - 1)], np.uint8(_LF))
-    is_stray = ~np.where(opens, _OPENS_AFTER[before], _CLOSES_BEFORE[after])
+    is_stray = ~np.where(opens, _is_one_of(separator + '\n"')[before], _is_one_of(separator + '\r\n"')[after])
     is_last = np.append(~is_quote[1:], True)[is_quote]
     stray: Ints = quotes[is_stray | (opens & is_last)]
     return stray
 
 
-def field_counts(data: bytes, ends: Ints) -> Ints:
+@cache
+def _is_one_of(characters: str) -> Flags:
+    """Return which bytes are one of these characters, shape (256,)."""
+    flags: Flags = np.isin(np.arange(256), list(characters.encode("ascii")))
+    return flags
+
+
+@cache
+def _field(separator: str) -> re.Pattern[str]:
+    mark = re.escape(separator)
+    return re.compile(rf'"((?:[^"]|"")*)"(?={mark}|\Z)|((?!")[^{mark}]*)')
+
+
+def field_counts(data: bytes, ends: Ints, separator: str = COMMA) -> Ints:
     r"""Return the number of fields of each line; no line may be broken.
 
     >>> field_counts(b'a,"b,c"\nd\n', np.array([7, 9])).tolist()
     [2, 1]
     """
     array = np.frombuffer(data, np.uint8)
-    commas = np.flatnonzero(array == _COMMA)
+    marks = np.flatnonzero(array == ord(separator))
     if b'"' in data:
-        commas = commas[np.searchsorted(np.flatnonzero(array == _QUOTE), commas) % 2 == 0]
-    return 1 + np.bincount(np.searchsorted(ends, commas), minlength=len(ends))
+        marks = marks[np.searchsorted(np.flatnonzero(array == _QUOTE), marks) % 2 == 0]
+    return 1 + np.bincount(np.searchsorted(ends, marks), minlength=len(ends))
 
 
 def drop_lines(data: bytes, ends: Ints, dropped: Flags) -> bytes:
@@ -160,7 +173,7 @@ def _line_starts(ends: Ints) -> Ints:
     return np.append(np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1)
 
 
-def split_fields(line: str) -> list[str]:
+def split_fields(line: str, separator: str = COMMA) -> list[str]:
     """Return the fields of a line; none if it is empty, has a carriage return, or a quote that does not close.
 
     >>> split_fields('a, "b" ,"c,d","e""f",'), split_fields('a,"b')
@@ -168,7 +181,7 @@ def split_fields(line: str) -> list[str]:
     """
     fields, position = [], 0
     while line and position <= len(line) and "\r" not in line:
-        field = _FIELD.match(line, position)
+        field = _field(separator).match(line, position)
         if field is None:
             return []
         quoted, bare = field.groups()
@@ -177,22 +190,22 @@ def split_fields(line: str) -> list[str]:
     return fields
 
 
-def column_names(line: str) -> list[str]:
+def column_names(line: str, separator: str = COMMA) -> list[str]:
     """Return the column names of a header line without surrounding blanks; none if it cannot be split.
 
     >>> column_names('a, "b" ,"c,d"')
     ['a', '"b"', 'c,d']
     """
-    return [name.strip(" \t") for name in split_fields(line)]
+    return [name.strip(" \t") for name in split_fields(line, separator)]
 
 
-def first_cells(lines: Sequence[str], position: int, *, fields: int) -> Iterator[str]:
+def first_cells(lines: Sequence[str], position: int, *, fields: int, separator: str = COMMA) -> Iterator[str]:
     """Yield one column of lines; lines with a different number of fields are skipped.
 
     >>> list(first_cells(["A,30", "B", "C,60"], 1, fields=2))
     ['30', '60']
     """
     for line in lines:
-        cells = split_fields(line)
+        cells = split_fields(line, separator)
         if len(cells) == fields:
             yield cells[position].strip()

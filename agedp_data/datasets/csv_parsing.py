@@ -26,6 +26,7 @@ from agedp_data.datasets.csv_lines import (
     field_counts,
     line_ends,
     line_texts,
+    split_fields,
 )
 from agedp_data.datasets.layout import Columns, Header, Layout, Records
 from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
@@ -65,32 +66,51 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
     """
     columns, reason_by_row = _parse_rows(data, header)
     records = layout.records(columns, header, rules)
-    rows_read = columns.rows + len(reason_by_row)
+    width = header.readings_per_row
+    rows_read = (columns.rows + len(reason_by_row)) * width
     row = np.arange(rows_read)
     reasons = records.reason
     if len(reason_by_row):
-        row = np.delete(row, list(reason_by_row))
+        bad = (np.array(list(reason_by_row))[:, None] * width + np.arange(width)).ravel()
+        row = np.delete(row, bad)
         reasons = np.zeros(rows_read, np.int64)
-        reasons[row], reasons[list(reason_by_row)] = records.reason, list(reason_by_row.values())
+        reasons[row], reasons[bad] = records.reason, np.repeat(list(reason_by_row.values()), width)
     rejected = np.flatnonzero(reasons)
     rejected = rejected[reasons[rejected] != RejectionReason.CATEGORY]
-    texts = line_texts(data, line_ends(data), rejected) if len(rejected) else ()
+    texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
     return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
+
+
+def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, ...]:
+    """Return the lines of rejected rows; in a wide table time, household and cell of each rejected reading."""
+    width = header.readings_per_row
+    if width == 1:
+        return line_texts(data, line_ends(data), rejected)
+    lines, number = np.unique(rejected // width, return_inverse=True)
+    cells = [split_fields(text, header.separator) for text in line_texts(data, line_ends(data), lines)]
+    time = header.names.index("time")
+    positions = [i for i, name in enumerate(header.names) if name in header.types and i != time]
+    texts = []
+    for line, position in zip(number.tolist(), (rejected % width).tolist(), strict=True):
+        fields, column = cells[line], positions[position]
+        is_whole = len(fields) == len(header.names)
+        texts.append(",".join((fields[time], header.columns[column], fields[column])) if is_whole else "")
+    return tuple(texts)
 
 
 def _parse_rows(data: bytes, header: Header) -> tuple[Columns, dict[int, RejectionReason]]:
     """Return the columns of all well-formed rows, and the rejection reason of each other row by its number."""
-    number = count_sound_lines(data)
+    number = count_sound_lines(data, header.separator)
     if number is not None and _is_utf8(data):  # else Arrow cannot report rows with a wrong number of fields
         columns, uneven = _parse_columns(data, header)
         if columns.rows + len(uneven) == number:
             return columns, dict.fromkeys(uneven, RejectionReason.FIELDS)
     ends = line_ends(data)
-    is_broken = broken_lines(data, ends)
+    is_broken = broken_lines(data, ends, header.separator)
     # lines with an unclosed quote are dropped first: the quote would hide commas of later lines
     sound = drop_lines(data, ends, is_broken)
     sound_ends = line_ends(sound)
-    is_uneven = field_counts(sound, sound_ends) != len(header.names)
+    is_uneven = field_counts(sound, sound_ends, header.separator) != len(header.names)
     columns, _ = _parse_columns(drop_lines(sound, sound_ends, is_uneven), header)
     reason_by_row = dict.fromkeys(np.flatnonzero(is_broken).tolist(), RejectionReason.LINE)
     return columns, reason_by_row | dict.fromkeys(
@@ -144,13 +164,16 @@ def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> 
         read_options=csv.ReadOptions(
             column_names=list(header.names), use_threads=False, block_size=len(data) + 2, encoding="utf8"
         ),
-        parse_options=csv.ParseOptions(invalid_row_handler=skip, quote_char='"' if b'"' in data else False),
+        parse_options=csv.ParseOptions(
+            delimiter=header.separator, invalid_row_handler=skip, quote_char='"' if b'"' in data else False
+        ),
         convert_options=csv.ConvertOptions(
             check_utf8=False,
             column_types=dict(types),
             include_columns=list(types),
             null_values=list(header.null_values),
             strings_can_be_null=False,
+            decimal_point=header.decimal,
         ),
     )
     return table, uneven
@@ -190,12 +213,15 @@ def parse_number_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array,
     """Return the numbers of a column and which cells are none, by Arrow's rules for a column of numbers."""
     distinct, codes = _distinct_cells(cells)
     nulls = {text.encode() for text in header.null_values}
-    numbers = [None if cell in nulls else _parse_number(cell) for cell in distinct]
+    mark = header.decimal.encode()
+    numbers = [None if cell in nulls else _parse_number(cell, mark) for cell in distinct]
     is_bad = np.array([n is None and cell not in nulls for n, cell in zip(numbers, distinct, strict=True)], bool)
     return pa.array(numbers, pa.float64()).take(codes), is_bad[codes]
 
 
-def _parse_number(cell: bytes) -> float | None:
+def _parse_number(cell: bytes, decimal: bytes) -> float | None:
+    if decimal != b".":
+        cell = b"?" if b"." in cell else cell.replace(decimal, b".")
     return float(cell.partition(b"(")[0]) if _NUMBER.fullmatch(cell) else None
 
 

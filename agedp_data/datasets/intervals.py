@@ -62,17 +62,19 @@ def interval_of_rows(rows: Sequence[str], header: Header) -> int | None:
 
     `rows` are the bytes of the lines as Latin-1.
     """
-    if not {"household", "time"} <= set(header.names):
+    if "time" not in header.names:
         return None
-    household, time = header.names.index("household"), header.names.index("time")
+    time = header.names.index("time")
+    household = header.names.index("household") if header.readings_per_row == 1 else None  # of a wide table any
     timestamps: dict[str, list[int]] = {}
     for row in rows:
-        cells = split_fields(row)
+        cells = split_fields(row, header.separator)
         timestamp = (
             parse_timestamp(_bytes(cells[time]), header.time_formats) if len(cells) == len(header.names) else None
         )
         if timestamp is not None:
-            timestamps.setdefault(cells[household].strip(), []).append(timestamp.ns // _MINUTE_NS)
+            name = "" if household is None else cells[household].strip()
+            timestamps.setdefault(name, []).append(timestamp.ns // _MINUTE_NS)
     return common_interval(timestamps.values())
 
 

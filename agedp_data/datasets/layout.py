@@ -34,7 +34,8 @@ class Header:
 
     `names` are the columns in file order, parsed columns under the layout's names. `types` are their declared Arrow
     types. `time_formats` are the formats of a timestamp (see `timestamps`), tried row by row. `columns` are the names
-    of the columns in a Parquet file, in the order of `names`.
+    of the columns in a Parquet file, in the order of `names`. A row of a wide table has `readings_per_row` records, one
+    for each household.
     """
 
     variant: str
@@ -44,6 +45,9 @@ class Header:
     time_formats: tuple[str, ...] = ()
     null_values: tuple[str, ...] = ("", "Null")
     columns: tuple[str, ...] = ()
+    separator: str = ","
+    decimal: str = "."
+    readings_per_row: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The records of a chunk, one per input row (n).
+    """The records of a chunk, one per input row (n), or in a wide table one per row and household, row by row.
 
     `household` are indices into `ids`; `channel`, `day` (since 1970), `slot` of the first reading and `reason`
     (`RejectionReason`) have shape (n,), `energy_wh` shape (n, width). `notes` counts remarks about kept rows, by text.
@@ -99,6 +103,7 @@ class Layout(Protocol):
     width: int
     channels: int
     interval_minutes: int
+    separator: str
 
     @property
     def keys(self) -> type[Section] | None:

@@ -65,6 +65,7 @@ class London:
     width = 1
     interval_minutes = INTERVAL_MINUTES
     channels = 1
+    separator = ","
     keys = None
 
     def recognise(self, lines: Sequence[str]) -> Header | None:

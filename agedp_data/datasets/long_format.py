@@ -16,15 +16,18 @@ Two readings of 15 minutes add up to a half-hour; if one is missing, the half-ho
 not split: it belongs to the slot of its first half-hour and must begin on a full hour of `day_zone`, because one that
 begins at half past would belong to two days at midnight.
 
-Columns are identified by their exact names, in any order; all other columns are ignored.
+Columns are identified by their exact names, in any order; all other columns are ignored. In a wide table (household
+and energy "*") every column but the timestamp and those of `ignore` is a household, and each of its cells counts as a
+row. With `repeated = "sum"` a half-hour that occurs twice is one row with the energy of both passes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +66,7 @@ _TYPES = {
     "time": pa.timestamp("ns"),
     "energy": pa.float64(),
 }
+Array = TypeVar("Array", Ints, Flags)
 _CHANNEL = {ClockPass.ONLY: 0, ClockPass.FIRST: 1, ClockPass.SECOND: 2, ClockPass.EITHER: UNKNOWN_PASS}
 _UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
 _QUARTER_MINUTES = 15
@@ -87,6 +91,7 @@ class Long:
         self.interval_minutes = interval_minutes
         self._parts = max(1, INTERVAL_MINUTES // interval_minutes)
         self.channels = PASSES * self._parts
+        self.separator = columns.separator
         self.day_zone = columns.day_zone
         self._days = ZoneDays(columns.day_zone)
         self._clock = WallClock(columns.zone, self._days)
@@ -101,16 +106,45 @@ class Long:
         Raises:
             InputError: a column is missing or occurs twice.
         """
-        columns = [_decode_utf8(name).strip(" \t") for name in column_names(lines[0])] if lines else []
+        lines = lines[:1]
+        columns = [_decode_utf8(name).strip(" \t") for line in lines for name in column_names(line, self.separator)]
         roles = {self._declared_columns[role].strip(): role for role in self._declared_columns}
-        for name in roles:
+        for name in (*roles, *self.columns.ignore):
             if columns.count(name) != 1:
                 raise self._column_error(name, columns)
+        if self.columns.is_wide:
+            return self._wide_header(columns)
         names = tuple(roles.get(name, f"unused_{i}") for i, name in enumerate(columns))
-        return Header("long", 1, names, _TYPES, (self._format,), self._missing)
+        return self._header(names, _TYPES, tuple(columns), readings_per_row=1)
+
+    def _wide_header(self, columns: Sequence[str]) -> Header:
+        """Return the header of a table with a column for each household.
+
+        Raises:
+            InputError: no household, or one with two columns.
+        """
+        other = {self.columns.time.strip(), *self.columns.ignore, ""}
+        households = [name for name in columns if name not in other]
+        if not households or len(set(households)) < len(households):
+            problem = "needs one column for each household besides the timestamp"
+            raise InputError(f"[input.columns] {problem}; the header has {len(households)}, some of them twice or none")
+        names = tuple(
+            "time" if name == self.columns.time.strip() else f"{'unused' if name in other else 'energy'}_{i}"
+            for i, name in enumerate(columns)
+        )
+        types = {name: _TYPES["energy"] for name in names if name.startswith("energy")}
+        return self._header(names, {"time": _TYPES["time"], **types}, tuple(columns), len(types))
+
+    def _header(
+        self, names: tuple[str, ...], types: Mapping[str, pa.DataType], columns: tuple[str, ...], readings_per_row: int
+    ) -> Header:
+        formats, marks = (self._format,), (self.separator, self.columns.decimal)
+        return Header("long", 1, names, types, formats, self._missing, columns, *marks, readings_per_row)
 
     @property
     def _declared_columns(self) -> dict[str, str]:
+        if self.columns.is_wide:
+            return {"time": self.columns.time}
         return {"household": self.columns.household, "time": self.columns.time, "energy": self.columns.energy}
 
     def _column_error(self, name: str, columns: Sequence[str]) -> InputError:
@@ -127,7 +161,7 @@ class Long:
 
         The private text quotes the first timestamp and proposes a common format that fits all of them.
         """
-        cells = first_cells(rows, header.names.index("time"), fields=len(header.names))
+        cells = first_cells(rows, header.names.index("time"), fields=len(header.names), separator=self.separator)
         first = [cell for cell in cells if cell not in self._missing]
         problem = f'no timestamp of the first rows matches [input.columns] time_format = "{self.columns.time_format}"'
         if not first:
@@ -141,21 +175,32 @@ class Long:
 
     def known_headers(self) -> tuple[str, ...]:
         """Return the header line that consists of the three columns."""
-        return (",".join(self._declared_columns.values()),)
+        return (self.separator.join(self._declared_columns.values()),)
 
-    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:  # noqa: ARG002
-        """Return one record per row; a row without a reading is `MISSING` if its timestamp is valid."""
-        ids, household, no_household = household_ids(columns.values["household"])
+    def records(self, columns: Columns, header: Header, rules: ReadingRules) -> Records:
+        """Return one record per row, of a wide table one per cell; a valid row without a reading is `MISSING`."""
         no_position, position, off_grid = self._positions(columns)
-        energy, missing, energy_reason = self._energies(columns, rules)
-        day, slot, channel = position
+        names = ["energy"]
+        if self.columns.is_wide:
+            names = [name for name in header.names if name in header.types and name != "time"]
+            ids, codes, no_id = _column_households([header.columns[header.names.index(name)] for name in names])
+            household: Ints = np.tile(codes, columns.rows)
+            no_household: Flags = np.tile(no_id, columns.rows)
+        else:
+            ids, household, no_household = household_ids(columns.values["household"])
+        day, slot, channel = (_repeat(values, len(names)) for values in position)
+        no_position, off_grid = _repeat(no_position, len(names)), _repeat(off_grid, len(names))
+        energies = [self._energies(columns, name, rules) for name in names]
+        energy, missing, energy_reason, no_number = (
+            np.stack(values, axis=1).ravel() for values in zip(*energies, strict=True)
+        )
         reason = first_reason(
-            columns.rows,
+            len(energy),
             [
                 (RejectionReason.HOUSEHOLD, no_household),
                 (RejectionReason.DATE, no_position | is_impossible_day(day)),
                 (RejectionReason.MISSING, missing),
-                (RejectionReason.TEXT, columns.unreadable_cells("energy")),
+                (RejectionReason.TEXT, no_number),
                 (RejectionReason.OFF_GRID, off_grid),
                 *(
                     (energy_kind, energy_reason == energy_kind)
@@ -188,22 +233,24 @@ class Long:
         ).reshape(-1, 4)[code]
         day, slot, channel, minutes = table.T
         off_grid = (remainder_ns != 0) | (slot % slot_step(self.interval_minutes) != 0)
+        if self.columns.repeated == "sum":
+            channel = np.zeros_like(channel)
         if self._parts == 1:
             off_grid |= minutes != 0
         else:
             channel = channel + PASSES * (minutes // self.interval_minutes)
         return unreadable | (day < 0), (day, slot, channel), off_grid
 
-    def _energies(self, columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, Ints]:
-        """Return watt-hours, which cells denote a missing reading, and the rejection reason of each cell."""
-        cell = columns.values["energy"]
-        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~columns.unreadable_cells("energy")
+    def _energies(self, columns: Columns, name: str, rules: ReadingRules) -> tuple[Ints, Flags, Ints, Flags]:
+        """Return watt-hours, which cells denote a missing reading, the reason against each, and which are no number."""
+        cell, no_number = columns.values[name], columns.unreadable_cells(name)
+        missing = pc.is_null(cell).to_numpy(zero_copy_only=False) & ~no_number
         amount = pc.fill_null(cell, 0.0).to_numpy(zero_copy_only=False)
-        is_number = ~missing & ~columns.unreadable_cells("energy")
+        is_number = ~missing & ~no_number
         for number in self._missing_numbers:  # in any spelling: -9, -9.0 and " -9 " are one number
             missing |= is_number & (np.isnan(amount) if math.isnan(number) else amount == number)
         energy, reason = round_to_wh(amount, rules, unit_wh=_UNIT_WH[self.columns.unit])
-        return energy, missing, reason
+        return energy, missing, reason, no_number
 
     def complete_channels(self, rules: ReadingRules) -> Channels:  # noqa: ARG002
         """Return the channels of a slot that occurs once, and of one that occurs twice; each with all of its parts."""
@@ -224,6 +271,15 @@ class Long:
     def day_end(self, day: date) -> datetime:
         """Return the instant (UTC) at which the day ends."""
         return self._days.day_end(day)
+
+
+def _repeat(values: Array, times: int) -> Array:
+    return values if times == 1 else cast("Array", np.repeat(values, times))
+
+
+def _column_households(names: Sequence[str]) -> tuple[tuple[str, ...], Ints, Flags]:
+    """Return the households of the columns of a wide table, as `household_ids` those of a column."""
+    return household_ids(pa.array([name.encode() for name in names], pa.binary()).dictionary_encode())
 
 
 def _parse_numbers(words: Sequence[str]) -> tuple[float, ...]:

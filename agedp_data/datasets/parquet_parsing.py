@@ -77,13 +77,13 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
 
 
-def header_line(names: Sequence[str]) -> str:
+def header_line(names: Sequence[str], separator: str = ",") -> str:
     """Return the header line of a CSV file with these columns.
 
     >>> header_line(["LCLid", "KWH/hh, half"])
     'LCLid,"KWH/hh, half"'
     """
-    return ",".join(_csv_cell(name.encode("utf-8").decode("latin-1")) for name in names)
+    return separator.join(_csv_cell(name.encode("utf-8").decode("latin-1"), separator) for name in names)
 
 
 def recognise_table(schema: pa.Schema, location: str, layout: Layout) -> tuple[Header | None, str]:
@@ -99,12 +99,12 @@ def recognise_table(schema: pa.Schema, location: str, layout: Layout) -> tuple[H
     refusal = None
     for names in ([*stored, *added], stored, *([name, *stored] for name in added)):
         try:
-            header = layout.recognise([header_line(names)])
+            header = layout.recognise([header_line(names, layout.separator)])
         except InputError as error:
             refusal = refusal or error
         else:
             if header is not None:
-                return replace(header, columns=tuple(names)), header_line(names)
+                return replace(header, columns=tuple(names), separator=","), header_line(names)
     if refusal is not None:
         raise refusal
     return None, header_line([*stored, *added])
@@ -141,18 +141,18 @@ def _row_groups(file: pq.ParquetFile, chunk: Chunk) -> tuple[list[int], int]:
     return groups, int(ends[groups[0]]) if groups else 0
 
 
-def split_rows(source: InputFile, *, part_bytes: int) -> tuple[Chunk, ...]:
-    """Split a Parquet file into chunks of rows; `part_bytes` are those of a CSV file with as many rows."""
+def split_rows(source: InputFile, header: Header, *, part_bytes: int) -> tuple[Chunk, ...]:
+    """Split a Parquet file into chunks of rows; `part_bytes` are those of a CSV file with as many readings."""
     with open_parquet(source) as file:
         rows = int(file.metadata.num_rows)
-    step = max(1, part_bytes // _CSV_ROW_BYTES)
+    step = batch_rows(part_bytes, header)
     starts = range(0, rows, step)
     return tuple(Chunk(source, i, start, min(start + step, rows)) for i, start in enumerate(starts))
 
 
-def batch_rows(chunk_bytes: int) -> int:
-    """Return the rows of a batch whose CSV has `chunk_bytes`."""
-    return max(1, chunk_bytes // _CSV_ROW_BYTES)
+def batch_rows(chunk_bytes: int, header: Header) -> int:
+    """Return the rows of a batch with as many readings as `chunk_bytes` of CSV."""
+    return max(1, chunk_bytes // (_CSV_ROW_BYTES * header.readings_per_row))
 
 
 def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: ReadingRules) -> ParsedChunk:
@@ -169,10 +169,22 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     records = layout.records(columns_of_table(table, header), header, rules)
     rejected = np.flatnonzero(records.reason)
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
-    texts = row_texts(table.take(pa.array(rejected))) if len(rejected) else ()
-    return ParsedChunk(
-        table.num_rows, records, np.arange(table.num_rows), rejected, records.reason[rejected], tuple(texts)
-    )
+    texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
+    rows = len(records.reason)
+    return ParsedChunk(rows, records, np.arange(rows), rejected, records.reason[rejected], tuple(texts))
+
+
+def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
+    """Return the rejected rows as lines; in a wide table time, household and cell of each rejected reading."""
+    if header.readings_per_row == 1:
+        return row_texts(table.take(pa.array(rejected)))
+    row, column = np.divmod(rejected, header.readings_per_row)
+    times = _decoded(_as_array(table["time"])).take(pa.array(row)).to_pylist()
+    roles = [name for name in header.names if name in header.types and name != "time"]
+    names = [header.columns[header.names.index(role)] for role in roles]
+    cells = (table[roles[j]][i].as_py() for i, j in zip(row.tolist(), column.tolist(), strict=True))
+    rows = zip(times, (names[j] for j in column.tolist()), cells, strict=True)
+    return (",".join(_csv_cell(_cell_text(value)) for value in values)[:LONGEST_LINE] for values in rows)
 
 
 def columns_of_table(table: pa.Table, header: Header) -> Columns:
@@ -273,8 +285,8 @@ def _cell_text(value: Any) -> str:  # noqa: ANN401  (any value of Arrow)
     return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)
 
 
-def _csv_cell(text: str) -> str:
-    needs_quotes = any(mark in text for mark in ',"\r\n')
+def _csv_cell(text: str, separator: str = ",") -> str:
+    needs_quotes = any(mark in text for mark in (separator, '"', "\r", "\n"))
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
 
 
@@ -286,10 +298,11 @@ def lines_of_table(table: pa.Table, header: Header) -> list[str]:
 
 def minutes_by_household(table: pa.Table, header: Header) -> list[Ints]:
     """Return the timestamps of each household of a small table, in minutes since 1970; none if rows are days."""
-    if not {"household", "time"} <= set(header.types):
+    if "time" not in header.types:
         return []
-    household = pc.fill_null(_texts(_as_array(table["household"])).indices, -1)
     ns, is_bad, _ = _timestamps(_as_array(table["time"]), header)
-    codes = household.to_numpy()
+    codes = np.zeros(len(ns), np.int64)
+    if header.readings_per_row == 1:
+        codes = pc.fill_null(_texts(_as_array(table["household"])).indices, -1).to_numpy()
     minutes = pc.fill_null(ns, 0).to_numpy(zero_copy_only=False) // _MINUTE_NS
     return [minutes[~is_bad & (codes == code)] for code in np.unique(codes[codes >= 0])]

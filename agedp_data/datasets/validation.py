@@ -8,7 +8,8 @@ negative and at most `max_half_hour_kwh` (`round_to_wh`). A row gets the first r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING as MISSING_DEFAULT
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from enum import IntEnum
 from typing import Any, Self
@@ -25,6 +26,8 @@ SLOTS = 48
 INTERVAL_MINUTES = 30
 """Default minutes between readings: those of the two public datasets."""
 MISSING = -1
+ALL_COLUMNS = "*"
+"""Household and energy of [input.columns] in a wide table: every column that no other key names is a household's."""
 FIRST_DAY, LAST_DAY = date(1970, 1, 1), date(2199, 12, 31)
 
 
@@ -88,6 +91,21 @@ class NamedColumns:
     energy: str
     unit: str
     missing: tuple[str, ...]
+    separator: str = ","
+    decimal: str = "."
+    repeated: str = "passes"
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def is_wide(self) -> bool:
+        """Return whether every column but the time is a household's."""
+        return self.household == ALL_COLUMNS
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """Return the keys of [input.columns], without later ones that have their defaults."""
+        later = {field.name: field.default for field in fields(self) if field.default is not MISSING_DEFAULT}
+        return {key: value for key, value in asdict(self).items() if later.get(key, MISSING_DEFAULT) != value}
 
     @classmethod
     def from_keys(cls, keys: Mapping[str, Any]) -> Self:
@@ -96,7 +114,8 @@ class NamedColumns:
         Raises:
             TypeError: a key is missing or unknown.
         """
-        return cls(**{**keys, "missing": tuple(keys["missing"])})
+        lists = {key: tuple(keys[key]) for key in ("missing", "ignore") if key in keys}
+        return cls(**{**keys, **lists})
 
 
 @dataclass(frozen=True, slots=True)

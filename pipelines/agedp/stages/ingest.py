@@ -210,7 +210,7 @@ def split_file(opened: OpenedFile, engine: Engine, size: int) -> tuple[Chunk, ..
     if opened.header is None:
         return empty
     if file_listing.is_parquet(opened.source.location):
-        return parquet_parsing.split_rows(opened.source, part_bytes=part_bytes) or empty
+        return parquet_parsing.split_rows(opened.source, opened.header, part_bytes=part_bytes) or empty
     return split_into_chunks(opened.source, start=opened.data_start, chunk_bytes=part_bytes) or empty
 
 
@@ -224,7 +224,7 @@ def parse_chunk(opened: OpenedFile, chunk: Chunk, store: Store, chunk_bytes: int
     if opened.header is None:
         return
     if file_listing.is_parquet(opened.source.location):
-        rows = parquet_parsing.batch_rows(chunk_bytes)
+        rows = parquet_parsing.batch_rows(chunk_bytes, opened.header)
         for table in parquet_parsing.read_tables(chunk, opened.header, batch_rows=rows):
             yield parquet_parsing.parse_table(table, layout=store.layout, header=opened.header, rules=store.rules)
         return

@@ -43,7 +43,7 @@ from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
 _DESCRIBE = 'correct the header line, or describe the columns under dataset = "long" and [input.columns]'
-_SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "bars"}
+_SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _SETTLING_NS = 2 * 10**9
@@ -191,11 +191,11 @@ def read_header(source: InputFile, layout: Layout) -> tuple[Header | None, int]:
     except InputError as error:
         header, refusal = None, source.unreadable(str(error), private=error.private)
     if header is None:
-        raise _not_csv_error(source, head) or refusal or _unknown_header_error(source, lines, layout)
+        raise _not_csv_error(source, head, layout) or refusal or _unknown_header_error(source, lines, layout)
     return header, min(len(head), bom + sum(len(line) + 1 for line in raw_lines[: header.lines]))
 
 
-def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
+def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError | None:
     """Return the error about a file that is not a table with commas, by its first bytes; None if it may be one."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return source.unreadable("is UTF-16; save it as UTF-8")
@@ -205,10 +205,10 @@ def _not_csv_error(source: InputFile, head: bytes) -> InputError | None:
     if b"\r" in line and b"\n" not in head:
         return source.unreadable("its lines end in carriage returns alone; write the table again with line feeds")
     for mark, word in _SEPARATORS.items():
-        if b"," not in line and line.count(mark) > 1:
-            return source.unreadable(
-                f"its columns are separated by {word}; write the table again with commas between them"
-            )
+        if layout.separator.encode() not in line and line.count(mark) > 1:
+            declared = f'write [input.columns] separator = "{mark.decode()}"'.replace("\t", "\\t")
+            advice = declared if layout.name == "long" else "write the table again with commas between them"
+            return source.unreadable(f"its columns are separated by {word}; {advice}")
     return None
 
 

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -268,7 +268,7 @@ def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
         "format": FORMAT,
         "dataset": dataset,
         "max_half_hour_kwh": rules.max_half_hour_wh / 1000,
-        "columns": asdict(rules.columns) if rules.columns else None,
+        "columns": rules.columns.keys if rules.columns else None,
         "interval_minutes": rules.interval_minutes if rules.interval_minutes != INTERVAL_MINUTES else None,
         **(layout_keys.model_dump(mode="json") if layout_keys else {}),
     }
