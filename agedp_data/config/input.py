@@ -135,7 +135,7 @@ class LongColumns(Section):
     decimal: Annotated[Literal[".", ","], LATER] = "."
     """Decimal mark of energies that are text."""
     repeated: Annotated[Literal["passes", "sum"], LATER] = "passes"
-    """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the energy
+    """A half-hour that the clock shows twice: "passes" is two rows, which are added up, "sum" is one row with the sum
     of both.
     """
     ignore: Annotated[tuple[str, ...], Field(strict=False), LATER] = ()

@@ -64,6 +64,18 @@ def parse(text: str, *, base: Path, name: str) -> RunFile:
         raise run_file_error(error, raw, name=name) from None
 
 
+def from_keys(keys: Mapping[str, Any], *, base: Path, name: str) -> RunFile:
+    """Return the run file with these tables, as values instead of TOML text; numbers are int or Decimal.
+
+    Raises:
+        RunFileError: an unknown key or an invalid value; one line, the first error.
+    """
+    try:
+        return RunFile.model_validate(keys, context={"folder": base, "name": name})
+    except ValidationError as error:
+        raise run_file_error(error, dict(keys), name=name) from None
+
+
 def validate_run_file(text: str, *, base: Path) -> tuple[RunFile | None, list[Problem]]:
     """Return the run file with this text, or None and all its errors; use it to draft a run file.
 

@@ -67,6 +67,7 @@ class RunFile(Section):
 
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
+    _has_temporary_ledger: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
     _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
 
@@ -79,6 +80,17 @@ class RunFile(Section):
     def folder(self) -> Path:
         """Return the folder against which relative paths were resolved."""
         return self._folder
+
+    @property
+    def has_temporary_ledger(self) -> bool:
+        """Return whether the ledger ends with this process, so that nothing remembers what was spent."""
+        return self._has_temporary_ledger
+
+    def with_temporary_ledger(self) -> Self:
+        """Return the same run file, marked as one whose ledger ends with this process."""
+        copy = self.model_copy()
+        copy._has_temporary_ledger = True
+        return copy
 
     @property
     def notion(self) -> Notion:

@@ -104,6 +104,10 @@ NOISY_RELEASES = (
     "noise: about a household's use on these days no figure is unconditional, and each row says so."
 )
 OWN_DAYS = "The model was estimated from the very days that are released here."
+TEMPORARY_LEDGER = (
+    "The ledger of this release was kept in memory: nothing beyond the process that made it remembers what was spent. "
+    "Another release of the same days draws again, and the losses add."
+)
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
 SECOND_POPULATION = (

@@ -18,7 +18,7 @@ from agedp.calibration.memory_check import estimate_higher_order
 from agedp.calibration.memory_estimate import check_counts_fit
 from agedp.calibration.model_check import measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
-from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import engine_for, load_run_file, store_for
 from agedp.stage_values import Delivery
@@ -42,9 +42,7 @@ class CalibrationContext:
     engine: Engine
 
 
-def calibrate(
-    run_file: str | Path, *, scheduler: str | None = None, progress: ProgressReporter = SILENT
-) -> Calibration:
+def calibrate(run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT) -> Calibration:
     """Estimate the model of a run file from its input files and write its folder.
 
     Raises:
@@ -60,7 +58,7 @@ def calibrate(
 
 
 def begin_calibration(
-    run_file: str | Path, *, scheduler: str | None = None, progress: ProgressReporter = SILENT
+    run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT
 ) -> CalibrationContext:
     """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
 

@@ -18,6 +18,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
+from agedp.compute.engine_settings import Scheduler
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
@@ -37,7 +38,7 @@ STAGES: Final = ("plan", "ingest", "aggregate", "release", "publish", "report")
 _LOG = logging.getLogger("agedp")
 
 
-def sanitise(run_file: str | Path, *, scheduler: str | None = None, as_of: date | str | None = None) -> ReleaseFolder:
+def sanitise(run_file: str | Path, *, scheduler: Scheduler = None, as_of: date | str | None = None) -> ReleaseFolder:
     """Release every due day of a run file and return its release folder; the Python equivalent of `agedp run`.
 
     Args:

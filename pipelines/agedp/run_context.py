@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 
-from agedp.compute.engine import default_scheduler
-from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter
+from agedp.compute.engine import default_scheduler, scheduler_name
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.internal_records.internal_paths import InternalPaths
 from agedp.local_files import atomic_files
 from agedp.stage_values import last_due_date
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, load
-from agedp_data.config.loading import read_scheduler
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
@@ -38,7 +37,7 @@ class RunContext:
         cls,
         run_file: str | Path,
         *,
-        scheduler: str | None = None,
+        scheduler: Scheduler = None,
         as_of: date | None = None,
         now: datetime | None = None,
         progress: ProgressReporter = SILENT,
@@ -49,7 +48,24 @@ class RunContext:
             RunFileError: an invalid run file, or `as_of` without a rehearsal.
             InputError: an invalid roster or declared model.
         """
-        run = load_run_file(run_file)
+        return cls.of(load_run_file(run_file), scheduler=scheduler, as_of=as_of, now=now, progress=progress)
+
+    @classmethod
+    def of(
+        cls,
+        run: RunFile,
+        *,
+        scheduler: Scheduler = None,
+        as_of: date | None = None,
+        now: datetime | None = None,
+        progress: ProgressReporter = SILENT,
+    ) -> RunContext:
+        """Return the inputs of a run with a loaded run file.
+
+        Raises:
+            RunFileError: `as_of` without a rehearsal, or a group column that the roster does not have.
+            InputError: an invalid roster or declared model.
+        """
         if as_of is not None and run.schedule.mode != "rehearsal":
             raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
         if run.schedule.mode == "rehearsal" and as_of is None:
@@ -122,11 +138,11 @@ def load_run_file(run_file: str | Path) -> RunFile:
     return run
 
 
-def engine_for(run: RunFile, scheduler: str | None, progress: ProgressReporter = SILENT) -> Engine:
+def engine_for(run: RunFile, scheduler: Scheduler, progress: ProgressReporter = SILENT) -> Engine:
     """Return the engine of a run; `scheduler` overrides the run file's, which overrides the Dask configuration."""
     configured = run.engine.scheduler if "scheduler" in run.engine.model_fields_set else default_scheduler()
     return Engine(
-        configured if scheduler is None else read_scheduler(scheduler),
+        configured if scheduler is None else scheduler_name(scheduler),
         run.engine.workers,
         run.engine.block_mib * 2**20,
         progress=progress.progress,

@@ -36,6 +36,7 @@ from agedp_data.statement.facts import (
     RECOVERED,
     ROSTER_READ_OFF,
     TAKEN_OVER,
+    TEMPORARY_LEDGER,
     UNWITNESSED,
     SeriesEnd,
     StatementFacts,
@@ -175,6 +176,7 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     unwitnessed = (UNWITNESSED, not names_witness(in_force))
     notes = (
         *ledger_notes,
+        (TEMPORARY_LEDGER, run.has_temporary_ledger),
         (ROSTER_READ_OFF, read_off),
         (OWN_DAYS, includes_released_days),
         (OVERLAP, has_other_populations),

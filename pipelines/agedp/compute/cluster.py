@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from agedp.compute.engine_settings import Engine
 from agedp_data.errors import InputError
@@ -33,6 +34,8 @@ except ImportError:
     ) from None
 
 LOCAL_CLUSTER = "local-cluster"
+_ADOPTED: WeakValueDictionary[str, Client] = WeakValueDictionary()
+_OF_CLUSTERS: list[Client] = []
 _ATTEMPTS = 3
 _TIMEOUT = 20.0
 _VERSIONS = ("agedp", "dask", "distributed", "numpy", "pyarrow")
@@ -62,9 +65,10 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
                 "The usual cause is too little memory: give them more, or lower block_mib"
             ) from None
         except _CONNECTION_ERRORS as error:
-            connect.cache_clear()
-            with suppress(Exception):
-                client.close(timeout=0)
+            if engine.scheduler not in _ADOPTED:
+                _connect.cache_clear()
+                with suppress(Exception):
+                    client.close(timeout=0)
             if attempt == _ATTEMPTS - 1:
                 raise InputError(
                     f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
@@ -85,9 +89,53 @@ def _gather_results(client: Client, tasks: Sequence[Any], *, stage: str, engine:
         client.cancel(futures)
 
 
-@cache
+def adopt(client: Client) -> str:
+    """Return the name under which `connect` returns this client, which its owner closes."""
+    name = f"client {client.id}"
+    _ADOPTED[name] = client
+    return name
+
+
+def client_of(cluster: Any) -> Client:  # noqa: ANN401  (dask-jobqueue, dask-gateway, Coiled: all have get_client)
+    """Return a client of a cluster object, which lasts as long as the process."""
+    client = Client(cluster, set_as_default=False)
+    _OF_CLUSTERS.append(client)
+    return client
+
+
+def active_client() -> Client | None:
+    """Return the client that is active in this thread or process, None if there is none or this is a worker."""
+    try:
+        client: Client = Client.current(allow_global=True)
+    except ValueError:
+        return None
+    return client
+
+
 def connect(scheduler: str, workers: int) -> Client:
     """Return a client of the cluster, one for the process.
+
+    Raises:
+        InputError: as `_connect`; or an adopted client is closed.
+    """
+    client = _ADOPTED.get(scheduler)
+    if client is None or client.status != "running":
+        if scheduler.startswith("client "):
+            raise InputError("[engine] scheduler: the Dask client is closed; open it again")
+        return _connect(scheduler, workers)
+    _check_adopted(client)
+    return client
+
+
+@cache
+def _check_adopted(client: Client) -> None:
+    _check_outside_worker()
+    _check_versions(client)
+
+
+@cache
+def _connect(scheduler: str, workers: int) -> Client:
+    """Return a new client of the cluster.
 
     Raises:
         InputError: no scheduler answers at the address, its workers run different versions, or this is a worker.

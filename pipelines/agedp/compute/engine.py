@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ from dask.local import get_sync
 from dask.multiprocessing import get as processes_get
 
 from agedp.compute.engine_settings import Engine
+from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
 _compute: Callable[..., tuple[Any, ...]] = _untyped_compute
@@ -36,11 +38,37 @@ _SCHEDULERS = {"threads": threaded.get, "processes": processes_get, "synchronous
 LOCAL_SCHEDULERS = tuple(_SCHEDULERS)
 
 
-def default_scheduler() -> str:
-    """Return the scheduler of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
+def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
+    """Return the name of a scheduler: of a `distributed.Client`, of a cluster object, or a name itself.
 
-    "threads" if neither names one.
+    Raises:
+        RunFileError: none of these.
     """
+    if isinstance(scheduler, str):
+        return read_scheduler(scheduler)
+    if "distributed" in sys.modules:
+        from distributed import Client  # noqa: PLC0415
+
+        from agedp.compute.cluster import adopt, client_of  # noqa: PLC0415
+
+        if isinstance(scheduler, Client):
+            return adopt(scheduler)
+        if hasattr(scheduler, "scheduler_address") or hasattr(scheduler, "get_client"):
+            return adopt(client_of(scheduler))
+    return read_scheduler(scheduler)
+
+
+def default_scheduler() -> str:
+    """Return the scheduler of the active client, of Dask's configuration or of DASK_SCHEDULER_ADDRESS.
+
+    "threads" if there is none.
+    """
+    if "distributed" in sys.modules:  # no client can be active otherwise
+        from agedp.compute.cluster import active_client, adopt  # noqa: PLC0415
+
+        client = active_client()
+        if client is not None:
+            return adopt(client)
     address = dask_config.get("scheduler-address", None)
     chosen = address or dask_config.get("scheduler", None)
     return str(chosen) if address or chosen in LOCAL_SCHEDULERS else "threads"

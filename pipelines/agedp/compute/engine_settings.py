@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 Progress = Callable[[str, int, int], None]
 """Called with the stage, the number of its finished tasks, and the number of all its tasks."""
+
+
+Scheduler = Any
+"""A scheduler: None for that of the run file, "threads", "processes", "local-cluster", an address, a
+`distributed.Client`, or a cluster object."""
 
 
 Dashboard = Callable[[str], None]

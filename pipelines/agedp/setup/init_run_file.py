@@ -15,8 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
-import pyarrow.compute as pc
-
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp.run_context import engine_for, reading_rules, store_for
@@ -27,7 +25,7 @@ from agedp.setup.run_file_options import FLAGS, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import FileFacts, KeyLine, notion_of
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import read_daily_totals
+from agedp.store.daily_totals import day_spans
 from agedp.store.file_identity import read_header
 from agedp.store.store import Store
 from agedp_data import clock
@@ -36,10 +34,9 @@ from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, format_roster, read_roster
 
@@ -145,7 +142,7 @@ def init(
     provisional = _provisional(facts, options, paths, folder)
     with _store(provisional, layout) as store:
         delivery = ingest(store, patterns, engine=engine_for(provisional, None, progress))
-        spans = _day_spans(store, delivery)
+        spans = day_spans(store, delivery)
     if not spans:
         raise _no_reading_error(delivery)
     facts = _facts(layout, patterns, spans)
@@ -324,26 +321,3 @@ def missing_options(undecided: Sequence[Key], options: OptionValues) -> str:
     has_risk = notion is not None and "risk" in notion.model_fields
     flags = [flag_of(key) for key in undecided]
     return ", ".join(f"{flag} (or --risk)" if has_risk and flag == "--epsilon-per-day" else flag for flag in flags)
-
-
-def _day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
-    """Return the first and last day of every household, by days with nearly all readings if it has any.
-
-    The first reading is often a midnight, which belongs to the day before.
-    """
-    step = slot_step(store.layout.interval_minutes)
-    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
-    return _day_spans_with(store, delivery, min_readings=1) | full_days
-
-
-def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
-    """Return the first and last day with at least `min_readings` readings, by household."""
-    spans: dict[str, tuple[date, date]] = {}
-    for month in delivery.months:
-        table = read_daily_totals(store, month, delivery.contents)
-        table = table.filter(pc.greater_equal(table["readings"], min_readings))
-        grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
-        for row in grouped.to_pylist():
-            first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))
-            spans[row["household_id"]] = (min(first, row["day_min"]), max(last, row["day_max"]))
-    return spans

@@ -53,6 +53,7 @@ from agedp.store.month_reader import (
 )
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
+from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import InputError
@@ -308,3 +309,26 @@ def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
     codes = lookup[column.indices.to_numpy(zero_copy_only=False)] if len(lookup) else np.zeros(0, np.int64)
     on_roster = codes != _ABSENT
     return codes[on_roster], on_roster
+
+
+def day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:
+    """Return the first and last day of every household, by days with nearly all readings if it has any.
+
+    The first reading is often a midnight, which belongs to the day before.
+    """
+    step = slot_step(store.layout.interval_minutes)
+    full_days = _day_spans_with(store, delivery, min_readings=(SLOTS - 2) // step)
+    return _day_spans_with(store, delivery, min_readings=1) | full_days
+
+
+def _day_spans_with(store: Store, delivery: Delivery, *, min_readings: int) -> dict[str, tuple[date, date]]:
+    """Return the first and last day with at least `min_readings` readings, by household."""
+    spans: dict[str, tuple[date, date]] = {}
+    for month in delivery.months:
+        table = read_daily_totals(store, month, delivery.contents)
+        table = table.filter(pc.greater_equal(table["readings"], min_readings))
+        grouped = table.group_by("household_id").aggregate([("day", "min"), ("day", "max")])
+        for row in grouped.to_pylist():
+            first, last = spans.get(row["household_id"], (row["day_min"], row["day_max"]))
+            spans[row["household_id"]] = (min(first, row["day_min"]), max(last, row["day_max"]))
+    return spans

@@ -1,0 +1,160 @@
+"""Tables of readings in memory -> Arrow batches and Parquet files, whatever library holds them.
+
+pandas and Dask data frames, Arrow tables, and everything that speaks Arrow's C stream: DuckDB relations, polars frames,
+Delta tables. A table is read in batches; nothing is converted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HOUSEHOLD: Final = "household_id"
+START: Final = "interval_start"
+ENERGY: Final = "energy_wh"
+READINGS_COLUMNS: Final = (HOUSEHOLD, START, ENERGY)
+"""Columns of the frame that `agedp.read` returns."""
+SUMMED: Final = "repeated_half_hours"
+"""Key of `DataFrame.attrs` that says that a half-hour that the clock shows twice is one row."""
+INTERVAL: Final = "interval_minutes"
+"""Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
+_ROWS_PER_GROUP: Final = 2**20
+
+
+def is_table(source: object) -> bool:
+    """Return whether an argument is a table, not a path."""
+    return not isinstance(source, str | Path | list | tuple) and _kind(source) != ""
+
+
+def _kind(table: Any) -> str:  # noqa: ANN401  (any library's table)
+    if type(table).__module__.partition(".")[0] == "dask" and hasattr(table, "to_delayed"):
+        return "dask"
+    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
+        return "pandas"
+    for name in ("__arrow_c_stream__", "to_pyarrow_dataset", "fetch_record_batch", "to_batches"):
+        if hasattr(table, name):
+            return name
+    return ""
+
+
+def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
+    """Return the columns of a table and their types, without reading a row.
+
+    Raises:
+        InputError: not a table that can be read.
+    """
+    match _kind(table):
+        case "dask":
+            return pa.Schema.from_pandas(_labelled(table._meta), preserve_index=False)
+        case "pandas":
+            return pa.Schema.from_pandas(_labelled(table).head(1000), preserve_index=False)
+        case "":
+            raise InputError(
+                f"readings: {type(table).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or "
+                "the paths of files"
+            )
+        case _ if hasattr(table, "schema") and isinstance(table.schema, pa.Schema):
+            return table.schema
+        case _:
+            return next(_arrow_batches(table)).schema
+
+
+def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its named index as columns, as pandas writes it into Parquet files."""
+    return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
+
+
+def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:  # noqa: ANN401
+    """Yield the rows of a table in batches; a Dask frame is computed partition by partition.
+
+    Args:
+        table: a table, see the module.
+        columns: the columns to keep; all if None.
+    """
+    match _kind(table):
+        case "dask":
+            for partition in table.partitions:
+                yield from batches(partition.compute(), columns)
+        case "pandas":
+            frame = _labelled(table)
+            kept = frame if columns is None else frame[list(columns)]
+            for start in range(0, len(kept), _ROWS_PER_GROUP):
+                yield pa.Table.from_pandas(kept.iloc[start : start + _ROWS_PER_GROUP], preserve_index=False)
+        case _:
+            for batch in _arrow_batches(table):
+                found = pa.Table.from_batches([batch])
+                yield found if columns is None else found.select(list(columns))
+
+
+def _arrow_batches(table: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    match _kind(table):
+        case "to_pyarrow_dataset":
+            yield from table.to_pyarrow_dataset().to_batches(batch_size=_ROWS_PER_GROUP)
+        case "fetch_record_batch":
+            yield from table.fetch_record_batch(_ROWS_PER_GROUP)
+        case "__arrow_c_stream__":
+            yield from pa.RecordBatchReader.from_stream(table)
+        case _:
+            yield from table.to_batches()
+
+
+def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # noqa: ANN401
+    """Write columns of a table as Parquet files into a folder; the partitions of a Dask frame by its scheduler."""
+    if _kind(table) == "dask":
+        frame = table.reset_index() if any(name is not None for name in table._meta.index.names) else table
+        frame[list(columns)].to_parquet(str(folder), write_index=False, write_metadata_file=False)
+        return
+    writer: pq.ParquetWriter | None = None
+    try:
+        for batch in batches(table, columns):
+            if writer is None:
+                writer = pq.ParquetWriter(folder / "part-0.parquet", batch.schema, compression="lz4")
+            writer.write_table(batch.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        pq.write_table(pa.table({name: pa.array([], pa.string()) for name in columns}), folder / "part-0.parquet")
+
+
+def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    """Return what `agedp.read` noted about a frame; nothing for a table that lost it on its way."""
+    found = getattr(getattr(table, "_meta", table), "attrs", None)
+    return found if isinstance(found, Mapping) else {}
+
+
+def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return [input.columns] of a frame of readings as `agedp.read` returns it; its zone is that of its days.
+
+    Raises:
+        InputError: the columns are not those of readings, or the timestamps have no zone.
+    """
+    schema = table_schema(table)
+    if missing := [name for name in READINGS_COLUMNS if name not in schema.names]:
+        raise InputError(
+            f"readings: no column {', '.join(missing)}; give the frame of agedp.read, or pass yours through "
+            "agedp.read(frame, dataset=..., columns=...) first"
+        )
+    zone = getattr(schema.field(START).type, "tz", None)
+    if zone is None:
+        raise InputError(f'readings: {START} has no time zone; localise it first: .dt.tz_localize("Europe/London")')
+    return {
+        "household": HOUSEHOLD,
+        "time": START,
+        "time_format": "iso",
+        "stamp": "start",
+        "zone": "UTC",
+        "day_zone": zone,
+        "energy": ENERGY,
+        "unit": "Wh",
+        "repeated": attributes(table).get(SUMMED, "passes"),
+    }

@@ -1,0 +1,158 @@
+"""A confidential folder for work on tables in memory: their readings in a store, and the run file of a release.
+
+The same stages as of a run file work on it. The folder is temporary, readable for its owner only, and removed with the
+last value that refers to it, or when the process ends.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from agedp import input_frames
+from agedp.compute.engine import default_scheduler, scheduler_name
+from agedp.compute.engine_settings import Engine
+from agedp.local_files import atomic_files
+from agedp.stage_values import Delivery
+from agedp.stages.ingest import ingest
+from agedp.store.daily_totals import day_spans
+from agedp.store.store import Store
+from agedp_data.config.loading import read_columns
+from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns, ReadingRules
+from agedp_data.errors import InputError
+from agedp_data.roster import Roster, format_roster, read_roster
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A temporary confidential folder; `_owner` removes it."""
+
+    folder: Path
+    _owner: TemporaryDirectory[str] = field(repr=False)
+
+    @classmethod
+    def create(cls) -> Workspace:
+        """Return a new, empty workspace.
+
+        A cluster needs a folder that all workers share: set TMPDIR to one.
+        """
+        owner = TemporaryDirectory(prefix="agedp-", ignore_cleanup_errors=True)
+        return cls(Path(owner.name), owner)
+
+    @property
+    def input_folder(self) -> Path:
+        """The folder of the readings as Parquet."""
+        return atomic_files.make_private(self.folder / "input")
+
+    @property
+    def confidential(self) -> Path:
+        """The confidential folder of a run file."""
+        return self.folder / "confidential"
+
+    def write_readings(self, readings: Any) -> dict[str, Any]:  # noqa: ANN401  (any table)
+        """Write a table of readings, and return the table [input] of a run file that reads it.
+
+        Raises:
+            InputError: the table has not the columns of `agedp.read`.
+        """
+        columns = input_frames.readings_columns(readings)
+        input_frames.write_parquet(readings, self.input_folder, input_frames.READINGS_COLUMNS)
+        attributes = input_frames.attributes(readings)
+        return {
+            "dataset": "long",
+            "files": [str(self.input_folder)],
+            "interval_minutes": int(attributes.get(input_frames.INTERVAL, INTERVAL_MINUTES)),
+            "columns": columns,
+        }
+
+    def write_roster(self, roster: Any) -> Path:  # noqa: ANN401  (a path or any table)
+        """Write a roster: the file at a path, or a table with the columns of one."""
+        path = self.folder / "roster.csv"
+        if isinstance(roster, str | Path):
+            return Path(roster).absolute()
+        table = pa.concat_tables(input_frames.batches(roster))
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(table.column_names)
+        for row in table.to_pylist():
+            writer.writerow([_roster_cell(value) for value in row.values()])
+        atomic_files.write(path, text.getvalue().encode())
+        return path
+
+
+def _roster_cell(value: Any) -> str:  # noqa: ANN401
+    if value is None:
+        return ""
+    return value.date().isoformat() if hasattr(value, "date") and callable(value.date) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReadings:
+    """Readings of a table in a temporary store, and the roster that they imply; confidential."""
+
+    workspace: Workspace
+    store: Store
+    delivery: Delivery
+    roster: Roster
+    engine: Engine
+
+    @classmethod
+    def of(cls, readings: Any, *, scheduler: Any = None) -> StoredReadings:  # noqa: ANN401
+        """Ingest a table of readings into a temporary store.
+
+        Raises:
+            InputError: the table has not the columns of `agedp.read`, or no reading.
+        """
+        workspace = Workspace.create()
+        keys = workspace.write_readings(readings)
+        return cls.of_files(keys["files"], keys, workspace=workspace, scheduler=scheduler)
+
+    @classmethod
+    def of_files(
+        cls,
+        files: Sequence[str],
+        keys: Mapping[str, Any],
+        *,
+        workspace: Workspace,
+        scheduler: Any = None,  # noqa: ANN401
+    ) -> StoredReadings:
+        """Ingest files that [input] `keys` describe into the store of a workspace."""
+        store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
+        engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
+        delivery = ingest(store, files, engine=engine)
+        spans = day_spans(store, delivery)
+        if not spans:
+            raise InputError("readings: no reading is usable, so there is no household")
+        path = workspace.folder / "roster.csv"
+        atomic_files.write(path, format_roster((name, *spans[name]) for name in sorted(spans)).encode())
+        return cls(workspace, store, delivery, read_roster(path), engine)
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and last day with a reading."""
+        return date_of_day(int(self.roster.first.min())), date_of_day(int(self.roster.last.max()))
+
+
+def rules_of(keys: Mapping[str, Any]) -> ReadingRules:
+    """Return the parsing rules of the table [input]."""
+    columns = NamedColumns.from_keys(read_columns(keys["columns"]).model_dump()) if "columns" in keys else None
+    return ReadingRules(columns=columns, interval_minutes=keys.get("interval_minutes", INTERVAL_MINUTES))
+
+
+def to_frame(rows: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a data frame of columns; pandas is imported here only."""
+    import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
+
+    return pd.DataFrame(rows)
