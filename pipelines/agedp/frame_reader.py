@@ -1,0 +1,335 @@
+"""`agedp.read`: files and tables -> one data frame of readings, in memory, or a Dask data frame by month.
+
+The rows are parsed, checked and deduplicated as in a run. In memory nothing is written to a disk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from agedp import input_frames
+from agedp.compute.engine import default_scheduler, map_items
+from agedp.compute.engine_settings import Engine
+from agedp.stages.ingest import ingest, parse_chunk, split_file
+from agedp.store.data_quality import count_by_reason
+from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
+from agedp.store.month_reader import load_month_readings
+from agedp.store.part_writer import ParsedRows, collect_kept_rows
+from agedp.store.store import Store, month_numbers
+from agedp.workspace import Workspace
+from agedp_data.config.loading import read_columns
+from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
+from agedp_data.datasets.layout import Layout
+from agedp_data.datasets.registry import LAYOUTS, layout_of
+from agedp_data.datasets.timestamps import date_of_day, day_number
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, NamedColumns, ReadingRules, RejectionReason
+from agedp_data.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Files = str | Path | Sequence[str | Path]
+_HALF_HOUR_NS: Final = 1800 * 10**9
+_OPEN: list[Workspace] = []
+"""Stores behind Dask data frames; they last as long as the process."""
+
+
+def read(
+    files: Files | Any,  # noqa: ANN401  (or any table)
+    *,
+    dataset: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    interval_minutes: int | None = None,
+    households: Collection[str] | None = None,
+    days: tuple[date | str, date | str] | None = None,
+    as_dask: bool = False,
+) -> pd.DataFrame:
+    """Return the readings of files or of a table: household_id, interval_start, energy_wh, sorted by both keys.
+
+    Every row is kept, or rejected for a reason: `.attrs["rows"]` counts them. Confidential.
+
+    Args:
+        files: paths, globs or URLs of CSV files (also compressed) or Parquet files, or a table: a pandas or Dask data
+            frame, an Arrow table, a DuckDB relation, a polars frame, a Delta table.
+        dataset: "london", "ausgrid", or "long" with `columns`; if not given, that of the columns.
+        columns: meaning of the columns of a "long" table, with the keys of [input.columns].
+        interval_minutes: 15, 30 or 60 minutes between readings, 30 if not given; readings of 15 minutes are added up.
+        households: the households to return; all if not given.
+        days: first and last day to return; all if not given.
+        as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory.
+            The readings are kept in a temporary folder ($TMPDIR) until the process ends.
+
+    Returns:
+        Energies are whole watt-hours; `interval_start` has the time zone in which days begin. A half-hour that the
+        clock shows twice is one row with the energy of both, at its first pass; `.attrs["clock_changes"]` lists these
+        and the half-hours that do not exist.
+
+    Raises:
+        InputError: a file that cannot be parsed, unknown columns, or an interval other than declared.
+        RunFileError: `columns` that are invalid in a run file.
+    """
+    dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
+    wanted = _Wanted(households, _day_numbers(days))
+    if as_dask:
+        dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
+        return dask_frame
+    store = Store(Path("unused"), dataset, rules)
+    readings, rows = _deduplicated(files, store)
+    return _frame(readings, store.layout, wanted, rows)
+
+
+def reading_rules(
+    files: Any,  # noqa: ANN401
+    dataset: str | None,
+    columns: Mapping[str, Any] | None,
+    interval_minutes: int | None,
+) -> tuple[str, ReadingRules]:
+    """Return the dataset and the parsing rules of files or of a table; those of `agedp.read` need no further words.
+
+    Raises:
+        InputError: no dataset is given, and the columns are of none.
+    """
+    if dataset is None and columns is not None:
+        dataset = "long"
+    if dataset is None and input_frames.is_table(files):
+        dataset, columns = _dataset_of_table(files)
+        interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
+    dataset = dataset or _dataset_of_files(files)
+    named = None if columns is None else NamedColumns.from_keys(read_columns(columns).model_dump())
+    rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
+    layout_of(dataset, named, rules.interval_minutes)
+    return dataset, rules
+
+
+def _dataset_of_table(table: Any) -> tuple[str, Mapping[str, Any] | None]:  # noqa: ANN401
+    schema = input_frames.table_schema(table)
+    if set(input_frames.READINGS_COLUMNS) <= set(schema.names):
+        return "long", input_frames.readings_columns(table)
+    for name, layout in LAYOUTS.items():
+        if parquet_parsing.recognise_table(schema, "", layout)[0] is not None:
+            return name, None
+    raise _unknown_dataset()
+
+
+def _dataset_of_files(files: Any) -> str:  # noqa: ANN401
+    sources = file_listing.list_input_files(_patterns(files)).sources
+    for name in LAYOUTS:
+        store = Store(Path("unused"), name, ReadingRules())
+        try:
+            open_file(IdentifiedFile(sources[0], "", ""), store=store)
+        except InputError:
+            continue
+        return name
+    raise _unknown_dataset()
+
+
+def _unknown_dataset() -> InputError:
+    return InputError(
+        f"dataset: the columns are of none of {', '.join(LAYOUTS)}; give columns=, the keys of [input.columns]"
+    )
+
+
+def _patterns(files: Files) -> list[str]:
+    return [str(path) for path in ([files] if isinstance(files, str | Path) else files)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The households and the days (since 1970) to return."""
+
+    households: Collection[str] | None
+    days: tuple[int, int] | None
+
+    def select(self, readings: Readings) -> Readings:
+        """Return the wanted readings."""
+        kept = np.ones(len(readings.time), bool)
+        if self.households is not None:
+            names = set(self.households)
+            kept &= np.array([name in names for name in readings.ids], bool)[readings.household]
+        if self.days is not None:
+            day = readings.time // SLOTS
+            kept &= (day >= self.days[0]) & (day <= self.days[1])
+        if kept.all():
+            return readings
+        household, time, energy = (values[kept] for values in (readings.household, readings.time, readings.energy_wh))
+        return replace(readings, household=household, time=time, energy_wh=energy)
+
+
+def _day_numbers(days: tuple[date | str, date | str] | None) -> tuple[int, int] | None:
+    if days is None:
+        return None
+    first, last = (day if isinstance(day, date) else date.fromisoformat(day) for day in days)
+    return day_number(first), day_number(last)
+
+
+@dataclass(frozen=True, slots=True)
+class _ParsedPart:
+    """The kept rows of one chunk, the number of its rows, and the rejected ones by reason."""
+
+    ids: list[str]
+    rows: ParsedRows
+    read: int
+    rejected: Counter[str]
+
+
+def _deduplicated(files: Any, store: Store) -> tuple[Readings, dict[str, Any]]:  # noqa: ANN401
+    """Return the readings of files or of a table, and the account of its rows."""
+    if input_frames.is_table(files):
+        parts = [(0, _collect(store.layout, _parsed_table(files, store)))]
+    else:
+        parts = list(_parsed_files(_patterns(files), store))
+    ids = tuple(sorted({name for _, part in parts for name in part.ids}))
+    code = {name: i for i, name in enumerate(ids)}
+    stored = [_stored_rows(part, file, ids, code) for file, part in parts]
+    rows = join_rows(ids, stored, width=store.layout.width)
+    del stored
+    readings = deduplicate_rows(rows, complete_channels=store.layout.complete_channels(store.rules))
+    rejected = sum((part.rejected for _, part in parts), Counter(count_by_reason(readings.rejected_reason)))
+    read_rows = sum(part.read for _, part in parts)
+    account = {"read": read_rows, "kept": read_rows - rejected.total(), "rejected": dict(sorted(rejected.items()))}
+    return readings, account
+
+
+def _parsed_files(patterns: Sequence[str], store: Store) -> Iterator[tuple[int, _ParsedPart]]:
+    engine = Engine()
+    sources = file_listing.list_input_files(patterns).sources
+    opened = [open_file(IdentifiedFile(source, "", ""), store=store, check_rows=True) for source in sources]
+    size = sum(source.size for source in sources)
+    items = [(i, file, chunk) for i, file in enumerate(opened) for chunk in split_file(file, engine, size)]
+    parse = partial(_parsed_chunk, store=store, chunk_bytes=engine.chunk_bytes)
+    yield from map_items("read", items, function=parse, engine=engine)
+    for source in sources:
+        source.check_unchanged()
+
+
+def _parsed_chunk(item: tuple[int, OpenedFile, Chunk], *, store: Store, chunk_bytes: int) -> tuple[int, _ParsedPart]:
+    number, opened, chunk = item
+    return number, _collect(store.layout, parse_chunk(opened, chunk, store, chunk_bytes))
+
+
+def _parsed_table(table: Any, store: Store) -> Iterator[ParsedChunk]:  # noqa: ANN401
+    schema = input_frames.table_schema(table)
+    header, line = parquet_parsing.recognise_table(schema, "", store.layout)
+    if header is None:
+        raise InputError(f'readings: the columns are not those of dataset "{store.dataset}": {line}')
+    roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
+    for batch in input_frames.batches(table, list(roles)):
+        renamed = batch.rename_columns(list(roles.values()))
+        yield parquet_parsing.parse_table(renamed, layout=store.layout, header=header, rules=store.rules)
+
+
+def _collect(layout: Layout, chunks: Iterator[ParsedChunk]) -> _ParsedPart:
+    rejected: Counter[str] = Counter()
+    read_rows = 0
+
+    def counted() -> Iterator[ParsedChunk]:
+        nonlocal read_rows
+        for chunk in chunks:
+            read_rows += chunk.rows_read
+            reason = chunk.records.reason
+            rejected.update(count_by_reason(chunk.rejected_reason))
+            rejected.update(count_by_reason(reason[reason == RejectionReason.CATEGORY]))
+            yield chunk
+
+    ids, rows = collect_kept_rows(layout, counted())
+    return _ParsedPart(ids, rows, read_rows, rejected)
+
+
+def _stored_rows(part: _ParsedPart, file: int, ids: tuple[str, ...], code: Mapping[str, int]) -> StoredRows:
+    codes = np.array([code[name] for name in part.ids], np.int64)
+    rows, count = part.rows, len(part.rows.row)
+    household = codes[rows.household] if len(codes) else np.zeros(0, np.int64)
+    channel, time, row = (values.astype(np.int64) for values in (rows.channel, rows.time, rows.row))
+    return StoredRows(ids, household, channel, time, np.full(count, file), row, rows.energy_wh.astype(np.int64))
+
+
+def _frame(readings: Readings, layout: Layout, wanted: _Wanted, rows: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """Return readings as a data frame, with the account of the rows as attributes."""
+    chosen = wanted.select(readings)
+    names = pa.array(chosen.ids, pa.string())
+    table = pa.table(
+        {
+            input_frames.HOUSEHOLD: names.take(pa.array(chosen.household)),
+            input_frames.START: instants(chosen.time, layout),
+            input_frames.ENERGY: chosen.energy_wh,
+        }
+    )
+    frame: pd.DataFrame = table.to_pandas()
+    frame.attrs = frame_attributes(layout, chosen.time // SLOTS) | ({} if rows is None else {"rows": dict(rows)})
+    return frame
+
+
+def frame_attributes(layout: Layout, day: Ints) -> dict[str, Any]:
+    """Return what a frame of readings notes: the interval, and the half-hours that clock changes repeat or skip."""
+    changes: dict[str, list[str]] = {"repeated": [], "absent": []}
+    for number in np.unique(day).tolist():
+        on = date_of_day(number)
+        for kind, slots in (("repeated", layout.repeated_slots(on)), ("absent", layout.absent_slots(on))):
+            changes[kind] += [f"{on} {slot // 2:02}:{slot % 2 * 30:02}" for slot in slots]
+    return {
+        input_frames.SUMMED: "sum",
+        input_frames.INTERVAL: layout.interval_minutes,
+        "clock_changes": changes,
+    }
+
+
+def instants(time: Ints, layout: Layout) -> pa.Array:
+    """Return the instants at which half-hours (day since 1970 x 48 + slot) begin, the first of a repeated one."""
+    import pandas as pd  # noqa: PLC0415
+
+    distinct, codes = np.unique(time, return_inverse=True)
+    local = pd.DatetimeIndex((distinct * _HALF_HOUR_NS).astype("datetime64[ns]"))
+    zoned = local.tz_localize(layout.day_zone, ambiguous=np.ones(len(local), bool), nonexistent="shift_forward")
+    utc = pa.array(zoned.tz_convert("UTC").asi8, pa.timestamp("ns", layout.day_zone))
+    return utc.take(pa.array(codes))
+
+
+def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) -> Any:  # noqa: ANN401
+    """Return a Dask data frame whose partitions are the months of a temporary store."""
+    try:
+        import dask.dataframe as dd  # noqa: PLC0415
+    except ImportError:
+        raise InputError("as_dask needs Dask's data frames; install agedp with its extra dataframe") from None
+    workspace = Workspace.create()
+    _OPEN.append(workspace)
+    patterns: list[str]
+    if input_frames.is_table(files):
+        schema = input_frames.table_schema(files)
+        input_frames.write_parquet(files, workspace.input_folder, schema.names)
+        patterns = [str(workspace.input_folder)]
+    else:
+        patterns = _patterns(files)
+    store = Store(workspace.confidential / "store", dataset, rules)
+    workspace.confidential.mkdir(mode=0o700, exist_ok=True)
+    delivery = ingest(store, patterns, engine=Engine(default_scheduler()))
+    load = partial(_month_frame, store=store, contents=delivery.contents, wanted=wanted)
+    months = [month for month in delivery.months if _is_wanted(month, wanted)] or list(delivery.months[:1])
+    empty = _frame(Readings((), *(np.zeros(0, np.int64) for _ in range(6))), store.layout, wanted)
+    frame = dd.from_map(load, months, meta=empty)
+    rejected = dict(delivery.rejected)
+    frame.attrs = empty.attrs | {"rows": {"read": delivery.rows_read, "kept": delivery.rows_kept, "rejected": rejected}}
+    return frame
+
+
+def _is_wanted(month: str, wanted: _Wanted) -> bool:
+    if wanted.days is None:
+        return True
+    first, last = month_numbers(np.array(wanted.days))
+    number = int(month_numbers(np.array([day_number(date.fromisoformat(f"{month}-01"))]))[0])
+    return bool(first <= number <= last)
+
+
+def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:
+    return _frame(load_month_readings(store, month, contents), store.layout, wanted)
