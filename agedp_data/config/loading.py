@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from agedp_data.config.error_messages import Problem, list_problems, run_file_error
 from agedp_data.config.input import AnyInput, LongColumns, LongInput
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.output import EngineSection
 from agedp_data.config.run_file import RunFile
 from agedp_data.errors import RunFileError
@@ -109,6 +110,18 @@ def read_columns(keys: Mapping[str, Any]) -> LongColumns:
     if not isinstance(section, LongInput):
         raise TypeError("dataset long is LongInput")
     return section.columns
+
+
+def model_from_keys(keys: Mapping[str, Any]) -> EstimatedModel:
+    """Return the section [model] of an estimated model from its keys.
+
+    Raises:
+        RunFileError: a key is missing, unknown or invalid; one line, the first error.
+    """
+    try:
+        return EstimatedModel.model_validate(keys, context={"folder": Path(), "name": "model"})
+    except ValidationError as error:
+        raise run_file_error(error, {"model": dict(keys)}, name="calibrate") from None
 
 
 def read_scheduler(scheduler: object) -> str:

@@ -51,6 +51,7 @@ class LedgerReader:
         self._last_head = NO_HASH
         self._lock = threading.RLock()
         self._connection: Connection | None = None
+        self._url = ""
 
     @classmethod
     def open(cls, url: str, *, create: bool = False) -> Self:
@@ -61,7 +62,9 @@ class LedgerReader:
         """
         database = connect.database_at(url)
         connect.require_ledger(database, create=create)
-        return cls(database)
+        opened = cls(database)
+        opened._url = url
+        return opened
 
     @staticmethod
     def exists(url: str) -> bool:
@@ -71,6 +74,11 @@ class LedgerReader:
             LedgerError: an address that cannot be used, a file that is no ledger, a server that cannot be asked.
         """
         return connect.ledger_exists(connect.database_at(url))
+
+    @property
+    def url(self) -> str:
+        """The address at which the ledger was opened, as [output] ledger names it."""
+        return self._url
 
     def close(self) -> None:
         """Close the database connection and discard the rows that were read; the next call reads all rows again."""

@@ -1,8 +1,92 @@
-"""What happens: the stages from input files to a release folder, and the packages that several stages share.
+"""Statistics of half-hourly smart meters with differential privacy that takes time into account: the Python API.
 
-* `pipeline`: the whole run as one function; `calibration_pipeline`: the estimation of a model.
-* `stages`: ingest, aggregate, plan, release, publish, report; `stage_values`: what one hands to the next.
-* `store`: readings as Parquet by month; `calibration`: quantize, estimate, bound; `budget` and `planning`: what a
-  promise permits on a day and later; `release_folder`: what recipients get, and its verification; `reports`: pages.
-* `setup`, `one_off`, `demo`: first steps; `compute`: threads, processes, Dask; `local_files`: atomic files and locks.
+    readings = agedp.read("incoming/*.csv", dataset="london")
+    released = agedp.release(
+        readings,
+        promise=agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=182.5),
+        clamp_kwh=50,
+        min_households=30,
+    )
+    released.table, released.plot(), released.save("release")
+
+* `read`: files or tables -> readings; `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
+* `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
+* `open_release`, `verify`: for recipients; `audit`: measured lower bounds of the loss.
+
+Every name is loaded when it is first used. The stages are in `agedp.stages`, the mathematics in `agedp_data`.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from agedp.chains import Chains, States, estimate, quantize
+    from agedp.frame_reader import read
+    from agedp.ledger_transfer import verify
+    from agedp.models import CalibratedModel, calibrate, load_model
+    from agedp.privacy_audit import audit
+    from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
+    from agedp.release_folder.release_folder import ReleaseFolder, open_release
+    from agedp.releases import Plan, Release, compare, plan, release, sanitise
+
+_HOMES: Final = {
+    "agedp.frame_reader": ("read",),
+    "agedp.chains": ("Chains", "States", "estimate", "quantize"),
+    "agedp.models": ("CalibratedModel", "calibrate", "load_model"),
+    "agedp.promises": (
+        "AgeDependent",
+        "Classical",
+        "DeclaredCurve",
+        "Discounted",
+        "Neighbourhood",
+        "Temporal",
+        "WEvent",
+    ),
+    "agedp.releases": ("Plan", "Release", "compare", "plan", "release", "sanitise"),
+    "agedp.release_folder.release_folder": ("ReleaseFolder", "open_release"),
+    "agedp.ledger_transfer": ("verify",),
+    "agedp.privacy_audit": ("audit",),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AgeDependent",
+    "CalibratedModel",
+    "Chains",
+    "Classical",
+    "DeclaredCurve",
+    "Discounted",
+    "Neighbourhood",
+    "Plan",
+    "Release",
+    "ReleaseFolder",
+    "States",
+    "Temporal",
+    "WEvent",
+    "audit",
+    "calibrate",
+    "compare",
+    "estimate",
+    "load_model",
+    "open_release",
+    "plan",
+    "quantize",
+    "read",
+    "release",
+    "sanitise",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (any public name)
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'agedp' has no attribute {name!r}")
+    found = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -156,6 +156,26 @@ def _read_text(path: Path) -> str:
         ) from None
 
 
+def verify(folder: str | Path, *, ledger: str | None = None) -> None:
+    """Verify a release folder: checksums, schema, arithmetic, statement, and that it equals a ledger if one is named.
+
+    Args:
+        folder: the release folder.
+        ledger: URL of the ledger that it was published from; recipients have none.
+
+    Raises:
+        InputError: what differs from what was published; the message names file, day and column.
+        LedgerError: the ledger is damaged, or differs from the folder.
+    """
+    release = open_release(folder)
+    release.verify()
+    if ledger is not None:
+        with Ledger.open(ledger) as opened:
+            if opened.verify():
+                raise LedgerError("the ledger is not as it was written; `agedp ledger verify` lists what differs")
+            verify_against(release, opened)
+
+
 def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     """Check a verified folder against a ledger: its head, its values, its files.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -106,6 +106,8 @@ class StoredReadings:
     store: Store
     delivery: Delivery
     roster: Roster
+    roster_file: Path
+    input_keys: Mapping[str, Any]
     engine: Engine
 
     @classmethod
@@ -117,27 +119,15 @@ class StoredReadings:
         """
         workspace = Workspace.create()
         keys = workspace.write_readings(readings)
-        return cls.of_files(keys["files"], keys, workspace=workspace, scheduler=scheduler)
-
-    @classmethod
-    def of_files(
-        cls,
-        files: Sequence[str],
-        keys: Mapping[str, Any],
-        *,
-        workspace: Workspace,
-        scheduler: Any = None,  # noqa: ANN401
-    ) -> StoredReadings:
-        """Ingest files that [input] `keys` describe into the store of a workspace."""
         store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
         engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
-        delivery = ingest(store, files, engine=engine)
+        delivery = ingest(store, keys["files"], engine=engine)
         spans = day_spans(store, delivery)
         if not spans:
             raise InputError("readings: no reading is usable, so there is no household")
         path = workspace.folder / "roster.csv"
         atomic_files.write(path, format_roster((name, *spans[name]) for name in sorted(spans)).encode())
-        return cls(workspace, store, delivery, read_roster(path), engine)
+        return cls(workspace, store, delivery, read_roster(path), path, keys, engine)
 
     @property
     def days(self) -> tuple[date, date]:

@@ -1,0 +1,283 @@
+"""`agedp.quantize` and `agedp.estimate`: readings -> states -> chains, for inspection and use.
+
+The stages of a calibration on readings of a data frame: the same edges, states, counts and bounds, by the same Dask
+tasks. Everything here is confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from agedp import plots
+from agedp.calibration.estimate import Transitions, repeated_half_hours
+from agedp.calibration.estimate import estimate as count
+from agedp.calibration.quantize import Period
+from agedp.calibration.quantize import quantize as compute_edges
+from agedp.compute.engine_settings import Scheduler
+from agedp.frame_reader import instants
+from agedp.store.transition_counts import NO_STATE, states_by_household
+from agedp.workspace import StoredReadings
+from agedp_data.arrays import Floats
+from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.errors import ChainError, InputError
+from agedp_data.markov import mixing, transitions
+from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Step = Literal["half-hour", "day"]
+Edges = Literal["quantile", "equal-width"] | Sequence[float]
+_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states of households in each step; confidential.
+
+    `edges` has a row for each household, the inner edges in watt-hours.
+    """
+
+    edges: pd.DataFrame
+    step: Step
+    kind: Edges
+    stored: StoredReadings
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return self.edges.shape[1] + 1
+
+    @property
+    def households(self) -> pd.Index:
+        """The households, sorted."""
+        return self.edges.index
+
+    @property
+    def period(self) -> Period:
+        """The readings by step."""
+        stored = self.stored
+        first, last = stored.days
+        return Period(stored.store, stored.delivery, stored.roster, first, last, self.step)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The state of each household and step: household_id, interval_start, state (0 is the lowest).
+
+        Half-hours that the clock shows twice have no state.
+        """
+        import pandas as pd  # noqa: PLC0415
+
+        period, layout, edges = self.period, self.stored.store.layout, self.edges.to_numpy()
+        names = pa.array(self.households, pa.string())
+        frames = []
+        for part in (part for month in period.months for part in period.parts(month)):
+            state = states_by_household(part.household, part.energy_wh, edges)
+            if self.step == "half-hour":
+                state = np.where(repeated_half_hours(layout, part.time), NO_STATE, state)
+            time = part.time * (SLOTS if self.step == "day" else 1)
+            columns = {
+                "household_id": names.take(pa.array(part.household)),
+                "interval_start": instants(time, layout),
+                "state": state,
+            }
+            frames.append(pa.table(columns).filter(pa.array(state != NO_STATE)).to_pandas())
+        frame: pd.DataFrame = pd.concat(frames)
+        return frame.sort_values(["household_id", "interval_start"], ignore_index=True)
+
+
+def quantize(
+    readings: Any,  # noqa: ANN401  (any table)
+    *,
+    states: int = 12,
+    edges: Edges = "quantile",
+    step: Step = "half-hour",
+    scheduler: Scheduler = None,
+) -> States:
+    """Return the states of every household.
+
+    Args:
+        readings: a table with the columns of `agedp.read`.
+        states: the number of states.
+        edges: "quantile" and "equal-width" are each household's own; a list of edges [Wh] is the same for all.
+        step: "half-hour", or "day" for states of daily totals.
+        scheduler: a Dask scheduler or client; the active client, or threads, if not given.
+
+    Raises:
+        InputError: a table without these columns, or without a usable reading.
+        ChainError: edges that do not fit the number of states.
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    if not isinstance(edges, str) and len(edges) != states - 1:
+        raise ChainError(f"edges: {states} states have {states - 1} inner edges, not {len(edges)}")
+    stored = StoredReadings.of(readings, scheduler=scheduler)
+    first, last = stored.days
+    period = Period(stored.store, stored.delivery, stored.roster, first, last, step)
+    table = compute_edges(period, edges=edges, n_states=states, engine=stored.engine)
+    index = pd.Index(stored.roster.ids, name="household_id")
+    frame = pd.DataFrame(table, index=index, columns=[f"edge_{i}_wh" for i in range(1, states)])
+    return States(frame, step, edges, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """The Markov chain of each household; confidential.
+
+    `counts` are transitions (n, k, k), of cyclic chains (n, 48, k, k); row i holds those from state i.
+    """
+
+    states: States
+    counts: Ints
+    readings: Ints
+
+    @property
+    def households(self) -> pd.Index:
+        """The households, sorted; the index of every table here."""
+        return self.states.households
+
+    @property
+    def transition(self) -> Floats:
+        """Transition matrices, shape (n, k, k), cyclic (n, 48, k, k); NaN in rows of states that are never left."""
+        return transitions.transition_matrix(self.counts, smoothing=0)
+
+    def spectral_gap(self) -> pd.Series:
+        """Return the spectral gap of each chain, NaN where a chain has no unique stationary distribution."""
+        import pandas as pd  # noqa: PLC0415
+
+        gaps = self._per_household(lambda matrix: np.atleast_1d(mixing.spectral_gap(matrix)), 1)[:, 0]
+        return pd.Series(gaps, self.households, name="spectral_gap")
+
+    def total_variation(
+        self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """Return Delta(t) by household and age, exactly (`agedp_data.markov.mixing.total_variation`)."""
+        return self._by_age(mixing.total_variation, ages_days, age_steps)
+
+    def spectral_bound(
+        self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """Return the bound of Delta(t) by the spectral gap; NaN where a chain is not reversible."""
+        return self._by_age(mixing.spectral_bound, ages_days, age_steps)
+
+    def reversibilised_bound(
+        self, ages_days: Sequence[int] | None = None, *, age_steps: Sequence[int] | None = None
+    ) -> pd.DataFrame:
+        """Return the bound of Delta(t) by the reversibilised chain, which holds for every chain."""
+        return self._by_age(mixing.reversibilised_bound, ages_days, age_steps)
+
+    def goodness_of_fit(self, lags: Sequence[int], rng: np.random.Generator) -> pd.DataFrame:
+        """Test for each household whether its series is first-order Markov; one row for each household and lag.
+
+        Args:
+            lags: lags in steps.
+            rng: source of randomness of the bootstrap.
+        """
+        import pandas as pd  # noqa: PLC0415
+
+        series = self._series()
+        per_day = 1 if self.states.step == "day" else SLOTS
+        table = markov_goodness_of_fit(series, lags, rng, n_states=self.states.n_states, steps_per_day=per_day)
+        columns = {name: table[name].ravel() for name in table.dtype.names or ()}
+        household = np.repeat(np.asarray(self.households, object), len(lags))
+        return pd.DataFrame({"household_id": pd.array(household, dtype="str"), **columns})
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the transitions as a table: household_id, (phase,) from_state, to_state, count, probability."""
+        import pandas as pd  # noqa: PLC0415
+
+        axes = ["phase", "from_state", "to_state"][-(self.counts.ndim - 1) :]
+        index = pd.MultiIndex.from_product([self.households, *map(range, self.counts.shape[1:])])
+        index = index.set_names(["household_id", *axes])
+        columns = {"count": self.counts.ravel(), "probability": self.transition.ravel()}
+        return pd.DataFrame(columns, index=index).reset_index()
+
+    def plot(self, household: str | None = None) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
+        """Plot the total variation of all households by age, or the transition matrix of one."""
+        if household is not None:
+            position = self.households.get_loc(household)
+            return plots.matrix(self.transition[position], title=f"Transitions of {household}")
+        ages = [1, 2, 3, 5, 7, 10, 14, 21, 28]
+        return plots.mixing(self.total_variation(ages))
+
+    def _by_age(
+        self, measure: Callable[..., Floats], ages_days: Sequence[int] | None, age_steps: Sequence[int] | None
+    ) -> pd.DataFrame:
+        import pandas as pd  # noqa: PLC0415
+
+        if (ages_days is None) == (age_steps is None):
+            raise InputError("give ages_days or age_steps, one of the two")
+        ages = np.asarray(age_steps if ages_days is None else ages_days, np.int64)
+        per_day = 1 if self.states.step == "day" or ages_days is None else SLOTS
+        values = self._per_household(lambda matrix: measure(matrix, ages * per_day), len(ages))
+        columns = pd.Index(ages, name="age_steps" if ages_days is None else "age_days")
+        return pd.DataFrame(values, self.households, columns)
+
+    def _per_household(self, measure: Callable[[Floats], Floats], width: int) -> Floats:
+        """Return a measure of each chain, NaN for a chain that has none; of a cyclic chain that of its full turn."""
+        matrices = self.transition
+        if matrices.ndim == 4:
+            raise InputError('a cyclic chain has no single kernel; estimate chain="homogeneous" for these measures')
+        values = np.full((len(matrices), width), np.nan)
+        for start in range(0, len(matrices), _BATCH):
+            batch = matrices[start : start + _BATCH]
+            try:
+                values[start : start + _BATCH] = np.reshape(measure(batch), (len(batch), width))
+            except ChainError:
+                for i, matrix in enumerate(batch):
+                    values[start + i] = _measure_or_nan(measure, matrix, width)
+        return values
+
+    def _series(self) -> Ints:
+        """Return one state for each household and step of the period, -1 where there is none."""
+        period = self.states.period
+        steps_per_day = 1 if self.states.step == "day" else SLOTS
+        first = (period.first.toordinal() - 719163) * steps_per_day
+        series = np.full((len(self.households), ((period.last - period.first).days + 1) * steps_per_day), -1, np.int64)
+        edges = self.states.edges.to_numpy()
+        for part in (part for month in period.months for part in period.parts(month)):
+            state = states_by_household(part.household, part.energy_wh, edges)
+            series[part.household, part.time - first] = np.where(state == NO_STATE, -1, state)
+        return series
+
+
+def _measure_or_nan(measure: Callable[[Floats], Floats], matrix: Floats, width: int) -> Floats:
+    try:
+        return np.reshape(measure(matrix), width)
+    except ChainError:
+        return np.full(width, np.nan)
+
+
+def estimate(states: States, *, chain: Literal["homogeneous", "cyclic"] = "homogeneous") -> Chains:
+    """Count the transitions of every household, one Dask task for each month, in one pass.
+
+    Args:
+        states: the states of the households.
+        chain: one transition matrix for each household, or 48 of them, one for each half-hour of the day.
+
+    Raises:
+        ChainError: a cyclic chain of days.
+    """
+    if chain == "cyclic" and states.step == "day":
+        raise ChainError('chain = "cyclic" has a kernel for each half-hour of the day; it needs step = "half-hour"')
+    counted = count_transitions(states, n_phases=SLOTS if chain == "cyclic" else 1)
+    return Chains(states, counted.counts, counted.readings)
+
+
+def count_transitions(states: States, *, n_phases: int, subsampling: Sequence[int] = ()) -> Transitions:
+    """Count the transitions of every household; use it for what a calibration counts besides single steps.
+
+    Args:
+        states: the states of the households.
+        n_phases: 48 for a cyclic chain, else 1.
+        subsampling: steps of each subsampled series to count too.
+    """
+    edges, engine = states.edges.to_numpy(), states.stored.engine
+    return count(
+        states.period, edges, n_states=states.n_states, engine=engine, n_phases=n_phases, subsampling=subsampling
+    )

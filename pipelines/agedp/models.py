@@ -1,0 +1,157 @@
+"""`agedp.calibrate`: the model of a population, from a run file or from states; and models that were made before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow.parquet as pq
+
+from agedp import plots
+from agedp.calibration.bound import bound
+from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
+from agedp.calibration_pipeline import calibrate as calibrate_run_file
+from agedp.chains import States, count_transitions
+from agedp.compute.engine_settings import Scheduler
+from agedp.promises import exact_number
+from agedp.workspace import Workspace
+from agedp_data.config import load
+from agedp_data.config.loading import model_from_keys
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.errors import ChainError, InputError, RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.model import PUBLIC_FILE, Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class CalibratedModel:
+    """A model: the leakage bound of a population, its source, and (confidential) the figures of its households."""
+
+    public: Model
+    folder: Path
+    _owner: Workspace | None = None
+
+    @property
+    def id(self) -> str:
+        """The SHA-256 of the public part, by which a ledger names the model."""
+        return self.public.id
+
+    @property
+    def leakage_bound(self) -> LeakageBound:
+        """The bound on the leakage of every household, by age and loss; public."""
+        return self.public.leakage_bound
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings under which the model was made, as in [model]."""
+        return {key: value for key, value in self.public.public.items() if key != "envelope"}
+
+    @property
+    def households(self) -> pd.DataFrame:
+        """What the calibration found for each household: readings, gaps, rarest state, curves."""
+        frame: pd.DataFrame = pq.read_table(self.folder / "households.parquet").to_pandas()
+        return frame.set_index("household_id")
+
+    @property
+    def spectral_gaps(self) -> pd.Series:
+        """The spectral gap of each household; only homogeneous chains have one."""
+        frame = self.households
+        if "spectral_gap" not in frame:
+            raise InputError("the model is of cyclic chains, which have no single spectral gap")
+        return frame["spectral_gap"]
+
+    def plot(self) -> Any:  # noqa: ANN401
+        """Plot the total variation of the households by age."""
+        curves = self.households.filter(regex=r"^total_variation_\d+_days$")
+        curves.columns = [int(name.split("_")[2]) for name in curves.columns]
+        return plots.mixing(curves)
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the model into a new folder, which [model] file can name.
+
+        Raises:
+            RunFileError: the folder exists already; a model is never replaced.
+        """
+        target = Path(folder)
+        if target.exists():
+            raise RunFileError(f"{target.name}: exists already; a model is never replaced, name another folder")
+        shutil.copytree(self.folder, target)
+        return target
+
+
+def load_model(folder: str | Path) -> CalibratedModel:
+    """Return the model that `CalibratedModel.save` or `agedp calibrate` wrote.
+
+    Raises:
+        InputError: the folder holds no model.
+    """
+    path = Path(folder)
+    try:
+        return CalibratedModel(Model.from_text((path / PUBLIC_FILE).read_text(encoding="ascii")), path)
+    except (OSError, ValueError, LookupError, ChainError):
+        raise InputError(f"{path.name}: holds no model, or a damaged one", private=f"{path}: no model") from None
+
+
+def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
+    source: States | str | Path,
+    *,
+    min_visits: int | None = None,
+    confidence: Literal["plug-in", "sampling-bound"] | None = None,
+    level: float | None = None,
+    ages_days: Sequence[int] | None = None,
+    chain: Literal["homogeneous", "cyclic"] | None = None,
+    assume: Literal["curve", "markov"] = "markov",
+    scheduler: Scheduler = None,
+) -> CalibratedModel:
+    """Estimate the model of a population: the maximum leakage over its households.
+
+    Args:
+        source: the path of a run file, whose [model] decides everything else; or states.
+        min_visits: a state with fewer visits gives no credit.
+        confidence: estimated transitions as they are, or with a bound on their sampling error at `level`.
+        level: confidence level, for "sampling-bound" only.
+        ages_days: ages of the bound in days.
+        chain: "homogeneous" or "cyclic".
+        assume: "markov" if bounds on several releases shall follow, else "curve".
+        scheduler: for a run file, a Dask scheduler or client.
+
+    Raises:
+        RunFileError: a run file with these keywords, a missing keyword, or an invalid value.
+        ChainError: no household to estimate from.
+    """
+    ages = None if ages_days is None else list(ages_days)
+    keys = {"min_visits": min_visits, "confidence": confidence, "ages_days": ages, "chain": chain}
+    if not isinstance(source, States):
+        if any(value is not None for value in (*keys.values(), level)):
+            raise RunFileError("calibrate: a run file says all of this in [model]; give its path alone")
+        calibrate_run_file(source, scheduler=scheduler)
+        section = load(Path(source)).model
+        return load_model(section.file if isinstance(section, EstimatedModel) else "")
+    if missing := [name for name, value in keys.items() if value is None]:
+        raise RunFileError(f"calibrate: {', '.join(missing)} decide what is promised and have no default")
+    workspace = Workspace.create()
+    first, last = source.stored.days
+    edges = source.kind if isinstance(source.kind, str) else [exact_number(edge / 1000) for edge in source.kind]
+    model: EstimatedModel = model_from_keys(
+        {
+            "source": "estimated",
+            "assume": assume,
+            "file": str(workspace.folder / "model"),
+            "period": [first, last],
+            "step": source.step,
+            "states": source.n_states,
+            "edges": edges,
+            "publish": "envelope",
+            **keys,
+            **({} if level is None else {"level": exact_number(level)}),
+        }
+    )
+    counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
+    made = bound(counted, source.edges.to_numpy(), source.stored.roster, model)
+    return replace(CalibratedModel(made.model, Path(model.file)), _owner=workspace)
