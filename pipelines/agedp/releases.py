@@ -403,7 +403,7 @@ def _run_file(stored: StoredReadings, promise: Promise, options: ReleaseOptions)
     }
     if (model := chosen.get("model")) is not None:
         keys["model"] = _model_keys(model, workspace)
-    run = from_keys(keys, base=workspace.folder, name="release")
+    run = from_keys(keys, base=Path.cwd(), name="release")
     return run if url else run.with_temporary_ledger()
 
 

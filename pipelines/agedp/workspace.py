@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,12 +37,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class _Owner:
+    """Removes a folder when nothing refers to this value any more, and at the latest when the process ends."""
+
+    def __init__(self, folder: str) -> None:
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """A temporary confidential folder; `_owner` removes it."""
 
     folder: Path
-    _owner: TemporaryDirectory[str] = field(repr=False)
+    _owner: _Owner = field(repr=False)
 
     @classmethod
     def create(cls) -> Workspace:
@@ -48,8 +57,8 @@ class Workspace:
 
         A cluster needs a folder that all workers share: set TMPDIR to one.
         """
-        owner = TemporaryDirectory(prefix="agedp-", ignore_cleanup_errors=True)
-        return cls(Path(owner.name), owner)
+        folder = tempfile.mkdtemp(prefix="agedp-")
+        return cls(Path(folder), _Owner(folder))
 
     @property
     def input_folder(self) -> Path:

@@ -1,0 +1,7 @@
+import agedp
+
+readings = agedp.read("input/*.csv", dataset="london")
+states = agedp.quantize(readings, states=12, edges="quantile")
+
+print(states.edges)
+print(states.frame["state"].value_counts())
