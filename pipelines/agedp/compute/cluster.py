@@ -54,7 +54,7 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
         InputError: the cluster cannot be reached, runs different versions, or lost the tasks repeatedly.
     """
     for attempt in range(_ATTEMPTS):
-        client = connect(engine.scheduler, engine.workers)
+        client = find_client(engine.scheduler, engine.workers)
         if engine.dashboard is not None and engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
             engine.dashboard(str(client.dashboard_link))
         try:
@@ -66,7 +66,7 @@ def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine:
             ) from None
         except _CONNECTION_ERRORS as error:
             if engine.scheduler not in _ADOPTED:
-                _connect.cache_clear()
+                connect.cache_clear()
                 with suppress(Exception):
                     client.close(timeout=0)
             if attempt == _ATTEMPTS - 1:
@@ -90,7 +90,7 @@ def _gather_results(client: Client, tasks: Sequence[Any], *, stage: str, engine:
 
 
 def adopt(client: Client) -> str:
-    """Return the name under which `connect` returns this client, which its owner closes."""
+    """Return the name under which `find_client` returns this client, which its owner closes."""
     name = f"client {client.id}"
     _ADOPTED[name] = client
     return name
@@ -112,17 +112,17 @@ def active_client() -> Client | None:
     return client
 
 
-def connect(scheduler: str, workers: int) -> Client:
-    """Return a client of the cluster, one for the process.
+def find_client(scheduler: str, workers: int) -> Client:
+    """Return the client of an engine: an adopted one, or one of its cluster's.
 
     Raises:
-        InputError: as `_connect`; or an adopted client is closed.
+        InputError: as `connect`; or an adopted client is closed.
     """
     client = _ADOPTED.get(scheduler)
     if client is None or client.status != "running":
         if scheduler.startswith("client "):
             raise InputError("[engine] scheduler: the Dask client is closed; open it again")
-        return _connect(scheduler, workers)
+        return connect(scheduler, workers)
     _check_adopted(client)
     return client
 
@@ -134,8 +134,8 @@ def _check_adopted(client: Client) -> None:
 
 
 @cache
-def _connect(scheduler: str, workers: int) -> Client:
-    """Return a new client of the cluster.
+def connect(scheduler: str, workers: int) -> Client:
+    """Return a client of the cluster, one for the process.
 
     Raises:
         InputError: no scheduler answers at the address, its workers run different versions, or this is a worker.
@@ -221,7 +221,7 @@ def check_shared(folder: Path, engine: Engine) -> None:
     Raises:
         InputError: a worker cannot read what this process wrote.
     """
-    client = connect(engine.scheduler, engine.workers)
+    client = find_client(engine.scheduler, engine.workers)
     probe = folder / f".probe-{os.urandom(8).hex()}"
     probe.touch(mode=0o600)
     try:
