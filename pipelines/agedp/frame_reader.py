@@ -68,8 +68,8 @@ def read(
         interval_minutes: 15, 30 or 60 minutes between readings, 30 if not given; readings of 15 minutes are added up.
         households: the households to return; all if not given.
         days: first and last day to return; all if not given.
-        as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory.
-            The readings are kept in a temporary folder ($TMPDIR) until the process ends.
+        as_dask: return a Dask data frame with one partition for each month, for readings that exceed the memory, as is
+            done for a Dask data frame. The readings are kept in a temporary folder ($TMPDIR) until the process ends.
 
     Returns:
         Energies are whole watt-hours; `interval_start` has the time zone in which days begin. A half-hour that the
@@ -82,7 +82,7 @@ def read(
     """
     dataset, rules = reading_rules(files, dataset, columns, interval_minutes)
     wanted = _Wanted(households, _day_numbers(days))
-    if as_dask:
+    if as_dask or input_frames.is_dask(files):
         dask_frame: pd.DataFrame = _dask_frame(files, dataset, rules, wanted)
         return dask_frame
     store = Store(Path("unused"), dataset, rules)

@@ -27,6 +27,7 @@ SUMMED: Final = "repeated_half_hours"
 """Key of `DataFrame.attrs` that says that a half-hour that the clock shows twice is one row."""
 INTERVAL: Final = "interval_minutes"
 """Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
+_ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 _ROWS_PER_GROUP: Final = 2**20
 
 
@@ -35,12 +36,17 @@ def is_table(source: object) -> bool:
     return not isinstance(source, str | Path | list | tuple) and _kind(source) != ""
 
 
+def is_dask(table: object) -> bool:
+    """Return whether a table is a Dask data frame."""
+    return _kind(table) == "dask"
+
+
 def _kind(table: Any) -> str:  # noqa: ANN401  (any library's table)
     if type(table).__module__.partition(".")[0] == "dask" and hasattr(table, "to_delayed"):
         return "dask"
     if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
         return "pandas"
-    for name in ("__arrow_c_stream__", "to_pyarrow_dataset", "fetch_record_batch", "to_batches"):
+    for name in ("to_pyarrow_dataset", "__arrow_c_stream__", "fetch_record_batch", "to_batches"):
         if hasattr(table, name):
             return name
     return ""
@@ -62,10 +68,12 @@ def table_schema(table: Any) -> pa.Schema:  # noqa: ANN401
                 f"readings: {type(table).__name__} is no table; give a pandas or Dask data frame, an Arrow table, or "
                 "the paths of files"
             )
-        case _ if hasattr(table, "schema") and isinstance(table.schema, pa.Schema):
-            return table.schema
+        case "to_pyarrow_dataset":
+            return table.to_pyarrow_dataset().schema
+        case "__arrow_c_stream__":
+            return table.schema if isinstance(table, _ARROW) else pa.RecordBatchReader.from_stream(table).schema
         case _:
-            return next(_arrow_batches(table)).schema
+            return table.schema
 
 
 def _labelled(frame: pd.DataFrame) -> pd.DataFrame:

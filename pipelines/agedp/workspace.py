@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from agedp import input_frames
-from agedp.compute.engine import default_scheduler, scheduler_name
+from agedp.compute.engine import check_shared, default_scheduler, scheduler_name
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
@@ -127,9 +127,10 @@ class StoredReadings:
             InputError: the table has not the columns of `agedp.read`, or no reading.
         """
         workspace = Workspace.create()
+        engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
+        check_shared(workspace.folder, engine)  # workers write the partitions of a Dask frame
         keys = workspace.write_readings(readings)
         store = Store(atomic_files.make_private(workspace.confidential) / "store", keys["dataset"], rules_of(keys))
-        engine = Engine(default_scheduler() if scheduler is None else scheduler_name(scheduler))
         delivery = ingest(store, keys["files"], engine=engine)
         spans = day_spans(store, delivery)
         if not spans:
