@@ -56,6 +56,7 @@ clamp_kwh = {clamp}
 {promise}
 {rest}
 """
+_DEFAULTS = {"dataset": "london", "mode": "archive", "least": 2, "clamp": "50", "promise": CLASSICAL, "rest": ""}
 
 Cell = tuple[str, date, int]
 
@@ -89,29 +90,10 @@ class House:
         engine = Engine(chunk_bytes=block_bytes)
         return found, ingest(found, [str(self.folder / "input" / "*.csv")], engine=engine)
 
-    def write(
-        self,
-        first: date,
-        last: date,
-        *,
-        dataset: str = "london",
-        mode: str = "archive",
-        least: int = 2,
-        clamp: str = "50",
-        promise: str = CLASSICAL,
-        rest: str = "",
-    ) -> Path:
-        text = _RUN.format(
-            dataset=dataset,
-            mode=mode,
-            least=least,
-            first=first,
-            last=last,
-            clamp=clamp,
-            promise=promise,
-            rest=rest,
-            corrections='corrections = "set-aside"\n' if mode == "live" else "",
-        )
+    def write(self, first: date, last: date, **keys: str | int) -> Path:
+        """Write a run file: dataset, mode, clamp, min_households (least), the promise and further tables (rest)."""
+        corrections = 'corrections = "set-aside"\n' if keys.get("mode") == "live" else ""
+        text = _RUN.format(first=first, last=last, corrections=corrections, **_DEFAULTS | keys)
         self.run_file.write_text(text)
         return self.run_file
 

@@ -110,12 +110,10 @@ def test_a_folder_that_workers_do_not_see_is_refused(
         cluster.check_shared(tmp_path, shared)
 
 
-def test_our_own_cluster_gives_the_same_bits_to_nobody_else(tmp_path: Path) -> None:
-    write_london(tmp_path / "in", households=3, first_day=date(2012, 12, 29), days=6, seed=3)
-    expected = told(tmp_path / "here", Engine("threads", 2, 5_000, 1))
+def test_our_own_cluster_talks_to_nobody_else() -> None:
     try:
-        assert told(tmp_path / "there", Engine("local-cluster", 2, 5_000, 1)) == expected
-        client = cluster.connect("local-cluster", 2)
+        assert map_items("negative", [3], function=operator.neg, engine=Engine("local-cluster", 1)) == [-3]
+        client = cluster.connect("local-cluster", 1)
         assert cluster.connect.cache_info().currsize == 1
         assert client.scheduler.address.startswith("tls://127.0.0.1:")
         with pytest.raises(InputError, match="needs certificates"):  # nor does anybody else have them
@@ -130,7 +128,7 @@ def test_our_own_cluster_gives_the_same_bits_to_nobody_else(tmp_path: Path) -> N
         spilled = client.run(lambda: dask.config.get("distributed.worker.memory.spill"))
         assert set(spilled.values()) == {False}
     finally:
-        client = cluster.connect("local-cluster", 2)
+        client = cluster.connect("local-cluster", 1)
         client.cluster.close()
         client.close()
         cluster.connect.cache_clear()

@@ -119,6 +119,13 @@ def test_files_that_make_a_release_senseless_are_refused(house, case):
     assert not private or private not in str(error)
 
 
+def test_hours_are_refused_though_the_first_rows_hide_them(house):
+    """So many households that the first rows of a file in the order of time are of one stamp."""
+    lines = rows([f"H{number:04d}" for number in range(2500)], [0], minutes=60)
+    prepare(house, sorted(lines, key=lambda line: line.split(",")[1]), days=1)
+    assert "[input] files: readings are 60 minutes apart, not 30." in str(refused(house))
+
+
 def test_households_of_another_interval_or_without_days_are_refused(house):
     """Two of twelve households have hours in a file of half-hours; then one of ten delivers two of the days."""
     prepare(house, [*rows(TWELVE[:10], range(4)), *rows(TWELVE[10:], range(4), minutes=60)], homes=TWELVE)
