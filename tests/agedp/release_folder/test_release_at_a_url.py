@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from datetime import date, timedelta
-from pathlib import Path
 
 import fsspec
 import pytest
@@ -16,14 +14,12 @@ from agedp.release_folder.release_folder import SUMS, ReleaseFolder
 from agedp.release_folder.remote import RemoteFolder
 from agedp.stages.publish import publish_release
 from agedp_data.errors import InputError, LedgerBehind
-from tests.agedp.conftest import House
 
 FIRST = date(2013, 1, 1)
-Objects = Callable[[], dict[str, bytes]]
 
 
 @pytest.fixture
-def objects(house: House) -> Objects:
+def objects(house):
     """Let a population of three days be released to a URL; return its objects by name."""
     house.fill([FIRST + timedelta(days=i) for i in range(3)])
     house.write(FIRST, FIRST + timedelta(days=2))
@@ -32,7 +28,7 @@ def objects(house: House) -> Objects:
     return lambda: {name.rpartition("/")[2]: system.cat_file(name) for name in system.ls(root, detail=False)}
 
 
-def test_it_has_the_bytes_of_a_folder_on_a_disk(house: House, objects: Objects) -> None:
+def test_it_has_the_bytes_of_a_folder_on_a_disk(house, objects):
     folder = sanitise(house.run_file)
     assert isinstance(folder, ReleaseFolder)
     folder.verify()
@@ -49,7 +45,7 @@ def test_it_has_the_bytes_of_a_folder_on_a_disk(house: House, objects: Objects) 
     assert house.files() == before
 
 
-def test_an_older_ledger_is_refused_beside_it(house: House, objects: Objects) -> None:
+def test_an_older_ledger_is_refused_beside_it(house, objects):
     house.run(today=date(2013, 1, 2))
     shutil.copy(house.folder / "ledger.sqlite", house.folder / "older.sqlite")
     house.run()
@@ -64,13 +60,11 @@ def test_an_older_ledger_is_refused_beside_it(house: House, objects: Objects) ->
     assert objects() == before
 
 
-def test_an_interrupted_upload_fails_its_sums_until_the_next_run(
-    house: House, objects: Objects, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_interrupted_upload_fails_its_sums_until_the_next_run(house, objects, monkeypatch, tmp_path):
     house.run(today=date(2013, 1, 2))
     put, uploaded = MemoryFileSystem.pipe_file, []
 
-    def interrupted(system: MemoryFileSystem, path: str, value: bytes, **more: object) -> None:
+    def interrupted(system, path, value, **more):
         if "trial" not in path:
             if len(uploaded) == after:
                 raise ConnectionError("interrupted")
@@ -94,10 +88,8 @@ def test_an_interrupted_upload_fails_its_sums_until_the_next_run(
     ReleaseFolder(house.folder / "confidential" / "release").verify()
 
 
-def test_where_nothing_may_be_written_nothing_is_drawn(
-    house: House, objects: Objects, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
+def test_where_nothing_may_be_written_nothing_is_drawn(house, objects, monkeypatch):
+    def refuse(*_, **__):
         raise PermissionError(13, "not yours")
 
     monkeypatch.setattr(MemoryFileSystem, "pipe_file", refuse)
@@ -106,12 +98,10 @@ def test_where_nothing_may_be_written_nothing_is_drawn(
     assert not (house.folder / "ledger.sqlite").exists()
 
 
-def test_a_run_that_is_overwritten_reads_the_ledger_again(
-    house: House, objects: Objects, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_overwritten_reads_the_ledger_again(house, objects, monkeypatch):
     put, uploaded = MemoryFileSystem.pipe_file, []
 
-    def overwritten(system: MemoryFileSystem, path: str, value: bytes, **more: object) -> None:
+    def overwritten(system, path, value, **more):
         put(system, path, value, **more)
         if path.endswith(SUMS):
             uploaded.append(path)

@@ -226,34 +226,25 @@ def test_no_byte_can_be_changed_lost_or_added(release):
     assert refusal(release, "daily_averages_x.parquet", b"", sealed=False).startswith("daily_averages_x.parquet: not l")
 
 
+def rows_changed(change: Any) -> Any:
+    return lambda table: pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[:-1], "2013-01-03: the table lacks this row"),
-        (lambda rows: rows[1:], "2013-01-01: the table lacks this row"),
-        (lambda rows: [], "2013-01-01: the table lacks this row"),
-        (lambda rows: [*rows, rows[-1]], "2013-01-03: the ledger lacks this row"),
-        (lambda rows: [*rows, {**rows[-1], "day": date(2013, 1, 5)}], "2013-01-05: the ledger lacks this row"),
-        (lambda rows: rows[::-1], "2013-01-01, column day: 2013-01-03 differs from the ledger's 2013-01-01"),
+        (rows_changed(lambda rows: rows[:-1]), ": 2013-01-03: the table lacks this row"),
+        (rows_changed(lambda rows: rows[1:]), ": 2013-01-01: the table lacks this row"),
+        (rows_changed(lambda rows: [*rows, rows[-1]]), ": 2013-01-03: the ledger lacks this row"),
+        (rows_changed(lambda rows: rows[::-1]), ": 2013-01-01, column day: 2013-01-03 differs from the ledger's 2013-"),
+        (lambda table: table.drop_columns(["epsilon"]), " has other columns"),
+        (lambda table: table.append_column("x", pa.array([1] * 3)), " has other columns"),
+        (lambda table: table.select([1, 0, *range(2, 12)]), " has other columns"),
     ],
 )
-def test_a_lost_doubled_or_misplaced_row_is_named(release, change, message):
-    table = pq.read_table(release.path / PARQUET)
-    content = parquet_bytes(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema))
-    assert refusal(release, PARQUET, content).startswith(f"{PARQUET}: {message}")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda table: table.drop_columns(["epsilon"]),
-        lambda table: table.append_column("x", pa.array([1] * 3)),
-        lambda table: table.select([1, 0, *range(2, 12)]),
-    ],
-)
-def test_other_columns_are_refused(release, change):
+def test_lost_doubled_and_misplaced_rows_and_columns_are_named(release, change, message):
     content = parquet_bytes(change(pq.read_table(release.path / PARQUET)))
-    assert refusal(release, PARQUET, content).startswith(f"{PARQUET} has other columns")
+    assert refusal(release, PARQUET, content).startswith(f"{PARQUET}{message}")
 
 
 @pytest.mark.parametrize(
