@@ -30,7 +30,7 @@ def release(houses, tmp_path_factory):
     """Two series of two days."""
     house = houses(tmp_path_factory.mktemp("house"))
     house.fill([FIRST, FIRST + timedelta(days=1)])
-    house.write(FIRST, FIRST + timedelta(days=1))
+    house.write(FIRST, FIRST + timedelta(days=1), least=3)  # as many households as there are
     house.edit(('title = "Made up"', CREDITS), ("clamp_kwh = 50\n", TWO))
     house.run(today=date(2026, 1, 1))
     house.release.verify()

@@ -31,7 +31,7 @@ from agedp_data.statement.document import schema
 NANO = 10**9
 UNCHECKED = ("risk (", "temporal leakage")
 """Bounds by other methods, which tests/agedp_data/accounting and tests/papers compare with closed forms."""
-FIRST, DAYS = date(2013, 1, 1), 12
+FIRST, DAYS = date(2013, 1, 1), 10
 COMPARE = "[compare]\nwindow_days = 3\nexponential = 0.75\nhyperbolic = 0.5\n"
 CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3.1\n'
 WINDOWS = (
@@ -54,12 +54,12 @@ SCENES = {
         (CLASSICAL.format(0.5), COMPARE + SECOND, 4),
         (CLASSICAL.format("0.300000001"), COMPARE + SECOND, DAYS),
     ),
-    "classical, beside another population": ((CLASSICAL.format(0.25), "", 8),),
-    "discounted": ((DISCOUNTED, COMPARE, 10),),
-    "age-dependent, a kernel": ((AGED, KERNEL + COMPARE, 8),),
+    "classical, beside another population": ((CLASSICAL.format(0.25), "", 5),),
+    "discounted": ((DISCOUNTED, COMPARE, 7),),
+    "age-dependent, a kernel": ((AGED, KERNEL + COMPARE, 6),),
     "age-dependent, a curve": ((AGED, CURVE.format("curve"), 6),),
-    "age-dependent, under two models": ((AGED, KERNEL, 5), (AGED, CURVE.format("markov"), 9)),
-    "w-event": ((WINDOWS, COMPARE, 9),),
+    "age-dependent, under two models": ((AGED, KERNEL, 4), (AGED, CURVE.format("markov"), 7)),
+    "w-event": ((WINDOWS, COMPARE, 7),),
 }
 """Promise, model and series, and the day up to which they are run, one after the other."""
 
