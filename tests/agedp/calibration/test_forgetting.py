@@ -16,7 +16,6 @@ from agedp.calibration.household_memory import (
     PeriodReadings,
     _daily_totals_wh,
     parts_of_calendar,
-    read_period,
 )
 from agedp.calibration.model_check import GoodnessOfFit, MemoryCurves, measure_memory
 from agedp.calibration.quantize import Period
@@ -24,7 +23,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.reports.model_check_report import write_memory_report
 from agedp.stages.ingest import read_readings
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.datasets.synthetic import write_london
 
 FIRST, LAST = date(2013, 1, 3), date(2013, 4, 12)
 CLAMP_WH, MAX_MISSING = 17_000, 3
@@ -162,23 +161,6 @@ def test_a_day_or_two_and_a_household_without_readings_are_not_tested(delivered,
     nobody = measured(delivered, tmp_path, households=("ABSENT",))
     assert nobody.checks == {}
     assert "not tested" in nobody.page.read_text()
-
-
-def test_a_repeated_half_hour_counts_only_in_its_day(house):
-    day = date(2013, 4, 7)  # Sydney's clock goes back: 02:00 to 03:00 comes twice
-    first, last = day - timedelta(days=1), day + timedelta(days=1)
-    made = write_ausgrid(house.folder / "input", households=3, first_day=first, days=3, seed=1)
-    roster = house.roster([(household, day, None) for household in made.household_ids])
-    store, delivery = house.read("ausgrid")
-    read = read_period(Period(store, delivery, roster, first, last), engine=Engine())
-    repeated = list(store.layout.repeated_slots(day))
-    assert len(repeated) == 2
-    complete = read.number[:, 1] == 48
-    assert complete.any()
-    missing = np.iinfo(np.uint16).max
-    assert (read.readings[:, 1, repeated] == missing).all()
-    once = np.delete(read.readings[complete, 1].astype(int), repeated, axis=1).sum(axis=1)
-    assert (read.total[complete, 1] > once).all()
 
 
 @pytest.mark.parametrize(

@@ -74,16 +74,6 @@ def test_a_gap_breaks_line_and_band():
     assert {at for at, _ in drawn(html, "dot")[0]} == {0.0, 500.0, 1500.0}
 
 
-def test_steps_stay_until_the_next_value_and_bars_stand_on_zero():
-    steps = Line("n", [0.0, 1, 2], [1.0, 1.0, 3.0], steps=True)
-    html = chart("t", "a", [steps], x=linear_axis([0, 2]), y=linear_axis([0, 4]))
-    width, height = sheet(html)
-    assert drawn(html, "line")[0] == [(0, height * 0.75), (width, height * 0.75), (width, height * 0.25)]
-    html = chart("t", "a", [Bars("n", [0.0, 1, 2], [2.0, -2.0, 1.0])], x=linear_axis([-1, 3]), y=linear_axis([-2, 2]))
-    height = sheet(html)[1]
-    assert {down for _, down in drawn(html, "bar")[0]} == {0.0, height / 2, height, height / 4}
-
-
 @few
 @given(st.lists(finite, min_size=1, max_size=30), st.booleans())
 def test_a_linear_axis_contains_its_values_and_its_ticks_ascend(values, zero):

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.internal_records.cell_tables import COVERAGE
-from agedp.local_files import atomic_files
 from agedp.reports.clamping import clamp_effects
 from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean
@@ -119,30 +118,6 @@ def test_the_clamped_household_is_named_with_its_days(made):
     clamped = [(one.household, one.days_above, one.largest_kwh) for one in effects.clamped_households]
     assert clamped == [(LARGE, 3, 72.0)]
     assert effects.cut_kwh == pytest.approx(3 * 22 / 4 / DAYS)
-
-
-def test_each_run_keeps_the_records_of_earlier_runs(house):
-    caps = 'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
-    build(house, mode="live", promise=f'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\n{caps}')
-    (house.folder / "confidential").mkdir(mode=0o700)
-    coverage = house.folder / "confidential" / "coverage.parquet"
-    atomic_files.write(coverage, b"PAR1 damaged")
-    for night in (3, 6):
-        summary = house.run(today=FIRST + timedelta(days=night))
-        days = [line["day"] for line in COVERAGE.read(coverage)]
-        assert days == [FIRST + timedelta(days=i) for i in range(night - 1)]
-        notices = [("coverage.parquet" in one.private, "coverage.parquet" in one.public) for one in summary.notices]
-        assert notices == [(True, False)] * (night == 3)  # the damaged file was renamed: only the operator is told
-    assert coverage.with_name("coverage.parquet.damaged").read_bytes() == b"PAR1 damaged"
-    assert "true means of 5" in Page(report(house)).text
-    assert len(cells(report(house), "daily_mean, all")) == 8  # how stale a day is as well
-    for name in ("coverage.parquet", "true_means.parquet", "report.html"):  # an interrupted run is completed
-        (house.folder / "confidential" / name).unlink()
-    before = house.files()
-    house.run(today=FIRST + timedelta(days=6))
-    assert len(COVERAGE.read(coverage)) == 5
-    assert faults_of(report(house)) == []
-    assert house.files() == before
 
 
 def published(day, mean, half, sd):
