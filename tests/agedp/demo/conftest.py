@@ -16,7 +16,7 @@ from agedp.demo.release_table import ReleaseSummary, summarise_release
 from agedp.demo.synthetic_datasets import DATASETS, Size
 from agedp.pipeline import sanitise
 
-SIZE = Size(households=9, calibration_days=40, released_days=4, seed=3)
+SIZE = Size(households=6, calibration_days=40, released_days=4, seed=3)
 
 
 @dataclass(frozen=True, slots=True)
