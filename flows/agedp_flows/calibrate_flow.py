@@ -13,21 +13,21 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger, task
 
-from agedp import calibration_pipeline as stages
+from agedp import pipeline as stages
 from agedp.calibration.bound import Calibration
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.quantize import Floats
-from agedp.calibration_pipeline import CalibrationContext, LoadedReadings
 from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.pipeline import CalibrationContext, LoadedReadings
 from agedp_data import clock
 from agedp_data.errors import AgedpError
-from agedp_flows.calibration_artifacts import record_bounds
-from agedp_flows.run_handles import RunHandle
+from agedp_flows.artifacts import record_bounds
 from agedp_flows.stage_tasks import (
     FLOW_OPTIONS,
     ONCE,
     RETRIED,
     FlowObserver,
+    RunHandle,
     State,
     end_of_flow,
     hide_bug_details,

@@ -18,9 +18,9 @@ from prefect.tasks import MaterializingTask
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.ledger_session import LedgerSession
+from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
@@ -32,13 +32,13 @@ from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
-from agedp_flows import release_artifacts
-from agedp_flows.run_handles import RunHandle
+from agedp_flows import artifacts
 from agedp_flows.stage_tasks import (
     FLOW_OPTIONS,
     ONCE,
     RETRIED,
     FlowObserver,
+    RunHandle,
     State,
     current_observer,
     end_of_flow,
@@ -111,7 +111,7 @@ def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, obser
         publish_task = hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
         folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
-        hide_bug_details("publish", lambda: release_artifacts.record_release(summary), observer)
+        hide_bug_details("publish", lambda: artifacts.record_release(summary), observer)
         result_of(report(run, sums, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     result_of(release_state, observer)
@@ -131,7 +131,7 @@ def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun] | State:
         session = LedgerSession.open(run.value)
         due_days = plan_stage.plan(session)
         current_observer().result = RunSummary(session, due_days)
-        release_artifacts.record_plan(run.value, due_days)
+        artifacts.record_plan(run.value, due_days)
         get_run_logger().info(due_text(due_days))
         return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
 
@@ -215,7 +215,7 @@ def _select_publish_task(summary: RunSummary) -> Task[Any, Any]:
     """Return the task `publish`; where this run released a day, as one that materializes the release."""
     if not summary.drawn:
         return publish
-    asset = release_artifacts.asset(summary.run)
+    asset = artifacts.asset(summary.run)
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 

@@ -3,6 +3,12 @@
 An error that the user can correct ends the task as a Failed state with the error's class and public text, without a
 traceback. A bug ends it with the class only; its traceback is written to the confidential folder. The errors, and the
 result of a run, reach the caller in this process through a `FlowObserver`, which Prefect never receives.
+
+Handles: what Prefect receives in place of a value that must not leave this process.
+
+Prefect may store, log or pickle the arguments and results of a task. The tasks of agedp take and return handles: for
+Prefect a handle is a label, such as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist
+its value.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
@@ -192,3 +198,24 @@ def _without_empty_traceback(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("prefect.task_runs").addFilter(_without_empty_traceback)
+
+
+class RunHandle(Generic[T]):
+    """An opaque reference to a value; its label is public."""
+
+    __slots__ = ("__weakref__", "_value", "label")  # Prefect links tasks by weak references to their results
+
+    def __init__(self, label: str, value: T) -> None:
+        self.label = label
+        self._value = value
+
+    @property
+    def value(self) -> T:
+        """The value, in the process that created the handle."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} stays inside its process: agedp hands no value to a scheduler")

@@ -22,13 +22,11 @@ from pathlib import Path
 from typing import Final
 
 from agedp.calibration.bound import Calibration
-from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files, locks
-from agedp.pipeline import run_stages
+from agedp.pipeline import RunSummary, calibrate, run_stages
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.setup.init_run_file import init, missing_options, preview
 from agedp.setup.initial_roster import BY, is_read_off
 from agedp.setup.one_off_arguments import (

@@ -17,7 +17,7 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import calibrate
 from agedp.store import file_identity
 from agedp_data import clock
 from agedp_data.ledger import Ledger

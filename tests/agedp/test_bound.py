@@ -14,7 +14,7 @@ import pytest
 from agedp.calibration.bound import bound
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.leakage_bounds import mixing_households
-from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import calibrate
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.function import leakage
@@ -211,7 +211,7 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
     house.roster([("A", FIRST, None)])
     (house.folder / "model").mkdir()
     (house.folder / "model" / "public.json").write_text("{}")
-    monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("agedp.pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
     with pytest.raises(RunFileError, match="a model exists already and is never estimated anew; name another file"):
         calibrate(house.write(FIRST, LAST, rest=MODEL))
 
@@ -223,8 +223,8 @@ def test_a_model_that_is_there_is_told_before_anything_is_read(house, monkeypatc
 )
 def test_more_states_than_memory_holds_are_refused_before_anything_is_read(house, monkeypatch, chain, states, gib):
     house.roster([(f"home {i}", FIRST, None) for i in range(6000)])
-    monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
-    monkeypatch.setattr("agedp.calibration.memory_estimate._memory", lambda: 8 * 2**30)
+    monkeypatch.setattr("agedp.pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("agedp.calibration.leakage_bounds._memory", lambda: 8 * 2**30)
     asked = re.sub("states = .*", f"states = {states}", re.sub("edges = .*", 'edges = "quantile"', MODEL))
     asked = re.sub("chain = .*", f'chain = "{chain}"', asked)
     with pytest.raises(RunFileError, match=rf"states = {states}: .* takes {gib} GiB .* has 8\.0 GiB") as caught:

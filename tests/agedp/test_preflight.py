@@ -325,7 +325,7 @@ def test_few_conflicts_are_no_alert_and_a_later_file_has_none(house):
 
 
 def test_alerts_are_bounded(house, monkeypatch):
-    monkeypatch.setattr("agedp.preflight.preflight_records.MAX_ALERT_BYTES", 400)
+    monkeypatch.setattr("agedp.preflight.alerts.MAX_ALERT_BYTES", 400)
     prepare(house, rows(HOMES, [0]), mode="live", promise=LIVE, days=30)
     house.run(today=day(2))
     for number in range(3, 12):

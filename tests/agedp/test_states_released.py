@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import calibrate
 from agedp.privacy_audit import audit
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data import mechanisms

@@ -14,7 +14,7 @@ import pytest
 from agedp import ledger_session
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
 from agedp.stages.amend import amend
-from agedp.stages.run_forecast import forecast_run
+from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger

@@ -269,7 +269,7 @@ def calibrate(path: Path) -> Found:
 
     Apart are the check whether the chain is true, and leakage and envelope.
     """
-    import agedp.calibration_pipeline as stage
+    import agedp.pipeline as stage
 
     apart = []
 
@@ -293,7 +293,7 @@ CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
     "agedp sums and counts": (agedp, "import agedp.one_pass"),
     "agedp run": (run, "import agedp.pipeline"),
     "agedp run again": (run, "import agedp.pipeline"),
-    "agedp calibrate": (calibrate, "import agedp.calibration_pipeline"),
+    "agedp calibrate": (calibrate, "import agedp.pipeline"),
     "agedp night": (night, "import agedp.pipeline"),
     "polars": (polars, "import polars"),
     "DuckDB": (duckdb, "import duckdb"),

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from agedp.demo.demo_folder import CHAINS
-from agedp.demo.demo_run_files import AGES_DAYS
-from agedp.demo.demo_steps import DemoPage, DemoStarted, Step
+from agedp.demo.demo_folder import AGES_DAYS, CHAINS
 from agedp.demo.mixing_table import Mixing, gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
+from agedp.demo.overview import DemoPage, DemoStarted, Step
 from agedp.demo.release_table import (
     COLUMNS_ARE,
     ReleaseSummary,

@@ -11,8 +11,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stage_values import DueDays, PlannedRelease
-from agedp.stages.plan import check_corrections_declared, format_end_reason
-from agedp.stages.run_forecast import RunForecast, forecast_run
+from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run, format_end_reason
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise

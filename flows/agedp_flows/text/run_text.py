@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.day_to_day_change import DayToDayChange
+from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
+from agedp.planning.notion_comparison import DayToDayChange
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
+from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
-from agedp.stages.run_forecast import end_within_30_days
 from agedp_data import mechanisms
 from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon

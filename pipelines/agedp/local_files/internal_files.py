@@ -9,6 +9,8 @@ kind:
 * SOURCE: nothing replaces it. `DamagedFile` names the file and the remedy; it is raised before anything is drawn.
 
 A file to which the system denies access is not damaged: every kind raises `InputError` then.
+
+Names of the files in the confidential folder of a run.
 """
 
 from __future__ import annotations
@@ -134,3 +136,59 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise DamagedFile(
             "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
         ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class InternalPaths:
+    """The confidential folder of a run, and its files.
+
+    >>> InternalPaths(Path("confidential")).coverage.as_posix()
+    'confidential/coverage.parquet'
+    """
+
+    folder: Path
+
+    @property
+    def store(self) -> Path:
+        """The folder of the stored readings."""
+        return self.folder / "store"
+
+    @property
+    def release_copy(self) -> Path:
+        """The local copy of a release folder at a URL."""
+        return self.folder / "release"
+
+    @property
+    def sums(self) -> Path:
+        """The daily sums of the last run."""
+        return self.folder / "sums.parquet"
+
+    @property
+    def true_means(self) -> Path:
+        """The table of true means."""
+        return self.folder / "true_means.parquet"
+
+    @property
+    def true_counts(self) -> Path:
+        """The table of true counts."""
+        return self.folder / "true_counts.parquet"
+
+    @property
+    def coverage(self) -> Path:
+        """The table of coverage."""
+        return self.folder / "coverage.parquet"
+
+    @property
+    def counted_states(self) -> Path:
+        """The table of means by states and by readings."""
+        return self.folder / "counted_states.parquet"
+
+    @property
+    def quality(self) -> Path:
+        """The table of kept and rejected rows by file and reason."""
+        return self.folder / "quality.parquet"
+
+    @property
+    def roster_history(self) -> Path:
+        """The rosters of released days."""
+        return self.folder / "released_rosters.parquet"

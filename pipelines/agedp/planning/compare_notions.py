@@ -35,9 +35,9 @@ from agedp.planning.notion_comparison import (
     Remedies,
     SeriesCost,
     marked,
+    smallest_epsilon,
 )
 from agedp.planning.simulated_days import SimulatedDays
-from agedp.planning.smallest_epsilon import smallest_epsilon
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError

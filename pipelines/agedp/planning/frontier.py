@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
-from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
 from agedp.planning.forecast import ForecastView
+from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.config.run_file import RunFile

@@ -15,9 +15,8 @@ from itertools import islice
 from typing import Final
 
 from agedp.budget import EffectivePromise, ReleaseTerms
-from agedp.planning.day_to_day_change import day_to_day_change
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
-from agedp.planning.notion_comparison import SeriesCost
+from agedp.planning.notion_comparison import SeriesCost, day_to_day_change
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano

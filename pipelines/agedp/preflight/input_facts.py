@@ -23,8 +23,8 @@ from agedp.preflight.reading_samples import (
     sampled_interval,
 )
 from agedp.stage_values import DailySum, Delivery
-from agedp.store.conflicts import LostReadings, count_lost_to_conflicts
 from agedp.store.daily_totals import read_daily_totals
+from agedp.store.data_quality import LostReadings, count_lost_to_conflicts
 from agedp.store.store import Store
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import date_of_day

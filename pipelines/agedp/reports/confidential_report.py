@@ -17,12 +17,10 @@ from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
-from agedp.reports.clamping import ClampEffect, clamp_effects
-from agedp.reports.household_details import clamp_parts, household_model_parts
+from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_parts, household_model_parts
 from agedp.reports.html import paragraph, render_page, table
-from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import cell_means, percent
-from agedp.reports.model_files import read_model_files
+from agedp.reports.report_data import InternalSources, read_model_files
 from agedp.reports.svg import Line, chart
 from agedp.reports.utility import (
     CellUtility,

@@ -19,8 +19,8 @@ from agedp.internal_records.cell_tables import COUNTED_STATES, TRUE_COUNTS
 from agedp.reports.axes import format_number, linear_axis
 from agedp.reports.distributions import range_names, ranges_axis, whiskers
 from agedp.reports.html import paragraph, table
-from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean, percent
+from agedp.reports.report_data import InternalSources
 from agedp.reports.svg import Line, chart
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord

@@ -13,19 +13,23 @@ Decisions:
 
 * Due days and plan are a function of the run file, the model's public part, the roster's counts, the delivery's
   markers, the clock and the ledger: nothing here depends on a reading.
+
+Run file + LEDGER -> what a run would release now, and what later ones can: the content of `agedp plan`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from agedp.budget import ReleaseTerms, closed_days
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.disk_space import check_disk_space
+from agedp.planning.forecast import Forecast, ForecastContract, forecast
 from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
-from agedp.stages.day_boundaries import check_day_boundaries
+from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock, mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
@@ -288,3 +292,38 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
             planned.append(release)
             rows.append(release.row)
     return DuePlan(tuple(planned), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunForecast:
+    """Loss spent [nano-epsilon], due days with the releases planned now, forecast, and the terms of all of them."""
+
+    spent: int
+    due_days: DueDays
+    now: DuePlan
+    forecast: Forecast
+    terms: ReleaseTerms
+
+
+def forecast_run(session: LedgerSession) -> RunForecast:
+    """Return the plan and forecast of a run with the present ledger; writes and draws nothing.
+
+    Raises:
+        ContractChanged: the run file differs from the contract.
+    """
+    due_days = find_due_days(session)
+    spent, terms = sum(row.loss for row in session.rows), session.terms()
+    due_plan = plan_due_days(terms, due_days.due, session.rows)
+    expected = forecast(ForecastContract.of(terms), session.forecast_view)
+    return RunForecast(spent, due_days, due_plan, expected, terms)
+
+
+def end_within_30_days(session: LedgerSession) -> date | None:
+    """Return the last day that the promise permits if it is less than 30 days ahead, else None."""
+    session = session.opened()
+    if session.ledger is None:
+        return None
+    expected = forecast(ForecastContract.of(session.terms()), session.forecast_view, days_ahead=30)
+    first_day = session.run.run_file.schedule.first_day
+    newest = max((date.fromisoformat(row.day) for row in session.rows), default=first_day)
+    return expected.last_day or newest if expected.ended_by_promise else None

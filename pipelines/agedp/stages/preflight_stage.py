@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from agedp.ledger_session import LedgerSession
+from agedp.preflight.alerts import write_findings
 from agedp.preflight.input_checks import CheckLimits, Finding, check_facts, first_refusal
 from agedp.preflight.input_facts import InputFacts, collect_facts
-from agedp.preflight.preflight_records import write_findings
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import sum_days

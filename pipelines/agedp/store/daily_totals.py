@@ -36,20 +36,18 @@ from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
-from agedp.store.household_day_keys import (
-    daily_totals,
-    distinct_keys,
-    household_day_key,
-    is_in_sorted,
-    split_household_day_key,
-)
 from agedp.store.month_reader import (
     MonthIndex,
+    daily_totals,
     deduplicate_stored_rows,
+    distinct_keys,
+    household_day_key,
     index_month,
+    is_in_sorted,
     iterate_month_readings,
     load_shared_rows,
     load_table,
+    split_household_day_key,
 )
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
-from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.manifest import Part
+from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk

@@ -7,8 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from agedp.stages.amend import amend, preview_amendment
-from agedp.stages.plan import plan
-from agedp.stages.run_forecast import end_within_30_days
+from agedp.stages.plan import end_within_30_days, plan
 from agedp_data.errors import Refused
 from agedp_flows.text.amendment_text import amendment_json, amendment_lines
 from agedp_flows.text.plan_text import plan_json, plan_lines

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.calibration_pipeline import calibrate
 from agedp.internal_records.cell_tables import COVERAGE
 from agedp.local_files import atomic_files
-from agedp.reports.clamping import clamp_effects
-from agedp.reports.internal_sources import InternalSources
+from agedp.pipeline import calibrate
+from agedp.reports.household_details import clamp_effects
 from agedp.reports.mean_series import CellMean
+from agedp.reports.report_data import InternalSources
 from agedp.reports.utility import CellUtility, pair_with_true_means, utility
 from tests.agedp.reports.html import Page, faults_of
 from tests.minimal import of_three_states
