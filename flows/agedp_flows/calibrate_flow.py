@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger
 
 from agedp import pipeline as stages
 from agedp.calibration.bound import Calibration
@@ -24,7 +24,6 @@ from agedp_data.errors import AgedpError
 from agedp_flows.artifacts import record_bounds
 from agedp_flows.stage_tasks import (
     FLOW_OPTIONS,
-    ONCE,
     RETRIED,
     FlowObserver,
     RunHandle,
@@ -34,7 +33,7 @@ from agedp_flows.stage_tasks import (
     observe,
     observer_of_flow,
     result_of,
-    run_stage,
+    stage_task,
 )
 
 
@@ -80,63 +79,47 @@ def _begin(run_file: str, observer: FlowObserver) -> RunHandle[CalibrationContex
     return RunHandle(f"calibration of {context.run.population.name}", context)
 
 
-@task(name="load", task_run_name="load", **RETRIED)
-def load(context: RunHandle[CalibrationContext]) -> RunHandle[LoadedReadings] | State:
+@stage_task("load", RETRIED)
+def load(context: RunHandle[CalibrationContext]) -> RunHandle[LoadedReadings]:
     """Read the input files into the confidential store."""
-
-    def execute() -> RunHandle[LoadedReadings]:
-        value = stages.load(context.value)
-        first, last = context.value.model.period
-        get_run_logger().info("Input files are read. Calibration period: %s to %s.", first, last)
-        return RunHandle("readings", value)
-
-    return run_stage("load", execute)
+    value = stages.load(context.value)
+    first, last = context.value.model.period
+    get_run_logger().info("Input files are read. Calibration period: %s to %s.", first, last)
+    return RunHandle("readings", value)
 
 
-@task(name="quantize", task_run_name="quantize", **ONCE)
-def quantize(context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings]) -> RunHandle[Floats] | State:
+@stage_task("quantize")
+def quantize(context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings]) -> RunHandle[Floats]:
     """Quantize the readings of each household to the states of its chain."""
-
-    def execute() -> RunHandle[Floats]:
-        edges = stages.quantize_households(context.value, loaded.value.period)
-        model = context.value.model
-        kind = model.edges if isinstance(model.edges, str) else "public"
-        get_run_logger().info("%d states per household, one step = one %s, %s edges.", model.states, model.step, kind)
-        return RunHandle("state edges", edges)
-
-    return run_stage("quantize", execute)
+    edges = stages.quantize_households(context.value, loaded.value.period)
+    model = context.value.model
+    kind = model.edges if isinstance(model.edges, str) else "public"
+    get_run_logger().info("%d states per household, one step = one %s, %s edges.", model.states, model.step, kind)
+    return RunHandle("state edges", edges)
 
 
-@task(name="estimate", task_run_name="estimate", **ONCE)
+@stage_task("estimate")
 def estimate(
     context: RunHandle[CalibrationContext], loaded: RunHandle[LoadedReadings], edges: RunHandle[Floats]
-) -> RunHandle[Transitions] | State:
+) -> RunHandle[Transitions]:
     """Count the transitions of each household with Dask."""
-
-    def execute() -> RunHandle[Transitions]:
-        transitions = stages.estimate_transitions(context.value, loaded.value.period, edges.value)
-        get_run_logger().info("Transition matrices are estimated (%s chain).", context.value.model.chain)
-        return RunHandle("transitions", transitions)
-
-    return run_stage("estimate", execute)
+    transitions = stages.estimate_transitions(context.value, loaded.value.period, edges.value)
+    get_run_logger().info("Transition matrices are estimated (%s chain).", context.value.model.chain)
+    return RunHandle("transitions", transitions)
 
 
-@task(name="bound", task_run_name="bound", **ONCE)
+@stage_task("bound")
 def bound(
     context: RunHandle[CalibrationContext],
     loaded: RunHandle[LoadedReadings],
     edges: RunHandle[Floats],
     transitions: RunHandle[Transitions],
-) -> RunHandle[Calibration] | State:
+) -> RunHandle[Calibration]:
     """Compute spectral gaps, total variation and leakage bounds, and store the model."""
-
-    def execute() -> RunHandle[Calibration]:
-        calibration = stages.bound_mixing(context.value, loaded.value.period, edges.value, transitions.value)
-        get_run_logger().info("Model %s is stored.", calibration.model.id[:16])
-        record_bounds(context.value.run.population.name, calibration.model, context.value.model.ages_days)
-        return RunHandle("model", calibration)
-
-    return run_stage("bound", execute)
+    calibration = stages.bound_mixing(context.value, loaded.value.period, edges.value, transitions.value)
+    get_run_logger().info("Model %s is stored.", calibration.model.id[:16])
+    record_bounds(context.value.run.population.name, calibration.model, context.value.model.ages_days)
+    return RunHandle("model", calibration)
 
 
 def run_calibration(run_file: str, progress: ProgressReporter = SILENT) -> CalibrationRun:

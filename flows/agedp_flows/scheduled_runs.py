@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agedp.stages.run_forecast import forecast_run
-
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext, load_run_file
+from agedp.stages.plan import forecast_run
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.schedule import Live

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
@@ -30,6 +31,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp_data.errors import AgedpError, Unavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 State = Any  # Prefect's states are generic in their result; ours are handles or nothing
 
@@ -119,6 +121,19 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
     except AgedpError as error:
         observer.error = error
         return failed_state(error)
+
+
+def stage_task(name: str, options: dict[str, Any] = ONCE) -> Callable[[Callable[P, T]], Task[P, Any]]:
+    """Make a function of a stage a Prefect task of this name, which ends as `run_stage` describes."""
+
+    def as_task(stage: Callable[P, T]) -> Task[P, Any]:
+        @wraps(stage)
+        def execute(*arguments: P.args, **keywords: P.kwargs) -> T | State:
+            return run_stage(name, partial(stage, *arguments, **keywords))
+
+        return Task(execute, name=name, task_run_name=name, **options)
+
+    return as_task
 
 
 def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:

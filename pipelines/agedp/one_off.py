@@ -45,7 +45,8 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets import filesystem
 from agedp_data.errors import RunFileError
-from agedp_data.ledger import Ledger
+from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
 from agedp_data.notions import Promise
@@ -120,10 +121,10 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
     if not (folder / _RUN_FILE).exists():
         return False
     differing = differing_arguments(folder, patterns, options)
-    if differing and not _has_ledger_rows(folder) and not (out / STATEMENT).exists():
+    if differing and not _ledger_rows(folder) and not (out / STATEMENT).exists():
         return False
     if any(key != FILES for key in differing):
-        released = _has_releases(folder) or (out / STATEMENT).exists()
+        released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
         raise different_arguments(folder, patterns, options, released=released)
     if differing:
         write_files(folder / _RUN_FILE, patterns)
@@ -131,21 +132,12 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
     return True
 
 
-def _has_ledger_rows(folder: Path) -> bool:
-    """Return whether the ledger has rows; such a ledger is never replaced."""
+def _ledger_rows(folder: Path) -> tuple[Row, ...]:
     url = f"sqlite:///{folder / _LEDGER}"
     if not Ledger.exists(url):
-        return False
+        return ()
     with Ledger.open(url) as ledger:
-        return ledger.length() > 0
-
-
-def _has_releases(folder: Path) -> bool:
-    url = f"sqlite:///{folder / _LEDGER}"
-    if not Ledger.exists(url):
-        return False
-    with Ledger.open(url) as ledger:
-        return bool(ledger.rows())
+        return ledger.all_rows()
 
 
 def _drop_unreleased(folder: Path, patterns: Sequence[str], options: OptionValues) -> None:

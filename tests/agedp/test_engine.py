@@ -81,7 +81,7 @@ def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
 def test_local_sums_and_counts_import_neither_distributed_nor_pandas(tmp_path: Path) -> None:
     write_london(tmp_path / "in", households=2, first_day=date(2013, 1, 1), days=3, seed=1, quirks=True)
     code = (
-        "import sys; from agedp.one_pass import tally; from agedp.compute.engine import Engine\n"
+        "import sys; from tests.benchmarks.one_pass import tally; from agedp.compute.engine import Engine\n"
         f"found = tally([{str(tmp_path / 'in')!r}], dataset='london', edges=[100.0], engine=Engine())\n"
         "print(found.counts.sum() > 200, sorted({'distributed', 'pandas'} & set(sys.modules)))"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp import one_pass as tallying
 from agedp.compute.engine_settings import Engine
-from agedp.one_pass import Tally, tally
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from tests.benchmarks import one_pass as tallying
+from tests.benchmarks.one_pass import Tally, tally
 
 EDGES = [100.0, 200.0, 400.0]
 

@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
 
-from agedp.budget import ReleaseTerms
+from agedp.budget import ReleaseTerms, plan_release
 from agedp.run_context import RunContext
 from agedp.stage_values import last_due_date
-from agedp.stages.plan import list_due_days, plan_due_days, plan_release
+from agedp.stages.plan import list_due_days, plan_due_days
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
 

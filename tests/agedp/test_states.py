@@ -9,9 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from agedp import one_pass as tallying
 from agedp.compute.engine_settings import Engine
-from agedp.one_pass import tally
 from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import compute_state_days, state_days_path
@@ -21,6 +19,8 @@ from agedp_data.datasets.validation import ReadingRules
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.series.series import Distribution, Mean
 from tests.agedp import recounted
+from tests.benchmarks import one_pass as tallying
+from tests.benchmarks.one_pass import tally
 
 FIRST, DAYS, HOMES = date(2013, 1, 29), 6, "ABCDE"
 EVERY = [FIRST + timedelta(days=i) for i in range(DAYS)]

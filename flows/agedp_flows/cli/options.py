@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -72,19 +71,13 @@ def print_answer(facts: dict[str, Any], text: str, *, as_json: bool, quiet: bool
         print_text(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultView:
-    """How the result is printed: as JSON, not at all (`quiet`) or as text; `warns` prints alerts on standard error."""
-
-    as_json: bool
-    quiet: bool
-    warns: bool
-
-
 def end_run(
-    view: ResultView,
     summary: RunSummary,
     result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
+    *,
+    as_json: bool,
+    quiet: bool,
+    warns: bool,
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 
@@ -98,22 +91,15 @@ def end_run(
     from agedp.stages.report import format_report_warnings
     from agedp_flows.text.preflight_text import preflight_lines
 
-    error = summary.refusal
+    error, checked = summary.refusal, summary.checked
     if error is None or summary.released:
         facts, lines = result()
-        print_answer(facts, "\n".join(lines), as_json=view.as_json, quiet=view.quiet)
-    elif isinstance(error, PreflightFailed) and not (view.as_json or view.quiet):
-        print_text("\n".join(preflight_lines(summary.checked)))
-    warnings = (*_unseen_findings(view, summary), *format_alerts(summary.alerts)) if view.warns else ()
+        print_answer(facts, "\n".join(lines), as_json=as_json, quiet=quiet)
+    elif isinstance(error, PreflightFailed) and not (as_json or quiet):
+        print_text("\n".join(preflight_lines(checked)))
+    unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
+    findings = [f"warning: {finding.check}: {finding.result}" for finding in unseen if finding.verdict == "warning"]
+    warnings = [*findings, *format_alerts(summary.alerts)] if warns else []
     for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
         typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
     summary.check_not_refused()
-
-
-def _unseen_findings(view: ResultView, summary: RunSummary) -> list[str]:
-    """Return the warnings of the preflight before the first release, if the table is not printed."""
-    checked = summary.checked
-    if checked is None or not (view.quiet and checked.sums.is_first):
-        return []
-    warnings = (finding for finding in checked.findings if finding.verdict == "warning")
-    return [f"warning: {finding.check}: {finding.result}" for finding in warnings]

@@ -21,7 +21,6 @@ from agedp_flows.cli.options import (
     FolderArgument,
     JsonOption,
     QuietOption,
-    ResultView,
     RunFileArgument,
     end_run,
     parse_day,
@@ -107,8 +106,13 @@ def run(
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
-    view = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
-    end_run(view, summary, lambda: (result_json(summary), result_lines(summary)))
+    end_run(
+        summary,
+        lambda: (result_json(summary), result_lines(summary)),
+        as_json=as_json,
+        quiet=quiet,
+        warns=not (as_json or through_prefect),
+    )
 
 
 def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:

@@ -27,7 +27,6 @@ from agedp_flows.cli.options import (
     TO_BEGIN,
     JsonOption,
     QuietOption,
-    ResultView,
     RunFileArgument,
     end_run,
     print_answer,
@@ -193,7 +192,7 @@ def sanitise(
         calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
         return facts, [*calibration_text, *lines]
 
-    end_run(ResultView(as_json=as_json, quiet=quiet, warns=not as_json), result.run, output)
+    end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
 
 
 @app.command(rich_help_panel=TO_BEGIN)

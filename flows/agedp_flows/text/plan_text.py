@@ -6,12 +6,12 @@ import json
 from datetime import date
 from typing import Any
 
-from agedp.budget import DAYS_NEAR
+from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stage_values import DueDays, PlannedRelease
-from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run, format_end_reason
+from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise

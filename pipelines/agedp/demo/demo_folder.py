@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
@@ -239,11 +238,6 @@ def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
     return True
 
 
-def _temporary_folder(path: Path) -> Path:
-    """Return where a folder is written before it is renamed."""
-    return path.with_name(f".{path.name}.making")
-
-
 def _is_same(path: Path, draw: DemonstrationDataset) -> bool:
     """Return whether a folder contains the demonstration of this draw."""
     try:
@@ -262,29 +256,21 @@ def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
 
 
 def _write_draw(path: Path, draw: DemonstrationDataset) -> None:
-    temporary = _temporary_folder(path)
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        with atomic_files.write_errors(path):
-            (temporary / "input").mkdir(parents=True)
-            days = (draw.released.last - draw.calibration.first).days + 1
-            written = draw.dataset.write(
-                temporary / "input",
-                households=draw.households,
-                first_day=draw.calibration.first,
-                days=days,
-                seed=draw.seed,
-                plain_chain=True,
-                profiles=draw.profiles,
-            )
-            write_roster(
-                temporary / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first
-            )
-            for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
-                (temporary / name).write_text(text, encoding="utf-8")
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    first_day, last_day = draw.calibration.first, draw.released.last
+    with atomic_files.complete_folder(path) as temporary:
+        (temporary / "input").mkdir()
+        written = draw.dataset.write(
+            temporary / "input",
+            households=draw.households,
+            first_day=first_day,
+            days=(last_day - first_day).days + 1,
+            seed=draw.seed,
+            plain_chain=True,
+            profiles=draw.profiles,
+        )
+        write_roster(temporary / "roster.csv", household_ids=written.household_ids, first_day=first_day)
+        for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
+            (temporary / name).write_text(text, encoding="utf-8")
 
 
 def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:

@@ -138,57 +138,29 @@ def _parquet_schema(path: Path) -> pa.Schema:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
 class InternalPaths:
     """The confidential folder of a run, and its files.
 
     >>> InternalPaths(Path("confidential")).coverage.as_posix()
     'confidential/coverage.parquet'
+
+    Attributes:
+        folder: the confidential folder.
+        store: the folder of the stored readings.
+        release_copy: the local copy of a release folder at a URL.
+        sums: the daily sums of the last run.
+        true_means: the table of true means.
+        true_counts: the table of true counts.
+        coverage: the table of coverage.
+        counted_states: the table of means by states and by readings.
+        quality: the table of kept and rejected rows by file and reason.
+        roster_history: the rosters of released days.
     """
 
-    folder: Path
-
-    @property
-    def store(self) -> Path:
-        """The folder of the stored readings."""
-        return self.folder / "store"
-
-    @property
-    def release_copy(self) -> Path:
-        """The local copy of a release folder at a URL."""
-        return self.folder / "release"
-
-    @property
-    def sums(self) -> Path:
-        """The daily sums of the last run."""
-        return self.folder / "sums.parquet"
-
-    @property
-    def true_means(self) -> Path:
-        """The table of true means."""
-        return self.folder / "true_means.parquet"
-
-    @property
-    def true_counts(self) -> Path:
-        """The table of true counts."""
-        return self.folder / "true_counts.parquet"
-
-    @property
-    def coverage(self) -> Path:
-        """The table of coverage."""
-        return self.folder / "coverage.parquet"
-
-    @property
-    def counted_states(self) -> Path:
-        """The table of means by states and by readings."""
-        return self.folder / "counted_states.parquet"
-
-    @property
-    def quality(self) -> Path:
-        """The table of kept and rejected rows by file and reason."""
-        return self.folder / "quality.parquet"
-
-    @property
-    def roster_history(self) -> Path:
-        """The rosters of released days."""
-        return self.folder / "released_rosters.parquet"
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store, self.release_copy = folder / "store", folder / "release"
+        self.sums, self.quality = folder / "sums.parquet", folder / "quality.parquet"
+        self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
+        self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
+        self.roster_history = folder / "released_rosters.parquet"

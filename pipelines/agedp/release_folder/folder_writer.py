@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from agedp.local_files import atomic_files
+from agedp.local_files.locks import exclusive_lock
 from agedp.release_folder.origin import list_published_files
 from agedp.release_folder.release_folder import SUMS, is_release_file
 from agedp_data.datasets.filesystem import input_errors, system_at
@@ -28,19 +30,24 @@ def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files, SHA256SUMS last, and remove those of another release; does nothing if the folder has them."""
+def write_release_files(folder: Path, files: Mapping[str, bytes], remote: RemoteFolder | None = None) -> bool:
+    """Write the files, SHA256SUMS last, and remove those of another release; skip what the folder has already.
+
+    Returns:
+        Whether the folder has exactly these files; at a URL other runs may write at the same time.
+    """
     all_files = add_checksums(files)
-    atomic_files.remove_stale_files(make_folder(folder))
+    _make_folder(folder)
+    atomic_files.remove_stale_files(folder)
     obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
-    if not obsolete and _has_files(folder, all_files):
-        return
-    for name, content in files.items():
-        atomic_files.write(folder / name, content, mode=_READABLE)
-    with atomic_files.write_errors(folder):
-        for path in obsolete:
-            path.unlink(missing_ok=True)
-    atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
+    if obsolete or not _has_files(folder, all_files):
+        for name, content in files.items():
+            atomic_files.write(folder / name, content, mode=_READABLE)
+        with atomic_files.write_errors(folder):
+            for path in obsolete:
+                path.unlink(missing_ok=True)
+        atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
+    return remote is None or remote.put(all_files)
 
 
 def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -49,11 +56,15 @@ def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**files, SUMS: listing.encode()}
 
 
-def make_folder(folder: Path) -> Path:
-    """Create a release folder unless it exists; return it."""
+def locked_release_folder(folder: Path) -> AbstractContextManager[None]:
+    """Create a release folder unless it exists, and let one run at a time write to it."""
+    _make_folder(folder)
+    return exclusive_lock(folder)
+
+
+def _make_folder(folder: Path) -> None:
     with atomic_files.write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:

@@ -165,6 +165,16 @@ def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[Con
     return ordered
 
 
+def table_files(
+    statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], *, coverage: Decimal
+) -> dict[str, bytes]:
+    """Return the Parquet file of every series that was ever published, by file name."""
+    return {
+        series.file: parquet_bytes(series_table(series, statement, rows, contracts, coverage=coverage))
+        for series in list_published_series(rows, contracts)
+    }
+
+
 def series_table(
     series: PublishedSeries,
     statement: Statement,

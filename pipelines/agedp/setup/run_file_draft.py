@@ -58,7 +58,7 @@ class DraftPaths:
     model: str = "out/confidential/model"
 
     @property
-    def output(self) -> list[KeyLine]:
+    def output_lines(self) -> list[KeyLine]:
         """Return the lines of [output]."""
         return [
             KeyLine("release", quoted(self.release), "may be handed over as it is"),
@@ -190,7 +190,7 @@ def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
     lines_by_table = {
         "input": _input(facts, options),
-        "output": paths.output,
+        "output": paths.output_lines,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
             KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),

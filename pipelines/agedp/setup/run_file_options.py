@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Final, Literal
 
 Form = Literal["value", "text", "list", "value or list", "flag"]
@@ -56,37 +57,25 @@ class RunFileOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-def _input(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return RunFileOption(flag, ("input", key), metavar, text, form)
+def _option(table: str, flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return RunFileOption(flag, (table, key), metavar, text, form)
+
+
+def _named_as_key(table: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
+    return _option(table, "--" + key.replace("_", "-"), key, metavar, text, form)
 
 
 def _column(flag: str, key: str, metavar: str, text: str, form: Form = "text") -> RunFileOption:
-    return RunFileOption(flag, ("input.columns", key), metavar, f"long table: {text}", form)
-
-
-def _promise(key: str, metavar: str, text: str) -> RunFileOption:
-    return _named_as_key("promise", key, metavar, text, "value")
-
-
-def _output(key: str, metavar: str, text: str) -> RunFileOption:
-    return _named_as_key("output", key, metavar, text, "text")
-
-
-def _schedule(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return _named_as_key("schedule", key, metavar, text, form)
-
-
-def _series(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return _named_as_key(SERIES, key, metavar, text, form)
-
-
-def _named_as_key(table: str, key: str, metavar: str, text: str, form: Form) -> RunFileOption:
-    return RunFileOption("--" + key.replace("_", "-"), (table, key), metavar, text, form)
+    return _option("input.columns", flag, key, metavar, f"long table: {text}", form)
 
 
 def _model(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return RunFileOption(flag, ("model", key), metavar, f"model: {text}", form)
+    return _option("model", flag, key, metavar, f"model: {text}", form)
 
+
+_input, _output = partial(_option, "input"), partial(_named_as_key, "output", form="text")
+_promise, _schedule = partial(_named_as_key, "promise"), partial(_named_as_key, "schedule")
+_series = partial(_named_as_key, SERIES)
 
 OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _input("--dataset", "dataset", "NAME", "layout of the files: london, ausgrid or long; read off the header"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -127,23 +126,15 @@ def sample(dataset: str, folder: Path, *, households: int, days: int, seed: int)
         if run_file.exists() and run_file.read_text(encoding="utf-8") == run_file_text:
             return SampleFolder(run_file, written=False, message=f"{run_file}: this sample exists already")
         raise InputError(f"{folder}: exists already and has other content; name another folder")
-    temporary = folder.with_name(f".{folder.name}.making")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        with atomic_files.write_errors(folder):
-            (temporary / "input").mkdir(parents=True)
-            delivery = sample_kind.write(
-                temporary / "input", households=households, first_day=sample_kind.first_day, days=days, seed=seed
-            )
-            write_roster(
-                temporary / "roster.csv", household_ids=delivery.household_ids, first_day=sample_kind.first_day
-            )
-            if dataset == "london":
-                (temporary / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
-            (temporary / run_file.name).write_text(run_file_text, encoding="utf-8")
-            temporary.rename(folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with atomic_files.complete_folder(folder) as temporary:
+        (temporary / "input").mkdir()
+        delivery = sample_kind.write(
+            temporary / "input", households=households, first_day=sample_kind.first_day, days=days, seed=seed
+        )
+        write_roster(temporary / "roster.csv", household_ids=delivery.household_ids, first_day=sample_kind.first_day)
+        if dataset == "london":
+            (temporary / "forgetting.csv").write_text(_CURVE, encoding="utf-8")
+        (temporary / run_file.name).write_text(run_file_text, encoding="utf-8")
     message = (
         f"{run_file}: {households} synthetic households, {days} days, {delivery.rows_written:,} rows in "
         f"{len(delivery.files)} file{'s' * (len(delivery.files) != 1)}; "

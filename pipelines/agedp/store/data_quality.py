@@ -34,13 +34,13 @@ from agedp.local_files import atomic_files
 from agedp.store.daily_totals import RejectedRows, deduplicate_month, read_daily_totals
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.manifest import Manifest, Part
-from agedp.store.month_reader import load_table
+from agedp.store.month_reader import day_numbers, household_codes, load_table
 from agedp.store.store import PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
-from agedp_data.errors import InputError, UnreadableFile
+from agedp_data.errors import UnreadableFile
 
 
 def count_by_reason(reason: Ints) -> dict[str, int]:
@@ -259,37 +259,22 @@ def _rejected_keys(store: Store, month: str, part: PartMonth, rows: Ints, code_b
     """Return one key per household and time of the rejected rows of a part."""
     if len(rows) == 0:
         return np.zeros(0, np.int64)
-    manifest = store.manifest(part.content)
-    if manifest is None:
-        raise InputError("the confidential store changed while it was read; run again")
     slots = ["slot"] if store.layout.width == 1 else []
     table = load_table(
         store.month_folder(month) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
     )
-    number = table["row"].to_numpy() + manifest.first_row(part.number)
-    household = _codes(table, code_by_id)
-    day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
+    number = table["row"].to_numpy() + store.rows_before(part)
+    household, day = household_codes(table, code_by_id), day_numbers(table)
     slot = table["slot"].to_numpy().astype(np.int64) if slots else np.zeros(len(day), np.int64)
     is_selected = np.isin(number, rows) & (household >= 0)
     keys: Ints = (household[is_selected] << _TIME_BITS) | (day[is_selected] * SLOTS + slot[is_selected])
     return keys
 
 
-def _codes(table: pa.Table, code_by_id: dict[str, int]) -> Ints:
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    code_by_index = np.array([code_by_id.get(household, -1) for household in column.dictionary.to_pylist()], np.int64)
-    codes: Ints = code_by_index[column.indices.to_numpy()] if len(code_by_index) else np.zeros(0, np.int64)
-    return codes
-
-
 def _count_readings(days: pa.Table, code_by_id: dict[str, int]) -> dict[int, int]:
     """Return the number of kept readings of these households by day since 1970."""
-    on_roster = _codes(days, code_by_id) >= 0
-    day = days["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster]
+    on_roster = household_codes(days, code_by_id) >= 0
     readings = days["readings"].to_numpy().astype(np.int64)[on_roster]
-    distinct_days, day_index = np.unique(day, return_inverse=True)
+    distinct_days, day_index = np.unique(day_numbers(days)[on_roster], return_inverse=True)
     totals = np.bincount(day_index, weights=readings, minlength=len(distinct_days))
-    return {
-        int(day_number): int(total) for day_number, total in zip(distinct_days.tolist(), totals.tolist(), strict=True)
-    }
+    return dict(zip(distinct_days.tolist(), totals.astype(int).tolist(), strict=True))

@@ -24,7 +24,6 @@ from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.errors import InputError
 
 _DAY_BITS = 17
 """Days since 1970 up to 2328; the readers accept days up to 2199."""
@@ -129,7 +128,7 @@ def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIn
     loaded = tuple(load_table(store.part_days_folder(month) / part.name, table_schemas.PART_DAYS) for part in parts)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
-    keys = tuple(household_day_key(_codes(table, code_by_id), _days(table)) for table in loaded)
+    keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
     all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = all_keys[~is_first_of_key(all_keys)]
     return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
@@ -226,19 +225,18 @@ def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex,
     schema = store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
     table = load_table(store.month_folder(month) / part.name, schema, columns=columns)
-    day = _days(table)
+    day = day_numbers(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
     row = np.arange(len(day))
     if numbered:
-        manifest = store.manifest(part.content)
-        if manifest is None:
-            raise InputError("the confidential store changed while it was read; run again")
-        row = _ints(table["row"]) + manifest.first_row(part.number)
+        row = _ints(table["row"]) + store.rows_before(part)
     file = np.full(len(day), part.file_index)
-    return StoredRows(index.ids, _codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy)
+    return StoredRows(
+        index.ids, household_codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy
+    )
 
 
 def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:
@@ -268,15 +266,19 @@ def _household_ids(table: pa.Table) -> list[str]:
     return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
 
 
-def _codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+def household_codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+    """Return the code of the household of each row; -1 for a household without a code."""
     codes = [
-        np.array([code_by_id[name] for name in chunk.dictionary.to_pylist()], np.int64)[chunk.indices.to_numpy()]
+        np.array([code_by_id.get(name, -1) for name in chunk.dictionary.to_pylist()], np.int64)[
+            chunk.indices.to_numpy()
+        ]
         for chunk in table["household_id"].chunks
     ]
     return codes[0] if len(codes) == 1 else np.concatenate([_NONE, *codes])
 
 
-def _days(table: pa.Table) -> Ints:
+def day_numbers(table: pa.Table) -> Ints:
+    """Return the day of each row, in days since 1970."""
     return _ints(table["day"].cast(pa.int32()))
 
 
