@@ -1,10 +1,8 @@
-"""Keys of artifacts, and a server that does not take one: what all flows leave in Prefect has in common.
+"""What flows leave in Prefect: artifacts, an event, an asset and lines of the log. All of it is public.
 
-What a calibration leaves in Prefect: the public part of the model as a table. Nothing else of it is public.
-
-Prefect artifacts, event and asset of a release. All of them are public.
-
-Keys contain the population, so that each population has a separate history: `agedp-plan-<population>`,
+Everything is a function of the run file, the public part of the model and the ledger. A server that does not take an
+artifact fails no flow. Of a calibration the public part of the model is public, as a table, and nothing else. Keys
+contain the population, so that each population has a separate history: `agedp-plan-<population>`,
 `agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
 emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
 an automation that starts what comes downstream.
@@ -13,6 +11,7 @@ an automation that starts what comes downstream.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,10 +22,13 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
+from agedp.local_files.internal_files import FileNotice
 from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import REPORT, ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.stage_values import DueDays
+from agedp.stages.release import ReleaseResult
+from agedp.stages.report import ReportOutcome, format_reports_status
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
@@ -34,7 +36,7 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
-from agedp_flows.text.run_text import noise_deviation
+from agedp_flows.text.run_text import count_text, format_path, noise_deviation, waiting_lines
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -198,3 +200,56 @@ def _address(run: RunContext) -> str:
 
 def _key(kind: str, run: RunContext) -> str:
     return artifact_key(kind, run.population)
+
+
+_UNITS = {"kwh": "kWh per household", "households": "households per count"}
+
+
+def due_text(due_days: DueDays) -> str:
+    """Return which days are due."""
+    days = [due.day for due in due_days.due]
+    text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
+    return " ".join([text, *(f"{line}." for line in waiting_lines(due_days.waiting))])
+
+
+def released_text(released: ReleaseResult) -> str:
+    """Return how many days were released and skipped, at which epsilon and noise."""
+    rows = released.drawn
+    days, skipped = len({row.day for row in rows}), len(released.rows) - len(rows)
+    text = f"{count_text(days, 'day')} released, {skipped} skipped."
+    if not rows:
+        return text
+    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(released.session.run, rows)
+    return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
+
+
+def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:
+    """Return the path of the release folder."""
+    return "Nothing was due yet." if folder is None else f"Release folder: {format_path(run.run_file.output.release)}"
+
+
+def report_text(outcome: ReportOutcome | None) -> str:
+    """Return the path of the internal report, or the reason why it was not written."""
+    text = format_reports_status(outcome)
+    return "Nothing was due yet." if text is None else f"Internal report: {text}."
+
+
+def warning_text(notices: Sequence[FileNotice]) -> str:
+    """Return what failed after publication and which kinds of confidential files were damaged, without their names."""
+    return f"Published with warnings: {'; '.join(dict.fromkeys(notice.public for notice in notices))}."
+
+
+def _largest_day(rows: Sequence[ReleaseRecord]) -> int:
+    losses: Counter[str] = Counter()
+    for row in rows:
+        losses[row.day] += row.loss
+    return max(losses.values())
+
+
+def _noise_text(run: RunContext, rows: Sequence[ReleaseRecord]) -> str:
+    """Return the largest noise of each series."""
+    noise: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        sd, unit = noise_deviation(row, run.run_file.series[row.series])
+        noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
+    return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

@@ -45,12 +45,7 @@ class CalibrationRun:
     calibration: Calibration
 
 
-@flow(
-    name="agedp-calibrate",
-    flow_run_name=lambda: str(clock.today()),
-    version=version("agedp"),
-    **FLOW_OPTIONS,
-)
+@flow(name="agedp-calibrate", flow_run_name=lambda: str(clock.today()), version=version("agedp"), **FLOW_OPTIONS)
 def calibrate(run_file: str) -> State:
     """Estimate the Markov chains of a run file's households and store their model, once.
 

@@ -45,7 +45,7 @@ _OWN_FOR_A_RUN = {  # a server that ends with the run needs neither a log nor a 
     "PREFECT_UI_ENABLED": "false",
 }
 _OWN_FOR_SCHEDULES = {  # a killed server loses leases in memory, and its limits stay occupied
-    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"
 }
 
 

@@ -33,6 +33,7 @@ from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
 from agedp_flows import artifacts
+from agedp_flows.artifacts import due_text, published_text, released_text, report_text, warning_text
 from agedp_flows.stage_tasks import (
     FLOW_OPTIONS,
     RETRIED,
@@ -47,7 +48,6 @@ from agedp_flows.stage_tasks import (
     result_of,
     stage_task,
 )
-from agedp_flows.text.log_text import due_text, published_text, released_text, report_text, warning_text
 
 
 def _run_name() -> str:

@@ -4,11 +4,9 @@ An error that the user can correct ends the task as a Failed state with the erro
 traceback. A bug ends it with the class only; its traceback is written to the confidential folder. The errors, and the
 result of a run, reach the caller in this process through a `FlowObserver`, which Prefect never receives.
 
-Handles: what Prefect receives in place of a value that must not leave this process.
-
-Prefect may store, log or pickle the arguments and results of a task. The tasks of agedp take and return handles: for
-Prefect a handle is a label, such as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist
-its value.
+Handles are what Prefect receives in place of a value that must not leave this process. Prefect may store, log or pickle
+the arguments and results of a task. The tasks of agedp take and return handles: for Prefect a handle is a label, such
+as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist its value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Contracts of a population -> models in force, closed days of each series, and the day budget under every such model.
 
-Contracts give the models in force, the series of each contract and the days that are closed for each series.
+The release that is planned with a day's budget is here too (`plan_release`). Contracts give the models in force, the
+series of each contract and the days that are closed for each series.
 
 A day with zero budget is skipped if its own budget can never recover while later days still have some: the other series
 of the day have spent it (with an amendment between them), or nearby days have, under a notion whose bound moves with

@@ -1,4 +1,4 @@
-"""The stages of a run in order: due days, readings, daily sums, ledger, release folder, internal report.
+"""The stages of a run in order, from due days to the internal report, and the stages of a calibration in order.
 
 `sanitise` runs them as one plain function; the Prefect flow runs the same stages, one task each. Values pass between
 them inside one process; no confidential value is an argument that a scheduler could store.
@@ -9,11 +9,8 @@ Decisions:
   before any reading is read or any noise drawn.
 * What was committed before a refused day is published and reported; then the refusal is raised.
 
-The results of a run in one value, for the command, the flow and the one-off release that print them.
-
-The calibration: load -> quantize -> estimate -> bound. Nothing is released.
-
-Every household's readings of the model's period become a Markov chain; the maximum over all households is the model.
+A calibration (load -> quantize -> estimate -> bound) releases nothing. Every household's readings of the model's period
+become a Markov chain; the maximum over all households is the model.
 The stages take and return values; `calibrate` and the Prefect flow `agedp-calibrate` call the same ones.
 """
 

@@ -14,7 +14,7 @@ import pytest
 
 from agedp import ledger_session
 from agedp.local_files import atomic_files, locks
-from agedp.local_files.disk_space import check_disk_space
+from agedp.stages.plan import check_disk_space
 from agedp_data import mechanisms
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 from agedp_flows.text.plan_text import plan_lines

@@ -22,11 +22,10 @@ from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
 from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
-from agedp_flows.artifacts import artifact_key, bounds_table, slug
+from agedp_flows.artifacts import artifact_key, bounds_table, due_text, released_text, slug
 from agedp_flows.deployments import deployments_of
 from agedp_flows.scheduled_runs import ScheduledRun
 from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
-from agedp_flows.text.log_text import due_text, released_text
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {

@@ -1,9 +1,7 @@
-"""Arguments and options that several commands share, and how a command prints its answer.
+"""Arguments and options that several commands share, and how a command prints its answer or ends a run.
 
 Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
 prints errors only, and sets the exit status.
-
-Output of a run on the terminal: its result, warnings to the operator, and the error that ended it.
 """
 
 from __future__ import annotations
@@ -89,7 +87,7 @@ def end_run(
     """
     from agedp.preflight.alerts import format_alerts
     from agedp.stages.report import format_report_warnings
-    from agedp_flows.text.preflight_text import preflight_lines
+    from agedp_flows.text.run_text import preflight_lines
 
     error, checked = summary.refusal, summary.checked
     if error is None or summary.released:

@@ -1,7 +1,4 @@
-"""`agedp plan`, `run` and `serve`: show what is due, release it, or release it on a schedule.
-
-`agedp publish`, `verify` and `audit`: write a release folder again, verify it, measure the privacy loss.
-"""
+"""Commands of every day, `agedp plan`, `run` and `serve`, and of hand-over, `publish`, `verify` and `audit`."""
 
 from __future__ import annotations
 
@@ -69,8 +66,7 @@ def plan(
     from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
-    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
-    from agedp_flows.text.plan_text import plan_json, plan_lines
+    from agedp_flows.text.plan_text import frontier_json, frontier_lines, plan_json, plan_lines
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):

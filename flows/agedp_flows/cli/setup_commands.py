@@ -1,10 +1,8 @@
-"""`agedp init` and `agedp sanitise`: from input files to a run file, or in one command to a release.
+"""Commands to begin with: `agedp init`, `sanitise`, `demo`, `sample` and `calibrate`.
 
-`agedp demo`, `sample` and `calibrate`: commands that run once, before the first release.
-
-The options that write a run file, added to a command: one for each line of `agedp.setup.run_file_options`.
-
-The keys of notions that have no line there come in when the command itself is called, not when commands are listed.
+`init` writes a run file and `sanitise` releases in one command; both have an option for each line of
+`agedp.setup.run_file_options`. The keys of notions that have no line there come in when the command itself is called,
+not when commands are listed.
 """
 
 from __future__ import annotations

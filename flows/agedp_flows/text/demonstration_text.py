@@ -135,12 +135,9 @@ def table_lines(steps: Sequence[Step]) -> list[str]:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in _numbered(row, widths))
+    padded = zip(row, widths, strict=True)
+    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in enumerate(padded))
     return "  ".join(cells).rstrip()
-
-
-def _numbered(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str, int]]:
-    return enumerate(zip(row, widths, strict=True))
 
 
 def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
@@ -175,10 +172,7 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
             for name in estimated
         },
         "exact": {
-            chain.name: {
-                "spectral_gap": chain.gap,
-                **{name: curve.tolist() for name, curve in chain.curves.items()},
-            }
+            chain.name: {"spectral_gap": chain.gap, **{name: curve.tolist() for name, curve in chain.curves.items()}}
             for chain in mixing.exact
         },
     }

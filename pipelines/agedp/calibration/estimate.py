@@ -9,7 +9,7 @@ are counted in the same pass: the readings at times that are multiples of `steps
 is missing. A reading from which the next of them is more or fewer half-hours away, because the clock changes in
 between, takes no part in these.
 
-READINGS + EDGES -> TRANSITIONS of higher-order chains of days: [model] memory.
+Higher-order chains of days, by [model] memory:
 
     memory = "pair"             states of two successive days, k^2 of them
     memory = "trailing-mean"    the day's state, and whether the mean of the week that ends with it is above the middle

@@ -179,13 +179,7 @@ def measure_sample(
     if request.model.chain == "homogeneous":
         return intervals | {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
     table = cyclic_goodness_of_fit(
-        chain,
-        ages,
-        rng,
-        n_phases=SLOTS,
-        min_visits=request.model.min_visits,
-        level=LEVEL,
-        replicates=replicates,
+        chain, ages, rng, n_phases=SLOTS, min_visits=request.model.min_visits, level=LEVEL, replicates=replicates
     )
     return intervals | {HALF_HOURS: _series_of_table(table)}
 

@@ -16,11 +16,10 @@ With assume = "markov" losses compose. The bound is then tabulated in the forwar
 at the additional steps of `composition_age_steps` (for a cyclic chain the maximum over all half-hours). The level then
 holds for both directions at once: each direction gets half of the failure probability.
 
-Memory that the counts of a model take, checked before any reading is read.
-
-A chain is counted for every household of the roster: a table of k x k, for each half-hour of the day if it is cyclic,
-and for each subsampled series of a sampling bound. In memory at once: the counts, those of the households with
-readings, and for a homogeneous chain both directions as probabilities.
+The memory that the counts of a model take is checked before any reading is read. A chain is counted for every household
+of the roster: a table of k x k, for each half-hour of the day if it is cyclic, and for each subsampled series of a
+sampling bound. In memory at once: the counts, those of the households with readings, and for a homogeneous chain both
+directions as probabilities.
 """
 
 from __future__ import annotations

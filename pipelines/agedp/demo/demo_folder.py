@@ -6,7 +6,7 @@ DIR/<dataset>/chains.json          the chains that the readings are drawn from
 DIR/<dataset>/<notion>.toml        a run file per notion; its release, confidential folder and ledger in <notion>/
 DIR/<dataset>/model/               the estimated model, shared by the three
 
-The run files of the demonstration: one per notion, commented, so that they can be copied and changed.
+The run files are commented, so that they can be copied and changed.
 """
 
 from __future__ import annotations

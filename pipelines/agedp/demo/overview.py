@@ -1,9 +1,7 @@
-"""index.html of a demonstration: chains, bounds and the three notions in pictures, with links to the six releases.
+"""The steps of `agedp demo`, and its index.html: chains, bounds, the three notions, and links to the releases.
 
 Public only because no household exists: estimated chains, data quality and true means are confidential otherwise, and
 the page states this.
-
-The steps of `agedp demo`, each yielded as soon as its result exists.
 """
 
 from __future__ import annotations

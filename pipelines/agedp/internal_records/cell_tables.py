@@ -85,17 +85,11 @@ class CellTable:
         with locks.exclusive_lock(path.parent):
             lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
-                daily_sum = sums.get((date.fromisoformat(row.day), row.series))
-                if daily_sum is not None and row.state == "released":
-                    key_columns = {
-                        "population": row.population,
-                        "day": date.fromisoformat(row.day),
-                        "series": row.series,
-                    }
-                    lines |= {
-                        _row_key(line): line
-                        for line in ({**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum))
-                    }
+                day = date.fromisoformat(row.day)
+                if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
+                    key_columns = {"population": row.population, "day": day, "series": row.series}
+                    new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
+                    lines |= {_row_key(line): line for line in new_lines}
             if lines:
                 atomic_files.write_table(
                     path, table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])

@@ -1,4 +1,4 @@
-"""Reading one file of the confidential folder or of a model's folder, and the consequence of a damaged file.
+"""Files of the confidential folder: their names, how one of them is read, and the consequence of a damaged one.
 
 A missing file is not damaged: `FileContent` without a value and without a notice. Damage has one consequence for each
 kind:
@@ -9,8 +9,6 @@ kind:
 * SOURCE: nothing replaces it. `DamagedFile` names the file and the remedy; it is raised before anything is drawn.
 
 A file to which the system denies access is not damaged: every kind raises `InputError` then.
-
-Names of the files in the confidential folder of a run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """What a promise would cost: one offer for each notion and method, and what they are compared by.
 
-The smallest epsilon of a promise, in four digits, whose noise meets a target.
+`smallest_epsilon` finds the smallest epsilon of a promise, in four digits, whose noise meets a target. Noise decreases,
+or stays, as epsilon grows, and often is proportional to 1/epsilon: a few evaluations find it on the grid of the numbers
+that a person would write down.
 
-Noise decreases, or stays, as epsilon grows, and often is proportional to 1/epsilon: a few evaluations find it on the
-grid of the numbers that a person would write down.
-
-LEDGER -> day-to-day change of a daily mean, estimated from the published series.
+The noise is compared with the day-to-day change of a daily mean, estimated from the published series:
 
     change^2 = mean of (m_t - m_(t-1))^2 - v_t - v_(t-1)      [kWh^2 per household]
 

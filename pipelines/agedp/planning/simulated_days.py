@@ -131,7 +131,7 @@ class SimulatedDays:
         return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
 
 
-def smallest_group(roster: Roster, day: date, by: str | None, min_households: int) -> int:
+def smallest_group(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
     """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 

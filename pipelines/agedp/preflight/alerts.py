@@ -4,7 +4,7 @@ Decisions. With every run file an alert is raised by a day without a usable hous
 of its readings to conflicts, a new file with more than 5 % rejected rows, and a file that is rejected as a whole. A
 low coverage above 0 raises an alert only if [alerts] min_coverage sets a limit.
 
-FINDINGS and ALERTS in the confidential folder.
+FINDINGS and ALERTS are stored in the confidential folder:
 
     <confidential>/preflight.json   the findings of the newest run or plan with due days, and the number of releases of
                                     the population when its alerts had been appended
@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
-from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json
+from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json, format_count
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp.stage_values import DailySum
 from agedp.store.data_quality import LostReadings
@@ -112,13 +112,14 @@ def format_alerts(alerts: Sequence[Alert]) -> list[str]:
         below = f"below [alerts] min_coverage = {few[0].limit:g}" if few[0].limit else "0"
         named = _format_shares(few, "usable of")
         lines.append(
-            f"warning: usable households {below} on {_format_days(len(few))}: {named}. alerts.jsonl lists every day."
+            f"warning: usable households {below} on {format_count(len(few), 'due day')}: {named}. "
+            "alerts.jsonl lists every day."
         )
     if lost:
         named = _format_shares(lost, "readings lost of")
         lines.append(
             f"warning: more than {MAX_CONFLICT_SHARE:.0%} of the readings lost to conflicting rows on "
-            f"{_format_days(len(lost))}: {named}. alerts.jsonl lists every day."
+            f"{format_count(len(lost), 'due day')}: {named}. alerts.jsonl lists every day."
         )
     return [*lines, *_file_lines(alerts)]
 
@@ -129,26 +130,18 @@ def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
     if rejecting:
         named = _join_texts([f"{alert.about} ({alert.part:,} of {alert.total:,})" for alert in rejecting])
         yield (
-            f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {_format_files(len(rejecting))} are rejected: "
-            f"{named}. quality.parquet counts the reasons; was the interval or the format changed?"
+            f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {format_count(len(rejecting), 'input file')} "
+            f"are rejected: {named}. quality.parquet counts the reasons; was the interval or the format changed?"
         )
     if unreadable:
         named = _join_texts([alert.about for alert in unreadable])
         are = "is" if len(unreadable) == 1 else "are"
-        problem = f"{_format_files(len(unreadable))} cannot be parsed and {are} rejected as a whole"
+        problem = f"{format_count(len(unreadable), 'input file')} cannot be parsed and {are} rejected as a whole"
         yield f"warning: {problem}: {named}. Correct the files and deliver them again."
-
-
-def _format_files(number: int) -> str:
-    return f"{number:,} input file{'s' * (number != 1)}"
 
 
 def _join_texts(texts: Sequence[str]) -> str:
     return "; ".join(texts[:_MAX_NAMED]) + ("; ..." if len(texts) > _MAX_NAMED else "")
-
-
-def _format_days(number: int) -> str:
-    return f"{number:,} due day{'s' * (number != 1)}"
 
 
 def _format_shares(alerts: Sequence[Alert], unit: str) -> str:

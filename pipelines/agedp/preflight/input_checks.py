@@ -89,21 +89,21 @@ def first_refusal(findings: Sequence[Finding]) -> Finding | None:
 
 def _check_files(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
-    result = f"{_format_count(facts.files, 'file')}, {_format_count(facts.rows, 'row')}"
+    result = f"{format_count(facts.files, 'file')}, {format_count(facts.rows, 'row')}"
     if facts.rows == 0:
         public = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
         return Finding("files", f"{result}; empty: {names}", "refused", public)
     if facts.empty_files:
-        result += f"; {_format_count(len(facts.empty_files), 'file')} without a row: {names}"
+        result += f"; {format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
-        result += f"; {_format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
+        result += f"; {format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
 def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
     minutes = measured_interval(facts, rules)
     complete = _format_percent(facts.complete_days, facts.household_days)
-    result = f"{complete} of {_format_count(facts.household_days, 'household-day')} have about all of their readings"
+    result = f"{complete} of {format_count(facts.household_days, 'household-day')} have about all of their readings"
     result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
     if minutes in (0, rules.interval_minutes) and facts.other_interval_share > _MAX_OTHER_SHARE:
         share = f"{facts.other_interval_share:.0%} of the sampled households"
@@ -148,11 +148,11 @@ def _check_registers(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa:
 
 def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
     reasons = sorted(facts.rejected.items(), key=lambda file: -file[1])[:3]
-    result = f"{facts.rejected_share:.2%} of {_format_count(facts.counted_rows, 'row')}"
+    result = f"{facts.rejected_share:.2%} of {format_count(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
     if facts.rejecting_files:
         worst = max(facts.rejecting_files, key=lambda file: file.rejected / file.rows)
-        number = _format_count(len(facts.rejecting_files), "file")
+        number = format_count(len(facts.rejecting_files), "file")
         result += f"; {number} above {MAX_REJECTED_SHARE:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
     if facts.rejected_share <= rules.max_rejected_share:
         return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
@@ -170,8 +170,8 @@ def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
 
 def _check_roster(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
     result = (
-        f"{facts.on_roster:,} of {_format_count(facts.roster, 'household')} on the roster have a reading; "
-        f"{_format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
+        f"{facts.on_roster:,} of {format_count(facts.roster, 'household')} on the roster have a reading; "
+        f"{format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     if facts.on_roster == 0:
         public = (
@@ -218,7 +218,7 @@ def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: 
         return Finding("coverage", result, "refused", public)
     few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     if few:
-        result += f"; fewer than half of the households on {_format_count(few, 'due day')}"
+        result += f"; fewer than half of the households on {format_count(few, 'due day')}"
     return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * household_days else "ok")
 
 
@@ -227,7 +227,7 @@ def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
     if not absent:
         return Finding("absent days", "on every due day more than a tenth of the households are usable")
     result = (
-        f"{_format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
+        f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
     )
     if not rules.refuse_absent_days or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
@@ -253,7 +253,7 @@ def _check_conflicts(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa:
         return Finding("conflicts", "no due day loses a reading to conflicting rows")
     day, worst = max(facts.conflicts.items(), key=lambda day_conflicts: day_conflicts[1].share)
     result = (
-        f"{_format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
+        f"{format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
     )
     if worst.share <= MAX_CONFLICT_SHARE:
         return Finding("conflicts", result)
@@ -275,7 +275,8 @@ _CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
 )
 
 
-def _format_count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "2 due days"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 

@@ -1,7 +1,6 @@
 """Files -> release folder: each is put in place by rename, SHA256SUMS last, so an interrupted write fails its sums.
 
-A release folder at a URL, with a local copy in the confidential folder: fetched before use, uploaded file by file.
-
+A release folder at a URL has a local copy in the confidential folder: fetched before use, uploaded file by file.
 Objects cannot be renamed or locked. Each is uploaded completely, SHA256SUMS last, so that an interrupted upload has
 checksums that do not match, as on a disk; then everything is read back. If runs on several machines upload at the same
 time, the last one reads the ledger again (`publish.publish_release`).

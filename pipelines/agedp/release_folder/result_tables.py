@@ -8,14 +8,9 @@ Decisions:
 * The first series of a statistic keeps the plain file name.
 * A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
   contract.
-
-Tables of a release folder, verified: computed again from the ledger rows beside them, and compared cell by cell.
-
-The rows in `ledger_rows.jsonl` are what was drawn; every column of a table follows from them, from the contracts among
-them and from the coverage of the intervals. Nothing here needs a ledger, OpenDP, Dask or Prefect.
-
-Decisions:
-
+* Verification compares cell by cell with tables that are computed again from the ledger rows beside them. The rows in
+  `ledger_rows.jsonl` are what was drawn; every column of a table follows from them, from the contracts among them and
+  from the coverage of the intervals. Nothing here needs a ledger, Dask or Prefect.
 * A standard deviation may differ by 1e-9 of itself, because platforms round e^x differently. Every other cell is exact.
 * A guarantee may lack keys that came later, and have keys that this version does not know; keys of both agree.
 """

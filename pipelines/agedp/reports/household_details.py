@@ -5,10 +5,9 @@
   the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3) uses each
   household's own kernels, as one stack, over the newest released days.
 
-Readings of released days -> clamped households, and the effect of the clamp on a mean. Confidential.
-
-Computed anew by every run from the newest months of the store that contain released days and are not deleted yet. It
-informs the choice of a clamp; the clamp itself is public and is never computed from the data.
+Clamped households and the effect of the clamp on a mean are computed anew by every run from the newest months of the
+store that contain released days and are not deleted yet. It informs the choice of a clamp; the clamp itself is public
+and is never computed from the data.
 """
 
 from __future__ import annotations
@@ -235,14 +234,8 @@ def _memory_chart(
         return
     positions = [float(position) for position in range(len(ages))]
     lines = [
-        Line(
-            name,
-            positions,
-            medians_by_age,
-            letter=name[0].upper(),
-            style=position,
-        )
-        for position, (name, medians_by_age) in enumerate(measured.items())
+        Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
+        for style, (name, medians_by_age) in enumerate(measured.items())
     ]
     description = "; ".join(
         f"{name}: {format_number(medians_by_age[0])} at {ages[0]} d"
@@ -251,26 +244,13 @@ def _memory_chart(
     )
     axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
     title = f"Model and lagged counts, median household: {measure_name}"
-    y = linear_axis([0.0, 1.0])
-    yield chart(
-        title,
-        f"Total variation by lag. {description}.",
-        lines,
-        x=axis,
-        y=y,
-        y_title="total variation",
-        height=190,
-    )
-    rows = [
-        (
-            f"{age} d",
-            *(
-                "–" if math.isnan(medians_by_age[i]) else format_rounded_up(medians_by_age[i])
-                for medians_by_age in measured.values()
-            ),
-        )
-        for i, age in enumerate(ages)
+    y, about = linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
+    yield chart(title, about, lines, x=axis, y=y, y_title="total variation", height=190)
+    cells = [
+        ["–" if math.isnan(value) else format_rounded_up(value) for value in medians_by_age]
+        for medians_by_age in measured.values()
     ]
+    rows = [(f"{age} d", *row) for age, *row in zip(ages, *cells, strict=True)]
     yield table("The same in numbers, by lag", ("lag", *measured), rows)
 
 

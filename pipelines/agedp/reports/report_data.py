@@ -1,8 +1,6 @@
-"""Data of the public report: statement, rows, contracts and accountants, with access by series.
+"""What the public and the confidential report are computed from.
 
-What the confidential report is computed from, beside the released rows.
-
-The confidential files of an estimated model, for the confidential report. Confidential.
+The confidential files of an estimated model are confidential sources:
 
     <model folder>/households.parquet              which household decides the model, by age
     <model folder>/transitions.parquet             the transition counts of each household

@@ -127,43 +127,21 @@ def state_parts(sources: InternalSources) -> Iterator[str]:
     ]
     if not table_rows:
         return
-    by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_cell: dict[SeriesCell, list[Mapping[str, Any]]] = {}
     for table_row in table_rows:
         by_cell.setdefault((table_row["series"], table_row["cell"]), []).append(table_row)
-    columns = (
-        "series, cell",
-        "days",
-        "by readings",
-        "by states",
-        "difference",
-        "smallest",
-        "largest",
-        "root mean square",
-    )
+    differences = ("difference", "smallest", "largest", "root mean square")
+    columns = ("series, cell", "days", "by readings", "by states", *differences)
     caption = "Daily means by readings and by states, kWh per household; differences by day: states less readings"
     yield table(caption, columns, [(", ".join(key), *_row(cell_rows)) for key, cell_rows in by_cell.items()])
 
 
 def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     differences = [line["states_kwh"] - line["readings_kwh"] for line in lines]
-    mean_by_readings, mean_by_states = (
-        sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")
-    )
+    means = [sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")]
     rms = math.sqrt(sum(difference**2 for difference in differences) / len(differences))
-    return (
-        f"{len(lines):,}",
-        *map(
-            format_number,
-            (
-                mean_by_readings,
-                mean_by_states,
-                sum(differences) / len(differences),
-                min(differences),
-                max(differences),
-                rms,
-            ),
-        ),
-    )
+    numbers = (*means, sum(differences) / len(differences), min(differences), max(differences), rms)
+    return (f"{len(lines):,}", *map(format_number, numbers))
 
 
 _GROUPS = 12

@@ -197,9 +197,7 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         ],
         "schedule": _schedule(facts, options),
         SERIES: [KeyLine("statistic", '"mean"')],
-        "promise": [
-            KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL),
-        ],
+        "promise": [KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL)],
     }
     if facts.dataset == "long":
         lines_by_table["input.columns"] = list(facts.columns)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Final, Literal
 
@@ -200,6 +200,14 @@ def notion_options() -> tuple[RunFileOption, ...]:
 
 OptionValues = Mapping[Key, str]
 """Options as the TOML text of each key."""
+
+
+def number_of(options: OptionValues, key: Key) -> Decimal | None:
+    """Return the number that an option gives a key, if it gives one."""
+    try:
+        return Decimal(options[key])
+    except (KeyError, InvalidOperation):
+        return None
 
 
 def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:

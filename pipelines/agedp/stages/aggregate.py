@@ -8,8 +8,6 @@ If a series counts states, each half-hour with a reading, or the daily total (de
 as the representative value of its state, before the clamp; missing readings count as above. A missing reading is not a
 state: it is assumed to be independent of the chain.
 
-Confidential records of released days that an earlier run left incomplete, or that are damaged.
-
 A run that was interrupted after its draw has published its days, but not recorded their true values or reported their
 input. A later run sums these days again, as long as their readings are retained.
 """

@@ -5,9 +5,8 @@ and noise of the next day, last day if every day is released when due, bounds of
 A change that relaxes the promise, or sets a bound that the releases already exceed, is refused before anything is
 written.
 
-Contract + time zone database -> whether unreleased days begin when the contract registered them.
-
-A new version of the database that moves a clock change moves days. If it moves no unreleased day, nothing is reported.
+A contract also registers when its days begin. A new version of the database that moves a clock change moves days. If it
+moves no unreleased day, nothing is reported.
 """
 
 from __future__ import annotations

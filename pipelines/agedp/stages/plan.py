@@ -13,19 +13,21 @@ Decisions:
 
 * Due days and plan are a function of the run file, the model's public part, the roster's counts, the delivery's
   markers, the clock and the ledger: nothing here depends on a reading.
-
-Run file + LEDGER -> what a run would release now, and what later ones can: the content of `agedp plan`.
+* Disk space is checked before the first draw: a release that cannot be stored would spend its budget in vain.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 from agedp.budget import ReleaseTerms, closed_days, plan_release
 from agedp.ledger_session import LedgerSession
-from agedp.local_files.disk_space import check_disk_space
+from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
 from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
 from agedp.stages.amend import check_day_boundaries
@@ -33,9 +35,48 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets import filesystem
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.backends.connect import database_at
 from agedp_data.roster import Roster
+
+_MIN_BYTES = 2**16
+"""Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
+
+
+def check_disk_space(release: Path, ledger: str) -> None:
+    """Check that the release folder and the ledger's folder can be written, by a temporary file in each.
+
+    Raises:
+        InputError: the release folder cannot be written.
+        LedgerError: the folder of the ledger at this address cannot be written. A ledger on a server is not checked.
+    """
+    with _write_errors("[output] release: the folder", InputError, release):
+        atomic_files.check_writable(
+            release, _MIN_BYTES + _largest_file(release)
+        )  # a new file is written before the old one is replaced
+    ledger_folder = database_at(ledger).folder
+    if ledger_folder is not None:
+        with _write_errors("[output] ledger: its folder", LedgerError, ledger_folder):
+            atomic_files.check_writable(ledger_folder, _MIN_BYTES)
+
+
+def _largest_file(folder: Path) -> int:
+    try:
+        with os.scandir(folder) as entries:
+            return max((entry.stat().st_size for entry in entries), default=0)
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def _write_errors(label: str, kind: type[AgedpError], folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "nothing was drawn; check its permissions and the free space on its disk"
+        problem = f"cannot be written ({error.strerror}); {advice}"
+        raise kind(f"{label} {problem}", private=f"{label} {str(folder)!r} {problem}") from None
 
 
 def plan(session: LedgerSession) -> DueDays:

@@ -19,15 +19,7 @@ import numpy as np
 from agedp.budget import RELEASED, ReleaseTerms, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
-from agedp.stage_values import (
-    BeforeDraw,
-    Cells,
-    DailySum,
-    DailySums,
-    DueDay,
-    DueDays,
-    PlannedRelease,
-)
+from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
 from agedp.stages.plan import plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints

@@ -11,10 +11,8 @@ Decisions:
 
 * Rows that parsing rejected are readings too, so they are stored by month and removed with it (`retention`): in one
   file they would remain as long as the newest row of a delivery that contains years.
-
-Readings that each day of a month loses to conflicting rows. Confidential.
-
-Only months in which deduplication rejected conflicting rows are read again; all other months cost nothing.
+* Readings that each day loses to conflicting rows: only months in which deduplication rejected conflicting rows
+  are read again.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A household-day with rows in one part only has the readings of that part. A hous
 shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
 and deduplicated together. The result equals the deduplication of all rows of the month at once.
 
-Household-days as integer keys, to sort and to look up, and their daily totals.
-
-The total of a household-day is a function of its rows alone, so household-days can be deduplicated independently.
+Household-days are integer keys, to sort and to look up. The total of a household-day is a function of its rows alone,
+so household-days can be deduplicated independently.
 """
 
 from __future__ import annotations
