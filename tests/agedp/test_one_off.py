@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agedp.one_off import release_files
+from agedp.one_off import differing_arguments, release_files, write_files
 from agedp.setup.init_run_file import init
-from agedp.setup.one_off_arguments import differing_arguments, write_files
 from agedp.setup.run_file_options import toml_of
 from agedp.stages.publish import open_release
 from agedp_data.datasets.synthetic import write_london

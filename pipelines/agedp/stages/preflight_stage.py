@@ -9,7 +9,7 @@ from typing import Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.preflight.alerts import write_findings
-from agedp.preflight.input_checks import CheckLimits, Finding, check_facts, first_refusal
+from agedp.preflight.input_checks import Finding, check_facts, first_refusal
 from agedp.preflight.input_facts import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySums, Delivery, DueDays
@@ -64,7 +64,7 @@ def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> Checke
     if not (is_first_release or sums.examined_days):
         return CheckedSums(sums)
     facts = _collect_facts(run, sums)
-    findings = check_facts(facts, check_limits(run.run_file))
+    findings = check_facts(facts, run.run_file)
     if not is_first_release:
         return CheckedSums(sums, facts, _warnings(findings))
     if run.run_file.input.preflight == "report":
@@ -84,18 +84,6 @@ def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
         sums=sums.by_day,
         days=sums.examined_days,
         all_days=sums.examines_all,
-    )
-
-
-def check_limits(run: RunFile) -> CheckLimits:
-    """Return the limits of the checks from the public keys of the run file."""
-    table, schedule = run.input, run.schedule
-    return CheckLimits(
-        max_rejected_share=float(table.max_rejected_share),
-        refuse_absent_days=getattr(schedule, "absent_days", "") == "refuse",
-        period=(schedule.first_day, schedule.last_day),
-        interval_minutes=table.interval_minutes,
-        is_long=table.named_columns is not None,
     )
 
 
