@@ -239,14 +239,9 @@ def _goodness_of_fit(
     series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
 ) -> dict[str, Floats]:
     """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
+    n_states = int(series.max(initial=0)) + 1
     table = markov_goodness_of_fit(
-        series,
-        lags,
-        rng,
-        n_states=int(series.max(initial=0)) + 1,
-        steps_per_day=steps_per_day,
-        level=LEVEL,
-        replicates=replicates,
+        series, lags, rng, n_states=n_states, steps_per_day=steps_per_day, level=LEVEL, replicates=replicates
     )
     return _series_of_table(table)
 

@@ -199,16 +199,8 @@ class _FrontierSearch:
         days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
+        adds_up_to, ended_by = (None, "") if series_end is None else (series_end[0] * plan.loss, series_end[1])
+        noise, risk, error = self.noise_kwh(plan.loss), plan.risk, plan.penalty
         return SchedulePoint(
-            plan.loss,
-            age,
-            interval,
-            plan.risk,
-            plan.penalty,
-            self.noise_kwh(plan.loss),
-            days,
-            None if series_end is None else series_end[0] * plan.loss,
-            "" if series_end is None else series_end[1],
-            promised,
-            cheapest,
+            plan.loss, age, interval, risk, error, noise, days, adds_up_to, ended_by, promised, cheapest
         )

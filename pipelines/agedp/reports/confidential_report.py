@@ -129,17 +129,8 @@ def _mean_parts(
         yield _true_chart(", ".join(key), cell_days)
     age_days = sources.run.promise.age_days or 0
     stale_column = [f"{age_days} d later"] if age_days else []
-    columns = (
-        "series, cell",
-        "days",
-        "error",
-        "noise",
-        "error / noise",
-        "inside",
-        "relative",
-        "day to day",
-        *stale_column,
-    )
+    columns = ["series, cell", "days", "error", "noise", "error / noise", "inside", "relative", "day to day"]
+    columns += stale_column
     rows = [
         (
             ", ".join(key),

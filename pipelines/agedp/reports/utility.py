@@ -92,15 +92,8 @@ def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
     error = np.array([day.error for day in days])
     sd = np.array([day.published.sd for day in days])
     inside = [day.published.low <= day.true <= day.published.high for day in days]
-    return Utility(
-        len(days),
-        _rms(error),
-        _rms(sd),
-        _relative(days),
-        float(np.mean(inside)),
-        _change(days, 1),
-        _change(days, age_days) if age_days else 0.0,
-    )
+    change, stale = _change(days, 1), _change(days, age_days) if age_days else 0.0
+    return Utility(len(days), _rms(error), _rms(sd), _relative(days), float(np.mean(inside)), change, stale)
 
 
 def _relative(days: Sequence[CellUtility]) -> float:

@@ -76,15 +76,8 @@ def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> Checke
 def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
     """Return the facts about the files: of all days until a first release is reported, later of the due days."""
     months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
-    return collect_facts(
-        run.store,
-        sums.delivery,
-        run.roster.ids,
-        months=months,
-        sums=sums.by_day,
-        days=sums.examined_days,
-        all_days=sums.examines_all,
-    )
+    delivery, by_day, days, all_days = sums.delivery, sums.by_day, sums.examined_days, sums.examines_all
+    return collect_facts(run.store, delivery, run.roster.ids, months=months, sums=by_day, days=days, all_days=all_days)
 
 
 def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:

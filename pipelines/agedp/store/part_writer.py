@@ -11,7 +11,7 @@ manifest contains the number of rows before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -58,13 +58,7 @@ class ParsedRows:
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
-        return ParsedRows(
-            self.household[indices],
-            self.time[indices],
-            self.channel[indices],
-            self.energy_wh[indices],
-            self.row[indices],
-        )
+        return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
 
 
 def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
