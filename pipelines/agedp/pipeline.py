@@ -38,10 +38,9 @@ from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import RunContext, engine_for, load_run_file, store_for
 from agedp.stage_values import DailySums, Delivery, DueDays
-from agedp.stages.aggregate import aggregate_days
+from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
 from agedp.stages.ingest import ingest, read_files
 from agedp.stages.plan import plan
-from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import ReleaseResult, release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
@@ -195,7 +194,7 @@ def calibrate(
     """
     context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
     with context.store.locked():
-        period: Period = load(context).period
+        period: Period = load(context)
         edges: Floats = quantize_households(context, period)
         transitions: Transitions = estimate_transitions(context, period, edges)
         return bound_mixing(context, period, edges, transitions)
@@ -227,15 +226,7 @@ def begin_calibration(
     return CalibrationContext(run, model, roster, store, engine)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedReadings:
-    """Content of the input files (confidential): rows kept and rejected, and the readings of the model's period."""
-
-    delivery: Delivery
-    period: Period
-
-
-def load(context: CalibrationContext) -> LoadedReadings:
+def load(context: CalibrationContext) -> Period:
     """Read the input files into the confidential store.
 
     Raises:
@@ -243,7 +234,7 @@ def load(context: CalibrationContext) -> LoadedReadings:
     """
     run, roster = context.run, context.roster
     delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=[run.population.roster])
-    return LoadedReadings(delivery, Period(context.store, delivery, roster, *context.model.period))
+    return Period(context.store, delivery, roster, *context.model.period)
 
 
 def quantize_households(context: CalibrationContext, period: Period) -> Floats:

@@ -285,4 +285,4 @@ def _calibrate_by_flow(run_file: Path, progress: ProgressReporter) -> Calibratio
     with server_for_run_file(run_file):
         from agedp_flows.calibrate_flow import run_calibration
 
-        return run_calibration(str(run_file), progress).calibration
+        return run_calibration(str(run_file), progress)

@@ -206,14 +206,10 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
     composition = aged_leakage.of(losses)
     newest = composition.inputs[-1]
     all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
-    yield side_by_side(
-        [
-            _age_chart(
-                f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}", ages, by_method_name
-            ),
-            _age_chart("Risk: loss about the present, all days", ages, {_METHODS.get(name, name): all_days}),
-        ]
-    )
+    title = f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}"
+    of_all_days = {_METHODS.get(name, name): all_days}
+    risk_chart = _age_chart("Risk: loss about the present, all days", ages, of_all_days)
+    yield side_by_side([_age_chart(title, ages, by_method_name), risk_chart])
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
         (f"{age}", *(format_rounded_up(values[ages.index(age)]) for values in [*by_method_name.values(), all_days]))

@@ -194,17 +194,10 @@ def _maximum_from_age(values: Floats) -> Floats:
 
 def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
     positions = [float(position) for position in range(len(curves.ages_days))]
-    layers = [
-        Line(
-            name,
-            positions,
-            values.tolist(),
-            None if band is None else (band[0].tolist(), band[1].tolist()),
-            letter,
-            style,
-        )
-        for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
-    ]
+    layers = []
+    for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False)):
+        ends = None if band is None else (band[0].tolist(), band[1].tolist())
+        layers.append(Line(name, positions, values.tolist(), ends, letter, style))
     description = "; ".join(
         f"{name}: {_values_text(values.tolist(), curves.ages_days)}" for name, (values, _) in lines.items()
     )

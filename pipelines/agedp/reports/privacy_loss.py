@@ -208,11 +208,12 @@ def _value_at(curve: LossOverTime, day: str) -> str:
 def schedules_table(schedules: Mapping[str, float]) -> str:
     """Return the table of mean noise [kWh per household] by schedule of the promise, the promised one first."""
     promised = next(iter(schedules))
+    promised_kwh = schedules[promised]
     rows = [
         (
-            name + (" (as promised)" if name == promised else ""),
+            f"{name} (as promised)" if name == promised else name,
             format_number(kwh),
-            f"{format_number(kwh / schedules[promised])} ×",
+            f"{format_number(kwh / promised_kwh)} ×",
         )
         for name, kwh in schedules.items()
     ]

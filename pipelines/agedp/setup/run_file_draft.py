@@ -203,14 +203,9 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         lines_by_table["input.columns"] = list(facts.columns)
     if has_model(options):
         source = "declared" if {("model", "curve"), ("model", "kernel")} & set(options) else "estimated"
-        lines_by_table["model"] = [
-            KeyLine("source", quoted(source)),
-            *(
-                [KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once")]
-                if source == "estimated"
-                else []
-            ),
-        ]
+        lines_by_table["model"] = [KeyLine("source", quoted(source))]
+        if source == "estimated":
+            lines_by_table["model"].append(KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once"))
     proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {
         table: tuple(

@@ -210,19 +210,12 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
     The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
     """
     count = len(rows.row)
-    deduplicated = deduplicate_rows(
-        StoredRows(
-            tuple(names.to_pylist()),
-            rows.household.astype(np.int64),
-            rows.channel.astype(np.int64),
-            rows.time.astype(np.int64),
-            np.zeros(count, np.int64),
-            np.arange(count),
-            rows.energy_wh.astype(np.int64),
-        ),
-        complete_channels=store.layout.complete_channels(store.rules),
-    )
-    row_keys = household_day_key(rows.household.astype(np.int64), rows.time.astype(np.int64) // SLOTS)
+    household, channel, time = (getattr(rows, name).astype(np.int64) for name in ("household", "channel", "time"))
+    energy_wh = rows.energy_wh.astype(np.int64)
+    ids, file = tuple(names.to_pylist()), np.zeros(count, np.int64)
+    stored = StoredRows(ids, household, channel, time, file, np.arange(count), energy_wh)
+    deduplicated = deduplicate_rows(stored, complete_channels=store.layout.complete_channels(store.rules))
+    row_keys = household_day_key(household, time // SLOTS)
     keys = distinct_keys(row_keys)
     energy, readings = daily_totals(deduplicated, keys)
     rejected_keys = row_keys[deduplicated.rejected_row]
