@@ -218,10 +218,8 @@ def estimate_higher_order(
         engine: the scheduler.
     """
     households, length = len(period.roster.ids), (period.last - period.first).days + 1
-    day_state, energy_wh = (
-        np.full((households, length), MISSING, np.int64),
-        np.full((households, length), MISSING, np.int64),
-    )
+    day_state = np.full((households, length), MISSING, np.int64)
+    energy_wh = day_state.copy()
     for months in map_items("counts", period.months, function=partial(_days, period=period), engine=engine):
         for part in months:
             day = part.time - day_number(period.first)

@@ -101,10 +101,8 @@ def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
         for month in months:
             is_inside = (month.day >= first) & (month.day <= last)
             columns = month.day[is_inside] - first
-            readings.readings[:, columns], readings.total[:, columns] = (
-                month.readings[:, is_inside],
-                month.total[:, is_inside],
-            )
+            readings.readings[:, columns] = month.readings[:, is_inside]
+            readings.total[:, columns] = month.total[:, is_inside]
             readings.number[:, columns] = month.number[:, is_inside]
     return readings
 

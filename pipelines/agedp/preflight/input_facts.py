@@ -186,14 +186,10 @@ def _household_ids(table: pa.Table) -> set[str]:
 
 def _first_and_last_day(tables: Collection[pa.Table]) -> tuple[date, date] | None:
     days = [table["day"].cast(pa.int32()).to_numpy() for table in tables if table.num_rows]
-    return (
-        (
-            date_of_day(min(table_days.min() for table_days in days)),
-            date_of_day(max(table_days.max() for table_days in days)),
-        )
-        if days
-        else None
-    )
+    if not days:
+        return None
+    first, last = min(table_days.min() for table_days in days), max(table_days.max() for table_days in days)
+    return date_of_day(first), date_of_day(last)
 
 
 def complete_readings(interval_minutes: int) -> int:

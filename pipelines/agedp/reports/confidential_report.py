@@ -53,11 +53,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     results = {
         key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
     }
-    coverage_rows = [
-        coverage_row
-        for coverage_row in COVERAGE.read(sources.paths.coverage)
-        if coverage_row["population"] == sources.population
-    ]
+    coverage_rows = COVERAGE.of_population(sources.paths.coverage, sources.population)
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
     page = render_page(
@@ -77,9 +73,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
 
 
 def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    true_means = [
-        line for line in TRUE_MEANS.read(sources.paths.true_means) if line["population"] == sources.population
-    ]
+    true_means = TRUE_MEANS.of_population(sources.paths.true_means, sources.population)
     means = {line["series"] for line in true_means}
     by_series = {
         name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)

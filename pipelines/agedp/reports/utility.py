@@ -76,14 +76,10 @@ def pair_with_true_means(
     true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
     utilities: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
-        for cell, days in cells.items():
-            days_with_truth = [
-                CellUtility(cell_mean.day, true[series, cell, cell_mean.day], cell_mean)
-                for cell_mean in days
-                if (series, cell, cell_mean.day) in true
-            ]
-            if days_with_truth:
-                utilities[series, cell] = days_with_truth
+        for cell, means in cells.items():
+            days = [mean for mean in means if (series, cell, mean.day) in true]
+            if days:
+                utilities[series, cell] = [CellUtility(mean.day, true[series, cell, mean.day], mean) for mean in days]
     return utilities
 
 
@@ -113,11 +109,7 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 def state_parts(sources: InternalSources) -> Iterator[str]:
     """Yield the table of means by states and by readings, for each series that counts states."""
-    table_rows = [
-        table_row
-        for table_row in COUNTED_STATES.read(sources.paths.counted_states)
-        if table_row["population"] == sources.population
-    ]
+    table_rows = COUNTED_STATES.of_population(sources.paths.counted_states, sources.population)
     if not table_rows:
         return
     by_cell: dict[SeriesCell, list[Mapping[str, Any]]] = {}
@@ -142,9 +134,7 @@ _GROUPS = 12
 
 def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
-    true_rows = [
-        line for line in TRUE_COUNTS.read(sources.paths.true_counts) if line["population"] == sources.population
-    ]
+    true_rows = TRUE_COUNTS.of_population(sources.paths.true_counts, sources.population)
     true = {(line["series"], line["day"].isoformat(), line["cell"]): line["true_households"] for line in true_rows}
     for name, series in sources.run.series.items():
         if isinstance(series, Distribution):

@@ -206,9 +206,8 @@ def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
     rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == file_listing.HEAD_BYTES else head
     lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
     reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
-    if (reason == RejectionReason.DATE).any() and np.isin(
-        reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
-    ).all():
+    without_date = np.isin(reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD))
+    if (reason == RejectionReason.DATE).any() and without_date.all():
         error = store.layout.date_format_error(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
     declared, minutes = store.layout.interval_minutes, interval_of_rows(lines, header)
