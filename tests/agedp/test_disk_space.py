@@ -11,7 +11,7 @@ from datetime import date
 import pytest
 
 from agedp.local_files import atomic_files, locks
-from agedp.local_files.disk_space import check_disk_space
+from agedp.stages.plan import check_disk_space
 from agedp_data.errors import Busy, InputError, LedgerError, RunFileError
 
 HOLDER = """

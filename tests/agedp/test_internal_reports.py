@@ -9,7 +9,7 @@ import pytest
 
 from agedp.pipeline import run_stages, sanitise
 from agedp_data.errors import InputError
-from agedp_flows.text.log_text import report_text, warning_text
+from agedp_flows.artifacts import report_text, warning_text
 from agedp_flows.text.run_text import result_json
 from tests.command import agedp
 

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from agedp.budget import ReleaseTerms
+from agedp.budget import ReleaseTerms, plan_release
 from agedp.stage_values import last_due_date
-from agedp.stages.plan import list_due_days, plan_due_days, plan_release
+from agedp.stages.plan import list_due_days, plan_due_days
 from agedp_data.errors import Refused, RunFileError
 from agedp_data.ledger import ReleaseRecord
 

@@ -15,20 +15,17 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import disable_run_logger
 
-from agedp.calibration_pipeline import begin_calibration, calibrate
+from agedp.pipeline import begin_calibration, calibrate
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
 from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
-from agedp_flows.artifacts import artifact_key, slug
-from agedp_flows.calibration_artifacts import bounds_table
+from agedp_flows.artifacts import artifact_key, bounds_table, due_text, released_text, slug
 from agedp_flows.deployments import deployments_of
-from agedp_flows.run_handles import RunHandle
 from agedp_flows.scheduled_runs import ScheduledRun
-from agedp_flows.stage_tasks import FlowObserver, failed_state, is_unavailable, run_stage, use_observer
-from agedp_flows.text.log_text import due_text, released_text
+from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {
@@ -105,7 +102,7 @@ def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monk
 
 def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world.folder)
-    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda *_: None)
+    monkeypatch.setattr(release_flow.artifacts, "record_plan", lambda *_: None)
     if not (world.folder / "model" / "public.json").exists():
         calibrate("run.toml")
     run = RunHandle("run", RunContext.load("run.toml"))
@@ -122,7 +119,7 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
         f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
         f"{expected:.3g} kWh per household (daily_mean)."
     )
-    table = release_flow.release_artifacts.released_table(run.value, observer.result.drawn)
+    table = release_flow.artifacts.released_table(run.value, observer.result.drawn)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
     assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agedp_data.datasets.synthetic import write_london
-from agedp_flows.cli.sanitise_commands import sanitise
+from agedp_flows.cli.setup_commands import sanitise
 from tests.command import CommandFolder
 
 COMMON = ("--max-day-epsilon", "1", "--epsilon-total", "4", "--clamp-kwh", "20", "--min-households", "2")

@@ -79,7 +79,7 @@ def read_csv(path: Path) -> Found:
 def agedp(path: Path) -> Found:
     """This project's sums and counts, nothing stored."""
     from agedp.compute.engine_settings import Engine
-    from agedp.one_pass import tally
+    from tests.benchmarks.one_pass import tally
 
     found = tally(
         [str(path)], dataset="london", edges=[float(edge) for edge in EDGES], engine=Engine("threads", WORKERS)
@@ -269,7 +269,7 @@ def calibrate(path: Path) -> Found:
 
     Apart are the check whether the chain is true, and leakage and envelope.
     """
-    import agedp.calibration_pipeline as stage
+    import agedp.pipeline as stage
 
     apart = []
 
@@ -290,10 +290,10 @@ def calibrate(path: Path) -> Found:
 CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
     "limit": (limit, "import pyarrow.csv"),
     "read_csv": (read_csv, "import pyarrow.csv"),
-    "agedp sums and counts": (agedp, "import agedp.one_pass"),
+    "agedp sums and counts": (agedp, "import tests.benchmarks.one_pass"),
     "agedp run": (run, "import agedp.pipeline"),
     "agedp run again": (run, "import agedp.pipeline"),
-    "agedp calibrate": (calibrate, "import agedp.calibration_pipeline"),
+    "agedp calibrate": (calibrate, "import agedp.pipeline"),
     "agedp night": (night, "import agedp.pipeline"),
     "polars": (polars, "import polars"),
     "DuckDB": (duckdb, "import duckdb"),

@@ -35,9 +35,8 @@ from unittest import mock
 
 import pyarrow.parquet as pq
 
-from agedp.pipeline import run_stages
+from agedp.pipeline import RunSummary, run_stages
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.stages.amend import amend
 from agedp_data import clock
 from agedp_data.errors import AgedpError

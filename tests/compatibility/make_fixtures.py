@@ -28,8 +28,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import agedp
-from agedp.calibration_pipeline import calibrate
 from agedp.ledger_transfer import export_ledger, recover
+from agedp.pipeline import calibrate
 from tests.compatibility.deliveries import Delivery, household_ids, write
 from tests.compatibility.fixtures import AMENDED_NIGHTS, RunningPopulation, standing_clock
 from tests.compatibility.scenes import BEGUN, FILES, FIRST, FOLLOWING, HISTORY, LAST, SCENES, Scene, run_file

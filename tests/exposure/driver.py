@@ -78,7 +78,7 @@ def listen(seen: Path) -> None:
 def break_at(place: str) -> None:
     """Make something raise what no message of ours would say."""
     import agedp_flows.text.run_text
-    from agedp import calibration_pipeline, run_context
+    from agedp import pipeline, run_context
     from agedp.stages import aggregate, ingest, publish, release
 
     def boom(*_: object, **__: object) -> Any:
@@ -91,7 +91,7 @@ def break_at(place: str) -> None:
         "release": (release, "release"),
         "publish": (publish, "publish_release"),
         "artifact": (agedp_flows.text.run_text, "markdown"),
-        "estimate": (calibration_pipeline, "estimate"),
+        "estimate": (pipeline, "estimate"),
         "announce": (agedp_flows.text.run_text, "result_json"),
     }
     setattr(*where[place], boom)

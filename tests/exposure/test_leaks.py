@@ -308,7 +308,7 @@ def test_a_handle_shows_its_label_and_refuses_to_be_pickled() -> None:
 
     import cloudpickle
 
-    from agedp_flows.run_handles import RunHandle
+    from agedp_flows.stage_tasks import RunHandle
 
     handle = RunHandle("sums of homes", {"MARKhome1": 7.7391})
     assert repr(handle) == "<sums of homes>"

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agedp_data", "pipelines", "flows")
 
 # For notebooks inside the house, where there is no confidential folder: a folder of its own (0700), removed at the end.
-FOR_NOTEBOOKS = ("pipelines/agedp/stages/ingest.py", "pipelines/agedp/one_pass.py")
+FOR_NOTEBOOKS = ("pipelines/agedp/stages/ingest.py",)
 # What is published already, and households that are made up.
 NOT_CONFIDENTIAL = ("pipelines/agedp/stages/publish.py", "pipelines/agedp/privacy_audit.py", "docs/papers/homes.py")
 # Triggers and nothing else: they take no parameters. They are made of names that stand in this source.

@@ -32,7 +32,7 @@ _IMPORTED = (
         f"agedp_flows.{name}"
         for name in ("cli.app", "text.amendment_text", "text.calibration_text", "text.ledger_text", "text.run_text")
     ),
-    *(f"agedp.{name}" for name in ("calibration_pipeline", "ledger_transfer", "pipeline", "stages.amend")),
+    *(f"agedp.{name}" for name in ("ledger_transfer", "pipeline", "stages.amend")),
 )
 """What a fork finds there already."""
 _SYSCALLS = "write,pwrite64,fsync,fdatasync,ftruncate,unlink,rename,renameat,renameat2,openat,open"

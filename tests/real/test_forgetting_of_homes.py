@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import calibrate
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.states import (

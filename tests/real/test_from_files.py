@@ -8,8 +8,8 @@ from datetime import date
 
 import pytest
 
-from agedp.calibration_pipeline import calibrate
 from agedp.one_off import release_files
+from agedp.pipeline import calibrate
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp.stages.publish import open_release

@@ -8,10 +8,10 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp.calibration.memory_check import estimate_higher_order
+from agedp.calibration.estimate import estimate_higher_order
 from agedp.calibration.quantize import Period, quantize
-from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
+from agedp.pipeline import calibrate
 from agedp_data.accounting.temporal_losses import TemporalLosses
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.demo.demo_folder import check_folder, locked_folder, write_dataset
-from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.demo_folder import NOTIONS, check_folder, locked_folder, write_dataset
 from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from agedp.setup.sample import sample
 from agedp.stages.ingest import read_readings

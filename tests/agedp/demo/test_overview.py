@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp.demo.demo_run_files import NOTIONS
+from agedp.demo.demo_folder import NOTIONS
 from agedp.demo.mixing_table import mixing_rows
 from agedp.demo.release_table import exact_bound, noise_ratio, release_row
 from agedp.stages.publish import open_release

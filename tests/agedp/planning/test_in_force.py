@@ -9,9 +9,8 @@ import pytest
 
 from agedp.budget import closed_days
 from agedp.stages.amend import amend, preview_amendment
-from agedp.stages.plan import plan
+from agedp.stages.plan import end_within_30_days, forecast_run, plan
 from agedp.stages.publish import publish_release
-from agedp.stages.run_forecast import end_within_30_days, forecast_run
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_flows.text.amendment_text import amendment_lines

@@ -8,8 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from agedp.stages.amend import amend, preview_amendment
-from agedp.stages.plan import plan
-from agedp.stages.run_forecast import end_within_30_days
+from agedp.stages.plan import end_within_30_days, plan
 from agedp_data.errors import Refused
 from agedp_flows.text.plan_text import plan_json
 from tests.agedp.conftest import ended_in_draw

@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp.planning.compare_notions import compare_promises
-from agedp.planning.day_to_day_change import DayToDayChange
-from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.planning.smallest_epsilon import epsilon_at, smallest_epsilon
+from agedp.planning.notion_comparison import ComparisonTarget, DayToDayChange, epsilon_at, smallest_epsilon
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical

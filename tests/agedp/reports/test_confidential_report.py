@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.internal_records.cell_tables import COVERAGE
-from agedp.reports.clamping import clamp_effects
-from agedp.reports.internal_sources import InternalSources
+from agedp.reports.household_details import clamp_effects
 from agedp.reports.mean_series import CellMean
+from agedp.reports.report_data import InternalSources
 from agedp.reports.utility import CellUtility, utility
 from tests.agedp.reports.html import Page, faults_of
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import daily_totals_path, read_daily_totals
-from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key
+from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.synthetic import DeliveryAccount, write_ausgrid, write_london

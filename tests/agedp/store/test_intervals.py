@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import calibrate
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.config import load

@@ -88,7 +88,7 @@ def allowed(old, new):
     return all(change.verdict == "allowed" for change in changes)
 
 
-NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `agedp.stages.day_boundaries`
+NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `agedp.stages.amend`
 CASES = [
     (name, path, value)
     for name, old in CONTRACTS.items()

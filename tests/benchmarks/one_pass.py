@@ -23,15 +23,15 @@ from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
-from agedp.store.household_day_keys import (
+from agedp.store.month_reader import (
     daily_totals,
     distinct_keys,
     household_day_key,
     is_first_of_key,
     is_in_sorted,
+    load_month_readings,
     split_household_day_key,
 )
-from agedp.store.month_reader import load_month_readings
 from agedp.store.part_writer import ParsedRows, collect_kept_rows
 from agedp.store.store import Store
 from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
