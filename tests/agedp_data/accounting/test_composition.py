@@ -19,8 +19,6 @@ def kept(share: int, gap: int, loss: int) -> int:
     return -(-loss * share**gap // 16**gap)
 
 
-
-
 Releases = Sequence[tuple[int, int]]
 
 
@@ -79,22 +77,12 @@ def test_replaced_releases_leave_nothing_behind(seed):
         assert tried.leakage(at) == written_out(sorted(further.items()), at, {1, 2}, step)
 
 
-
-
-
-
 def test_without_a_model_the_largest_old_loss_ages_alone():
     composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
     for instant, loss in ((2, 8), (0, 6), (1, 8)):
         composition.add(instant, loss)
     assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
     assert composition.leakage(3, count=1) == 0
-
-
-
-
-
-
 
 
 def test_floats_and_stacks_compose_as_whole_numbers_do():

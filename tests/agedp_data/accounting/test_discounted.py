@@ -68,7 +68,7 @@ def test_a_stack_is_its_rows_and_nothing_comes_to_nothing():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        *((lambda bad=bad: discounted_loss(bad, Exponential(0.5)), None) for bad in ([-1.0], [math.nan], [math.inf], 1.0)),
+        *((lambda r=r: discounted_loss(r, Exponential(0.5)), None) for r in ([-1.0], [math.nan], [math.inf], 1.0)),
         *((lambda alpha=alpha: Exponential(alpha), None) for alpha in (0, 1.1, math.nan)),
         *((lambda beta=beta: Hyperbolic(beta), None) for beta in (-1, math.inf)),
         *((lambda bad=bad: Weights(bad), None) for bad in ([], [0, 0], [1, 2], [1, -1], [[1]])),
@@ -78,7 +78,7 @@ def test_a_stack_is_its_rows_and_nothing_comes_to_nothing():
         *((lambda beta=beta: certified_constant(beta), "positive, finite") for beta in (0, -1, math.inf, math.nan)),
         (lambda: paper_constant(1e300), "already at the first release"),
         (lambda: paper_constant(1e-300), r"at about release 2\.27672e\+300"),
-        *((lambda d=d: make(d, "renewal"), r"a\(0\) > a\(1\)") for d in (Exponential(1), Hyperbolic(0), Weights([1] * 3))),
+        *((lambda d=d: make(d, "renewal"), r"a\(0\) > a\(1\)") for d in (Exponential(1), Weights([1] * 3))),
         *((lambda m=m: infinite_horizon_schedule(Hyperbolic(1), epsilon=1, releases=3, method=m), "name a horizon")
           for m in ("constant", "optimal")),
         (lambda: make(Exponential(0.5), "best"), "known are"),

@@ -279,20 +279,6 @@ def test_fig_5a_converges_to_0_41190_and_not_to_one_half():
     assert rates == sorted(rates)
 
 
-def test_failure_rates_are_those_of_a_simulated_mechanism():
-    rng = np.random.default_rng(7)
-    past = rng.integers(0, 2, (100_000, 6)) * 2 - 1
-    moved = rng.random(past.shape) < (1 - 0.8**2) / 2
-    now = np.where(moved, -past, past).mean(axis=1) >= 0
-    output = past.mean(axis=1) + rng.laplace(0, noise_scale(1.0, agents=6), len(past))
-    # The likelier answer, learnt from half the runs in narrow bins, tried on the other half.
-    bins = np.clip(np.searchsorted(np.linspace(-2, 2, 41), output), 0, 40)
-    half = len(past) // 2
-    share = np.bincount(bins[:half], now[:half], 41) / np.maximum(np.bincount(bins[:half], minlength=41), 1)
-    wrong = ((share[bins[half:]] >= 0.5) != now[half:]).mean()
-    assert failure_rate(2, 1.0, agents=6, move=0.1) == pytest.approx(wrong, abs=0.008)
-
-
 @pytest.mark.parametrize("target", [0.1, 0.5, 1.0])
 def test_fig_5c_gains_nothing_by_ageing_once_averaged_over_the_past(target):
     noise_only = failure_rate(0, target, agents=20, move=0.1)
