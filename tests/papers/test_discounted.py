@@ -56,28 +56,6 @@ def test_stronger_discounting_lowers_the_error(figures: dict[str, PaperFigure]) 
             assert (np.diff(line.y[order]) < 0).all(), line.label
 
 
-def test_the_best_schedule_is_never_above_the_others(figures: dict[str, PaperFigure]) -> None:
-    for panel in figures["discounted-figure_2"].panels[1:] + figures["discounted-figure_3"].panels:
-        *others, best = panel.curves
-        for other in others:
-            assert best.y.mean() <= other.y.mean() * (1 + 1e-6), other.label
-
-
-def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: dict[str, PaperFigure]) -> None:
-    flat, growing = (
-        {line.label: line.y for line in panel.curves} for panel in figures["discounted-figure_2"].panels[1:]
-    )
-    means = daily_means(PaperReadings(small=True).ausgrid_households)[0]
-    constant = flat["Corollary 12"] * means
-    assert np.ptp(constant) < 1e-9 * constant[0]
-    assert (np.diff(growing["Corollary 16 as printed"] * means) > 0).all()
-    saved = (
-        1 - (growing["renewal, no horizon needed"] * means).mean() / (growing["Corollary 16 as printed"] * means).mean()
-    )
-    assert f"saves {saved:.0%} of the noise" in figures["discounted-figure_2"].title
-    assert (flat["renewal, no horizon needed"] * means).mean() > 0.95 * constant[0]
-
-
 def test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days() -> None:
     at = np.arange(1, 366)
     theirs, classical = 1 / printed(Hyperbolic(0.1), 365), np.pi**2 * at**2 / 6

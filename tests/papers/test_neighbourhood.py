@@ -57,13 +57,6 @@ def test_a_stay_of_several_windows_costs_at_most_as_many_epsilon(method: str) ->
             assert losses[(times >= begin) & (times < begin + stay)].sum() <= most * (1 + 1e-12)
 
 
-def test_known_checkpoints_need_less_noise_than_requests_as_they_come(figures) -> None:
-    panel = figures["neighbourhood-sustained_release"].panels[0]
-    lines = {line.label: line.y for line in panel.curves}
-    for name, noise in lines.items():
-        assert (lines["offline"] <= noise).all(), name
-
-
 def test_where_records_cannot_change_by_delta_both_notions_are_one() -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):

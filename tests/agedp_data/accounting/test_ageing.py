@@ -152,22 +152,6 @@ def test_some_binary_mechanism_attains_the_tight_risk(k, seed):
             assert worst <= risk(chain, loss, [age], method=method)[0] + 1e-8
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_composed_binary_mechanisms_stay_within_the_recursion(seed):
-    rng, chain = np.random.default_rng(seed), chain_of_kind(3, seed)
-    reads, losses, now = [0, 0, 2, 5], [0.5, 0.2, 0.9, 0.4], 6
-    bound = compose(chain, reads, [0] * 4, losses, [now], method="tight")[0]
-    assert bound <= compose(chain, reads, [0] * 4, losses, [now], method="total_variation")[0] + 1e-12
-    options = [list(binary_mechanisms(3, loss)) for loss in losses]
-    for _ in range(30):
-        given = np.ones((3, 1))
-        for gap, each in zip(np.diff([*reads, now]), options, strict=True):
-            mechanism = each[rng.integers(len(each))]
-            # Outputs so far and this one are independent given the state; then back from the next instant.
-            given = backward(chain, int(gap)) @ (given[:, :, None] * mechanism[:, None, :]).reshape(3, -1)
-        assert largest_log_ratio(given) <= bound + 1e-7
-
-
 def test_without_a_joint_model_one_release_ages_and_the_others_add():
     kernels, losses = [FLIP, UNEVEN, np.eye(2)], [0.5, 0.3, 0.2]
     expected = 1.0 - max(e - float(leakage(k, e)) for k, e in zip(kernels, losses, strict=True))

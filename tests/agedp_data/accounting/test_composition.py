@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from agedp_data.accounting.composition import Composition, SumComposition
+from agedp_data.accounting.composition import Composition
 from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
 
 NANO = 10**9
@@ -75,14 +75,6 @@ def test_replaced_releases_leave_nothing_behind(seed):
         further[3] = further.get(3, 0) + 5
         at = max(at, 4)
         assert tried.leakage(at) == written_out(sorted(further.items()), at, {1, 2}, step)
-
-
-def test_without_a_model_the_largest_old_loss_ages_alone():
-    composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
-    for instant, loss in ((2, 8), (0, 6), (1, 8)):
-        composition.add(instant, loss)
-    assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
-    assert composition.leakage(3, count=1) == 0
 
 
 def test_floats_and_stacks_compose_as_whole_numbers_do():

@@ -96,11 +96,6 @@ def test_what_is_no_series_discount_or_schedule_is_refused(call, message):
     assert "\n" not in str(refused.value)
 
 
-def test_a_coefficient_near_the_end_of_floats_discounts_all_but_the_newest():
-    assert Hyperbolic(1e308).weights(4).tolist() == [1, 1e-308, 5e-309, 1e-308 / 3]
-    assert make(Hyperbolic(1e308), "optimal", horizon=4) == pytest.approx([1.0] * 4)
-
-
 @pytest.mark.parametrize(("beta", "printed"), [(0.01, 12.860), (0.1, 3.8916), (1, 1.2744)])
 def test_the_certified_constants_are_those_of_the_reference(beta, printed):
     assert certified_constant(beta) == pytest.approx(printed, abs=10 ** -(4 if beta > 0.01 else 3) / 2)

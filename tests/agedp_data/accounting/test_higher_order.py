@@ -94,15 +94,6 @@ def test_the_limit_is_what_long_series_build_up_to_and_budgets_hold(leaps):
         assert (behind + ahead - losses).max() <= 1 + 1e-9
 
 
-def test_households_in_a_stack_and_chains_in_a_set():
-    stack, losses = np.stack([dense(3, 1), dense(3, 2)]), [0.3, 0.6, 0.2]
-    totals = higher_order_recursion(stack, max_days=2).leakage_totals(losses).total
-    alone = higher_order_recursion(stack[1], max_days=2).leakage_totals(losses).total
-    np.testing.assert_array_equal(totals[1], alone)
-    worst = higher_order_recursion(tuple(stack), max_days=2).leakage_totals(losses).total
-    assert (worst >= totals.max(axis=0) - 1e-15).all()
-
-
 def test_pairs_are_made_of_days_in_a_row_and_lead_to_pairs_that_share_a_day():
     states = np.random.default_rng(3).integers(-1, 3, size=400)
     pairs = pair_states(states, n_states=3)

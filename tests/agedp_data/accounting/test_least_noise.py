@@ -27,13 +27,8 @@ def kinds(count):
     return {
         "sorted uniform": np.sort(np.random.default_rng(1).random(count))[::-1],
         "window of a third": window(count, count // 3 + 1),
-        "stairs of 30": 1 / (1.0 + ages // 30),
-        "straight line": 1 - ages / count,
-        "bell": np.exp(-((ages * 10 / count) ** 2)),
-        "level after the first": np.where(ages, 0.5, 1.0),
         "fast, then level": np.concatenate([np.ones(5), np.full(20, 0.5), np.full(count - 25, 0.01)]),
         "uneven stairs": stairs(count, seed=2),
-        "low stairs": stairs(count, seed=5, steps=6) ** 5,
         "stairs, then nothing": np.pad(stairs(count // 3 + 2, seed=7), (0, count))[:count],
         "stairs on a curve": stairs(count, seed=8) + 0.3 / (1 + ages / 50),
     }

@@ -10,8 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.accounting.delta_neighbourhood import (
     distance,
@@ -88,30 +86,10 @@ def test_with_a_source_it_is_the_shortest_path_by_moves_arrivals_and_departures(
             assert distance(start, end, delta=delta, source=list(source)) == paths[end], (start, end)
 
 
-@settings(max_examples=40)
-@given(
-    *[st.lists(st.integers(-20, 20) | st.floats(-9, 9, width=16), max_size=5)] * 3, st.sampled_from([0.3, 1, 2.5, 7])
-)
-def test_with_a_source_it_is_a_metric(a, b, c, delta):
-    def between(left, right):
-        return distance(np.array(left, float), np.array(right, float), delta=delta, source=[0.0, 3.5])
-
-    assert between(a, b) == between(b, a) <= between(a, c) + between(c, b)
-    assert (between(a, b) == 0) == (sorted(a) == sorted(b))
-
-
 def test_a_float_is_the_decimal_it_was_written_as():
     # In binary .3 - 0 lies below 3 times .1, and would be three moves.
     assert distance([0.0], [0.3], delta=0.1) == 4
     assert distance([Decimal("0.1")], [Decimal("0.3")], delta=Decimal("0.1")) == 3
-
-
-def test_hundreds_of_households_are_paired_as_well():
-    rng = np.random.default_rng(5)
-    use = rng.integers(0, 50_000, 300)
-    assert distance(use, rng.permutation(use), delta=2000) == 0
-    assert distance(use, use + 1999, delta=2000) <= 300
-    assert distance(use, np.append(use[1:], [1, 2]), delta=2000) >= 1
 
 
 @pytest.mark.parametrize(
@@ -139,14 +117,6 @@ def test_what_has_no_distance_and_no_loss_is_refused(call, message):
         call()
 
 
-@settings(max_examples=60)
-@given(st.integers(0, 1000), st.integers(2, 50))
-def test_moves_are_the_fewest_steps_that_reach_the_size(size, delta):
-    whole, line = (int(moves(kind(size), delta=delta)) for kind in (int, float))
-    assert whole * (delta - 1) >= size > (whole - 1) * (delta - 1) or whole == size == 0
-    assert line * delta > size >= (line - 1) * delta or line == size == 0
-
-
 def test_a_change_of_size_x_costs_epsilon_x_over_delta_which_laplace_noise_says_exactly():
     # ln of the ratio of two Laplace densities x apart, at an output beyond both
     scale = laplace_scale(sensitivity=2000, loss=Decimal("0.1")) / 500
@@ -157,7 +127,8 @@ def test_a_change_of_size_x_costs_epsilon_x_over_delta_which_laplace_noise_says_
 
 def test_of_the_reference_the_full_range_costs_two_and_a_half_and_is_never_rounded_down():
     assert full_range_loss(0.1, protected=2000, full=50_000) == Fraction(5, 2)  # U = 50, delta = 2, eps = .1
-    assert loss_of_change(50, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
+    for size in (50, 10**9):
+        assert loss_of_change(size, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
     assert ceil_nano(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
 
 
@@ -169,17 +140,6 @@ def test_noise_drawn_at_the_full_range_loss_costs_a_move_epsilon_and_hardly_less
     spent = full_range_loss(epsilon, protected=protected, full=full)
     scale = Fraction(laplace_scale(sensitivity=full, loss=Fraction(floor_nano(spent), NANO)))
     assert Fraction(epsilon) * Fraction(99_999_999, 10**8) < protected / scale <= Fraction(epsilon)
-
-
-@settings(max_examples=60)
-@given(st.decimals("0.001", 9, places=3), st.integers(1, 9999), st.integers(0, 99_999), st.integers(0, 99_999))
-def test_losses_grow_with_the_change_up_to_the_range_and_are_subadditive(epsilon, delta, first, second):
-    def loss(size):
-        return loss_of_change(size, epsilon=epsilon, delta=delta, full=50_000)
-
-    assert loss(min(first, second)) <= loss(max(first, second)) <= loss(50_000) == loss(10**9)
-    assert loss(first + second) <= loss(first) + loss(second)
-    assert loss(50_000) == full_range_loss(epsilon, protected=delta, full=50_000)
 
 
 def test_bounded_and_unbounded_are_the_other_way_round():
@@ -198,6 +158,12 @@ def test_standard_distances_are_shortest_paths(neighbours, delta, ends):
         paths = shortest(start, range(4), largest=3, delta=delta, arrive=ends, leave=ends)
         for end in multisets(range(4), sizes):
             assert standard_distance(start, end, neighbours=neighbours) == paths[end]
+
+
+def test_of_the_table_the_standard_distances_and_the_first_row_hold():
+    assert standard_distance([0, 0, 0, 0], [0, 0, 1, 1], neighbours="bounded") == 2
+    assert standard_distance([0, 0, 0, 0], [0, 0, 0, 9], neighbours="bounded") == 1
+    assert distance([0, 0, 0, 0], [0, 0, 1, 1], delta=5) == 2
 
 
 def test_of_the_table_the_second_row_is_two_on_the_line_and_three_in_whole_numbers():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from agedp_data.accounting.ageing import age_artificially, approximate_risk, compose, compose_approximate, peak, risk
+from agedp_data.accounting.ageing import age_artificially, approximate_risk, compose, compose_approximate, peak
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.mixing import total_variation
@@ -102,22 +102,6 @@ def test_approximate_guarantees_compose_as_written_out_by_hand():
     np.testing.assert_allclose(delta[:3], expected)
     z = 0.5 + np.log1p(0.64 * np.expm1(0.6))
     assert loss[3] == pytest.approx(np.log1p(0.8**6 * np.expm1(z)))
-
-
-def test_approximate_bounds_broadcast_and_refuse_what_is_no_probability():
-    chains = np.stack([FLIP, UNEVEN])
-    loss, delta = approximate_risk(chains, [[0.5], [1.0], [np.inf]], 1e-6, [0, 3])
-    assert loss.shape == delta.shape == (3, 2, 2)
-    np.testing.assert_array_equal(loss[1, 1], risk(UNEVEN, 1.0, [0, 3], method="total_variation"))
-    both = compose_approximate(chains, [1, 2], [0, 0], [0.5, 0.5], [0.1, 0.2], [0, 5])
-    assert both[0].shape == both[1].shape == (2, 2)
-    np.testing.assert_array_equal(both[1][:, 0], [0, 0])
-    assert compose_approximate(FLIP, [], [], [], [], [1])[1].tolist() == [0.0]
-    for wrong in (-1e-9, 1.5, np.nan):
-        with pytest.raises(ChainError, match="probability"):
-            approximate_risk(FLIP, 0.5, wrong, [1])
-    with pytest.raises(ChainError, match="one delta per loss"):
-        compose_approximate(FLIP, [1], [0], [0.5], [0.1, 0.1], [1])
 
 
 def test_artificially_aged_states_follow_the_reversed_kernel():

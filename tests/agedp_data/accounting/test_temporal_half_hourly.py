@@ -9,14 +9,12 @@ from agedp_data.accounting.temporal_leakage import (
     OneSidedRecursion,
     Recursion,
     allocate_with,
-    backward,
     daily_leakage_with,
     daily_recursion,
     daily_release_leakage,
     round_up_losses,
     temporal,
     temporal_kernels,
-    temporal_supremum,
     windows,
 )
 from agedp_data.errors import ChainError
@@ -76,22 +74,6 @@ def test_no_mechanism_tells_more_about_two_days_in_a_row():
     for start in (0, 1):
         truth = loss_about(joint, (start, start + 1), [mechanisms(4, e) for e in losses])
         assert truth <= bounds[start] + 1e-12
-
-
-def test_the_recursion_over_single_half_hours_grows_without_end_where_days_do_not():
-    # Two states that never follow the same one: every half-hour passes everything on.
-    assert temporal_supremum(*temporal_kernels(BANDED), 0.1) == np.inf
-    np.testing.assert_allclose(backward(reverse(BANDED), np.full(50, 0.1)), 0.1 * np.arange(1, 51))
-    # In a day nearly all is forgotten; the half-hour between two days passes on one release each way.
-    assert daily_recursion(BANDED, steps_per_day=48).total_supremum(0.1) == pytest.approx(0.3, rel=1e-2)
-
-
-@pytest.mark.parametrize("chain", [dense(3, 2), BANDED])
-def test_a_skipped_day_is_at_most_a_release_without_loss(chain):
-    skipped = daily_release_leakage(chain, [0.4, 0.6, 0.5], [2, 1], steps_per_day=2)
-    silent = daily_release_leakage(chain, [0.4, 0.0, 0.6, 0.5], [1, 1, 1], steps_per_day=2)
-    for bound, larger in zip(skipped, silent, strict=True):
-        assert (bound <= larger[[0, 2, 3]] + 1e-12).all()
 
 
 @pytest.mark.parametrize("gap", [1, 2])

@@ -8,17 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from agedp_data.accounting.temporal_leakage import (
-    METHODS,
-    allocate,
     backward,
     pairwise,
     temporal,
-    temporal_recursion,
     temporal_supremum,
-    w_event,
-    windows,
 )
-from agedp_data.errors import ChainError
 from tests.agedp_data.accounting.temporal_oracles import algorithm_1, total_by_recursion
 
 TINY = 1e-9
@@ -61,46 +55,9 @@ def test_more_loss_or_a_further_release_is_more_everywhere_and_by_no_more_than_i
 
 
 @FEW
-@given(matrices(3), LOSSES)
-def test_a_set_says_no_less_than_its_members(three, losses):
-    first, second, ahead = three
-    total = temporal((first, second), ahead, losses)
-    assert (total >= temporal(first, ahead, losses) - TINY).all()
-    assert (total >= temporal(second, ahead, losses) - TINY).all()
-    np.testing.assert_allclose(temporal((first, first), ahead, losses), temporal(first, ahead, losses), rtol=1e-12)
-
-
-@FEW
-@given(matrices(2), LOSSES)
-def test_longer_windows_say_more_and_the_longest_the_sum(pair, losses):
-    bounds = [float(w_event(*pair, losses, length)) for length in range(1, losses.size + 1)]
-    assert (np.diff(bounds) >= -TINY * (1 + losses.sum())).all()
-    np.testing.assert_allclose(bounds[-1], losses.sum(), rtol=TINY, atol=TINY)
-    leak = temporal_recursion(*pair).leakage_totals(losses)
-    np.testing.assert_array_equal(windows(leak, losses, 1), leak.total)
-
-
-@FEW
 @given(matrices(1), st.floats(1e-6, 3))
 def test_the_limit_is_a_fixed_point_that_the_recursion_never_passes(one, loss):
     top = float(temporal_supremum(one[0], None, loss))
     assert backward(one[0], np.full(60, loss)).max() <= top * (1 + 1e-12)
     if top < 30:
         np.testing.assert_allclose(loss + algorithm_1(one[0], top), top, rtol=1e-7)
-
-
-@settings(max_examples=10, deadline=None)
-@given(matrices(2), st.floats(1e-3, 5), st.integers(1, 10))
-def test_budgets_hold_and_the_best_is_the_best(pair, alpha, horizon):
-    noise = {}
-    for method in METHODS:
-        try:
-            losses = allocate(*pair, alpha=alpha, horizon=horizon, method=method)
-        except ChainError:
-            assert method in ("supremum", "exact")
-            continue
-        assert losses.min() > 0
-        assert temporal(*pair, losses).max() <= alpha
-        assert total_by_recursion(*pair, losses).max() <= alpha * (1 + TINY)
-        noise[method] = (1 / losses).mean()
-    assert noise["best"] <= min(noise.values()) * (1 + 1e-12)

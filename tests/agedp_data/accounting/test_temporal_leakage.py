@@ -19,7 +19,6 @@ from agedp_data.accounting.temporal_leakage import (
 from agedp_data.errors import ChainError
 from tests.agedp_data.accounting.temporal_oracles import (
     algorithm_1,
-    by_programme,
     by_recursion,
     dense,
     enumerated,
@@ -60,14 +59,6 @@ def test_random_pairs_of_matrices_leak_as_algorithm_1_says(seed):
         expected = total_by_recursion(behind[kind], ahead[other], losses)
         total = temporal(behind[kind], ahead[other], losses)
         np.testing.assert_allclose(total, expected, rtol=1e-9, atol=1e-9, err_msg=f"{kind} {other}")
-
-
-@pytest.mark.parametrize("n", [2, 4])
-def test_the_recursion_over_linear_programmes_is_the_same(n):
-    behind, ahead = dense(n, 31), dense(n, 32, weight=2.0)
-    losses = [0.3, 1e-3, 0.9, 0.2]
-    expected = total_by_recursion(behind, ahead, losses, leak=by_programme)
-    np.testing.assert_allclose(temporal(behind, ahead, losses), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(4))

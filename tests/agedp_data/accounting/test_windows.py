@@ -149,12 +149,13 @@ def test_offline_plans_have_their_closed_forms(times, window, keys, expected):
     assert losses == pytest.approx(np.array(expected), rel=1e-5)
 
 
-@settings(max_examples=20)
-@given(TIMES, st.integers(1, 15), st.floats(1e-3, 1e3), st.floats(1e-6, 1e6))
-def test_epsilon_only_scales_and_the_unit_of_weights_does_not_matter(times, window, epsilon, unit):
-    plain = window_budgets(times, window=window, epsilon=1.0, method="offline")
-    scaled = window_budgets(times, window=window, epsilon=epsilon, method="offline", weights=np.full(len(times), unit))
-    assert scaled == pytest.approx(epsilon * plain, rel=1e-9)
+@settings(max_examples=25)
+@given(TIMES, st.integers(1, 15), st.floats(0.01, 0.9))
+def test_it_has_no_more_noise_than_either_online_rule(times, window, fraction):
+    least = (1 / window_budgets(times, window=window, epsilon=1.0, method="offline")).sum()
+    for keys in ({"method": "fraction", "fraction": fraction}, {"method": "per-request"}):
+        with np.errstate(divide="ignore"):
+            assert least <= (1 / window_budgets(times, window=window, epsilon=1.0, **keys)).sum() * (1 + 1e-8)
 
 
 @pytest.mark.parametrize(
@@ -162,28 +163,18 @@ def test_epsilon_only_scales_and_the_unit_of_weights_does_not_matter(times, wind
     [
         ({"method": "best"}, "known are offline, fraction, per-request"),
         ({"epsilon": 0}, "epsilon = 0"),
-        ({"epsilon": math.inf}, "epsilon = inf"),
         ({"window": 0}, "window = 0"),
         ({"window": math.nan}, "finite"),
         ({"times": [2, 1]}, "does not decrease"),
         ({"times": [[1, 2]]}, "a list"),
-        ({"times": [0, math.inf]}, "finite"),
         ({"method": "fraction", "fraction": 1}, "fraction = 1"),
-        ({"method": "fraction", "fraction": 0}, "fraction = 0"),
         ({"method": "fraction", "weights": [1, 1]}, 'by method = "offline" only'),
         ({"method": "per-request", "requests": 1}, "has 2 requests and at most 1"),
         ({"method": "per-request", "requests": 0}, "requests = 0"),
         ({"weights": [1, 0]}, "weight above 0"),
-        ({"weights": [1]}, "weight above 0"),
         ({"weights": [1e-300, 1e300]}, "take nearer weights"),
     ],
 )
 def test_what_is_no_plan_is_refused(keys, message):
     with pytest.raises(ChainError, match=message):
         window_budgets(**{"times": [0, 1], "window": 7, "epsilon": 1.0, "method": "offline", **keys})
-
-
-@pytest.mark.parametrize("losses", [[1.0], [1.0, -1.0], [1.0, math.inf]])
-def test_losses_that_do_not_fit_their_times_are_refused(losses):
-    with pytest.raises(ChainError):
-        window_losses([0, 1], losses, window=1)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import pickle
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agedp_data.accounting.ageing import compose_with
 from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound, max_leakage
-from agedp_data.leakage.function import leakage, leakage_from_total_variation, supremum
+from agedp_data.leakage.function import leakage, supremum
 from agedp_data.leakage.population_bound import leakage_bound
 from agedp_data.markov.transitions import power, reverse
 
@@ -78,13 +76,6 @@ def test_ages_between_use_the_smaller_one_and_younger_ones_forget_nothing():
     assert tight(KNOWN, 0, 1.5) == 1.5
     assert tight(KNOWN, 7, 1.5) == tight(KNOWN, 4, 1.5)
     assert tight(KNOWN, 1000, 1.5) == tight(KNOWN, 8, 1.5)
-
-
-def test_a_distance_gives_theorem_1_rounded_up():
-    for loss in (0.0, 1e-6, 0.3, 5.0, 800.0):
-        exact = float(leakage_from_total_variation(0.3, loss))
-        assert exact <= KNOWN(5, loss, direction="backward", method="total_variation") <= min(exact + 1.1e-9, loss)
-    assert KNOWN(0, 0.5, direction="backward", method="total_variation") == 0.5
 
 
 def test_tables_are_whole_nanos_monotone_and_capped_on_the_safe_side():
@@ -201,21 +192,6 @@ def test_what_grows_for_ever_is_infinite():
     # y = e^e (1 + .8 (y - 1)) by hand for e = .1
     y = 0.2 * np.exp(0.1) / (1 - 0.8 * np.exp(0.1))
     assert known.supremum(1, 0.1, direction="backward", method="total_variation") == pytest.approx(np.log(y), abs=1e-7)
-
-
-def test_a_composition_through_the_bound_bounds_that_of_every_household():
-    known, schedule = made(LOSS_GRID), ([3, 4, 7, 7], [1, 3, 2, 6], [0.5, 0.3, 0.8, 0.1], [2, 3, 5, 7, 12])
-    bound = compose_with(*schedule, gap_leakage=lambda gap, z: tight(known, gap, z))
-    each = compose_with(*schedule, gap_leakage=lambda gap, z: leakage(power(BACKWARD, gap), z))
-    assert (each <= bound + 1e-15).all()
-
-
-def test_the_public_grid_is_dense_where_losses_are():
-    finite = LOSS_GRID[:-1]
-    assert LOSS_GRID.size <= 250
-    assert (finite[0], finite[-1], LOSS_GRID[-1]) == (1e-6, 64.0, np.inf)
-    assert all(high / low < 1.07 for low, high in pairwise(finite) if low >= 1e-3 and high <= 20)
-    np.testing.assert_array_equal(np.rint(finite * 1e9) / 1e9, finite)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from agedp_data.leakage.exact import (
     round_up_with_slack,
     to_integers,
 )
-from agedp_data.leakage.function import supremum
 from agedp_data.leakage.pieces import frontier_of
 from agedp_data.leakage.population_bound import leakage_bound
 from agedp_data.markov.transitions import reverse
@@ -113,19 +112,6 @@ def test_pieces_are_the_largest_over_all_sets_of_columns_and_at_most_two_billion
             exact = in_fifty_digits(kernel, loss)
             # rows of floats add up to one up to 1e-16 only, which e^a makes more of where a set has nearly nothing else
             assert exact * (1 - 1e-9) <= function(loss) <= min(exact * (1 + 1e-9) + 1.01, loss)
-
-
-def test_the_supremum_of_pieces_is_hardly_above_the_limit():
-    for kernel in random_kernels(12):
-        function = PiecewiseLeakage.from_floats(*frontier_of(kernel[None]))
-        for loss in (10**6, 10**8, 3 * NANO):
-            limit, whole = float(supremum(kernel, loss / NANO)), function.supremum(loss)
-            if whole is None:
-                assert limit > 500
-                continue
-            assert loss + function(whole) <= whole
-            # each use rounds up by one at most, and the guard against floats is far less
-            assert limit * NANO - 1 <= whole <= float(supremum(kernel, (loss + 3) / NANO)) * NANO + 1
 
 
 @pytest.mark.parametrize(("over", "under"), [([1], []), ([1], [2]), ([PROBABILITY_UNIT + 1], [0]), ([1], [-1])])

@@ -131,16 +131,6 @@ def test_kernels_losses_and_distances_that_are_none_are_refused(call, message):
         call()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_precomputed_function_is_the_direct_one_at_any_loss(seed):
-    loss = np.concatenate((np.geomspace(1e-9, 60, 100), [0.0, 800.0, np.inf]))
-    for kernel in random_kernels(4, 6, 8, seed, sparse=0.2 * seed):
-        function = KernelLeakage(kernel)
-        near = function.breakpoints[np.isfinite(function.breakpoints)]
-        for losses in (loss, near, near * (1 + 1e-12)):
-            np.testing.assert_allclose(function(losses), leakage(kernel, losses), rtol=1e-12, atol=1e-16)
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("loss", [1e-3, 0.1, 0.7])
 def test_the_supremum_is_the_limit_of_the_recursion(seed, loss):
@@ -205,12 +195,3 @@ def test_bounds_monotonicity_and_symmetry(kernel, loss, more, random):
 def test_two_kernels_in_a_row_let_through_no_more_than_one_after_the_other(pair, loss):
     first, second = pair
     assert leakage(first @ second, loss) <= leakage(first, leakage(second, loss)) + 1e-9
-
-
-@FEW
-@given(KERNELS, st.floats(1e-3, 5))
-def test_the_supremum_is_a_fixed_point_of_the_recursion(kernel, loss):
-    limit = supremum(kernel, loss)
-    assert limit >= loss
-    if limit < 30:
-        np.testing.assert_allclose(loss + leakage(kernel, limit), limit, atol=1e-7)

@@ -7,7 +7,7 @@ import pytest
 
 from agedp_data.leakage.dinkelbach import largest_gain
 from agedp_data.leakage.function import leakage
-from agedp_data.leakage.pieces import fixed_point, frontier, frontier_of, gain, prefixes
+from agedp_data.leakage.pieces import fixed_point, frontier, gain, prefixes
 
 LOSSES = np.array([0.0, 1e-300, 1e-12, 1e-6, 0.1, 1.0, 5.0, 40.0, 699.0, 701.0, 800.0, 1e9, np.inf])
 
@@ -35,14 +35,6 @@ def test_a_piece_stands_still_at_its_fixed_point_however_small_d_is():
         assert loss + gain(over, under, limit) == pytest.approx(limit, rel=1e-12)
 
 
-def test_no_piece_and_worthless_pieces_pass_nothing_on():
-    none, loss = np.zeros(0), np.array([0.0, 2.0, np.inf])
-    for over, under in ((none, none), (np.array([0.2]), np.array([0.3])), (np.zeros(1), np.zeros(1))):
-        pieces = np.broadcast_to(over, (3, over.size)), np.broadcast_to(under, (3, over.size))
-        np.testing.assert_array_equal(gain(*pieces, loss), np.zeros(3))
-        np.testing.assert_array_equal(fixed_point(*pieces, loss), loss)
-
-
 @pytest.mark.parametrize("zeros", [0, 5])
 def test_the_frontier_keeps_every_maximum_with_few_points(zeros):
     over, under = np.random.default_rng(zeros).random((2, 5000)) ** 3
@@ -51,15 +43,6 @@ def test_the_frontier_keeps_every_maximum_with_few_points(zeros):
     assert hull_over.size < 60
     for loss in (1e-6, 0.1, 1.0, 5.0, 30.0, np.inf):
         assert gain(hull_over, hull_under, np.array(loss)) == gain(over, under, np.array(loss))
-
-
-def test_the_frontier_of_a_stack_is_that_of_all_its_prefixes():
-    rows = np.random.default_rng(9).dirichlet(np.full(12, 0.5), size=(700, 12))
-    parts = [(over.ravel(), under.ravel()) for _, over, under in prefixes(rows)]
-    assert len(parts) > 1
-    at_once = frontier(*(np.concatenate(side) for side in zip(*parts, strict=True)))
-    for side, expected in zip(frontier_of(rows), at_once, strict=True):
-        np.testing.assert_array_equal(side, expected)
 
 
 def stacks():

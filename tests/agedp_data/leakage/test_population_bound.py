@@ -9,7 +9,7 @@ from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.leakage.pieces import gain
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound, leakage_bound_from_distances
-from agedp_data.leakage.upper_hulls import UpperHulls, max_reversibilised_bound, upper_hulls
+from agedp_data.leakage.upper_hulls import max_reversibilised_bound, upper_hulls
 from agedp_data.markov.mixing import reversibilised_bound, total_variation, total_variation_forward
 from agedp_data.markov.transitions import ascending_powers, power, reverse
 
@@ -132,18 +132,6 @@ def test_hulls_and_largest_bounds_are_those_of_every_household(chains):
     np.testing.assert_allclose(hulls.distances, distances, rtol=1e-9, atol=1e-12)
     exact = reversibilised_bound(chains, STEPS).max(axis=0)
     np.testing.assert_allclose(max_reversibilised_bound(chains, STEPS), exact, rtol=1e-9, atol=1e-13)
-
-
-def test_a_kernel_is_left_out_only_if_it_adds_nothing():
-    # The second has the smaller distance and the larger ratio: it decides at large losses.
-    wide, steep = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.999, 0.001], [0.9, 0.1]])
-    expected = leakage(np.stack([wide, steep]), LOSSES[:, None]).max(axis=1)
-    for order in ([wide, steep], [steep, wide]):
-        hull = UpperHulls(1)
-        for kernel in order:
-            hull.add(0, kernel[None])
-        np.testing.assert_allclose(gain(*hull.hulls[0], LOSSES), expected, rtol=1e-12)
-    assert leakage(steep, 12.0) > leakage(wide, 12.0) > leakage(steep, 0.1)
 
 
 def test_ascending_powers_are_powers_whatever_the_gaps():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
+from agedp_data.markov.cyclic import count_cyclic_transitions
 from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
-from agedp_data.markov.mixing import max_total_variation, total_variation
+from agedp_data.markov.mixing import total_variation
 
 
 def counted(kernels, steps, seed, every=1):
@@ -87,28 +87,6 @@ def test_it_lies_above_the_truth_where_the_plug_in_is_below_half_the_time():
     assert 6 <= below <= 24
 
 
-def test_by_phase_it_lies_above_the_truth_and_is_no_mere_one():
-    chain, steps = slow(4, 2, 3), np.array([1, 4, 8])
-    law, flows = np.linalg.matrix_power(np.linalg.multi_dot(chain), 200)[0], []
-    for kernel in chain:
-        flows.append(law[:, None] * kernel)
-        law = law @ kernel
-
-    def distances(flow, groups):
-        kernels = cyclic_kernels(flow, groups, direction="backward")
-        return [max_total_variation(k).max() for _, k in ascending_products(kernels, steps, direction="backward")]
-
-    truth, below = np.array(distances(np.array(flows), np.arange(4))), 0
-    for seed in range(8):
-        counts = counted(chain, 12_000, seed)
-        groups = merge_phases(counts, min_visits=100)[0]
-        bound = cyclic_sampling_bound({1: counts[None]}, {1: groups[None]}, steps, level=0.95, households=1)[0]
-        assert (truth <= bound).all()
-        assert (bound[1:] < 0.9).all()
-        below += bool((distances(counts, groups) < truth).any())
-    assert below > 1
-
-
 def test_of_several_lags_each_shares_the_level_and_the_smaller_bound_stands():
     chain, steps = np.array([[[0.97, 0.03], [0.03, 0.97]]]), np.array([1, 8, 16, 40, 41, 160, 400])
     fine, coarse = (counted(chain, 20_000, 3, every=lag)[0] for lag in (1, 8))
@@ -131,25 +109,6 @@ def test_by_phase_several_lags_share_the_level_and_count_the_steps_they_contain(
     rarely = rarely[:, np.maximum(held, 0)]
     np.testing.assert_array_equal(both, np.minimum(alone, rarely))
     assert (rarely < alone).any()
-
-
-def test_beyond_two_turns_of_the_clock_the_smallest_product_of_shorter_ages_stands():
-    counts, groups = counted(slow(3, 2, 5), 15_000, 2)[None], [np.arange(3)]
-    near, far = (
-        cyclic_sampling_bound({1: counts}, {1: groups}, np.arange(last + 1), level=0.9, households=3)[0]
-        for last in (6, 20)
-    )
-    np.testing.assert_array_equal(far[:7], near)
-    for t in range(7, 21):
-        assert far[t] == min([far[t - 1]] + [far[a] * far[t - a] for a in range(1, 7)])
-
-
-def test_one_group_of_phases_costs_only_that_it_was_chosen():
-    counts = counted(np.tile(slow(1, 3, 6), (4, 1, 1)), 40_000, 4)
-    bound = cyclic_sampling_bound({1: counts[None]}, {1: [[0, 0, 0, 0]]}, [1, 3, 8], level=0.9, households=5)
-    # 13 stretches might have been chosen: as if for 13 times as many households
-    plain = sampling_bound(counts.sum(axis=0), [1, 3, 8], level=0.9, households=65)
-    np.testing.assert_allclose(bound[0], plain, rtol=1e-12)
 
 
 def test_rarely_visited_states_keep_it_at_one_and_states_never_seen_do_not():

@@ -7,12 +7,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from agedp_data.accounting.ageing import cyclic_risk, risk
-from agedp_data.errors import ChainError
+from agedp_data.accounting.ageing import cyclic_risk
 from agedp_data.leakage.function import leakage
 from agedp_data.leakage.population_bound import cyclic_leakage_bound
 from agedp_data.markov.cyclic import ascending_products, count_cyclic_transitions, cyclic_kernels, merge_phases
-from agedp_data.markov.transitions import count_transitions, reverse, stationary
+from agedp_data.markov.transitions import count_transitions, stationary
 
 GRID = np.array([0.1, 1.0, 3.0, np.inf])
 
@@ -71,12 +70,6 @@ def test_phases_merge_as_counted_by_hand(visits, expected):
     assert group.tolist() == expected or (expected is None and len(set(group.tolist())) == 2)
 
 
-def test_one_state_is_never_enough():
-    alone = np.zeros((4, 2, 2), int)
-    alone[:, 1, 1] = 1000
-    assert merge_phases(alone, min_visits=10)[1] is False
-
-
 def test_kernels_are_bayes_rule_at_each_phase_and_merged_phases_share_one():
     counts, forward = cycle_of_counts(4, 3, 3)
     np.testing.assert_allclose(cyclic_kernels(counts, np.arange(4), direction="forward"), forward, rtol=1e-9)
@@ -101,14 +94,6 @@ def test_kernels_between_instants_are_products_of_those_between_them(direction, 
             for i in range(t):
                 expected = expected @ once[(p + turn * i) % 5]
             np.testing.assert_allclose(kernels[p], expected, rtol=1e-10, atol=1e-14)
-
-
-def test_one_phase_is_the_homogeneous_chain():
-    chain, ages = np.random.default_rng(5).dirichlet(np.ones(4), size=4), [0, 1, 4, 50]
-    kernels = cyclic_kernels((stationary(chain)[:, None] * chain)[None] * 1e6, [0], direction="backward")
-    np.testing.assert_allclose(kernels[0], reverse(chain), rtol=1e-9)
-    expected = risk(chain, 1.5, ages, method="tight")
-    np.testing.assert_allclose(cyclic_risk(kernels, 1.5, ages), expected, rtol=1e-7, atol=1e-12)
 
 
 def enumerated(counts, forward, loss, age, phase):
@@ -160,15 +145,3 @@ def test_a_leakage_bound_is_the_maximum_over_households_and_phases():
     alone = cyclic_leakage_bound(backward, ages, GRID, reliable=np.ones(20, bool))
     assert alone.forward is None
     assert (alone.bounds["total_variation"] <= known.bounds["total_variation"]).all()
-
-
-def test_one_unreliable_household_decides_the_leakage_bound():
-    backward = np.stack([cyclic_kernels(cycle_of_counts(3, 2, 1)[0], np.arange(3), direction="backward")] * 2)
-    backward[1] = np.nan
-    known = cyclic_leakage_bound(backward, [1, 3], GRID, reliable=[True, False], forward=backward)
-    np.testing.assert_array_equal(known.backward, np.tile(GRID, (2, 1)))
-    np.testing.assert_array_equal(known.bounds["total_variation"], [1, 1])
-    with pytest.raises(ChainError, match="at least one household"):
-        cyclic_leakage_bound(backward[0], [1], GRID, reliable=[True])
-    with pytest.raises(ChainError, match="same households"):
-        cyclic_leakage_bound(backward, [1], GRID, reliable=[True, True], forward=backward[:1])

@@ -137,17 +137,3 @@ def test_pooled_over_parts_nothing_is_seen_of_what_each_part_tells():
     assert apart.direct.item() == 1.0
     assert apart.loss_left.item() == pytest.approx(1.0)
     assert pooled.direct.item() < 0.3
-
-
-def test_a_noon_habit_shows_in_the_totals_and_what_is_forgotten_shows_as_noise():
-    days, households, rng = 364, 20, np.random.default_rng(6)
-    regime = np.repeat(rng.integers(0, 2, (households, 13)), 28, axis=1)
-    noon = np.where(rng.random((households, days)) < 0.9, regime, 1 - regime)
-    night = rng.integers(0, 2, (households, days))
-    label = (np.arange(days) % 7 >= 5).astype(int)
-    secret, read = np.stack([night, noon], axis=-1), (noon + night > 0).astype(int)
-    found = calendar_dependence(secret, read, label, [1, 90], rng, loss=0.5)
-    # Given noon, the total exceeds 0 surely or in half of the cases: .5 x (.8 + .02) is to be told of tomorrow's noon.
-    assert np.median(found.direct[:, 0]) > 0.3
-    assert np.median(found.direct[:, 0] - found.floor[:, 0]) > 0.05
-    assert np.median(found.direct[:, 1]) == pytest.approx(np.median(found.floor[:, 1]), abs=0.1)

@@ -111,13 +111,6 @@ def test_replicates_follow_the_estimated_chain_and_miss_what_is_missing():
         assert (np.abs(apart) < 5 * np.sqrt(0.25 / visits)).all()
 
 
-def test_a_state_that_is_never_left_is_not_drawn_and_a_household_without_a_chain_is_missing():
-    series = np.array([[0, 1, 0, 0, 1, 0, 0, 2], [-1, 0, -1, 1, -1, 0, -1, 1]])
-    drawn = simulate_replicates(series, 3, 50, np.random.default_rng(0))
-    assert set(np.unique(drawn[0])) == {0, 1}
-    assert (drawn[1] == 3).all()
-
-
 PHASES, DAYS, DAY_LAGS = 8, 200, [1, 2, 7]
 
 

@@ -42,13 +42,6 @@ def test_bounds_hold_for_any_chain_and_eq_55_for_reversible_ones():
         assert (bound(chains, STEPS) >= total_variation(chains, STEPS)).all()
 
 
-@pytest.mark.parametrize("bound", [spectral_bound, reversibilised_bound])
-def test_for_two_even_states_the_bounds_are_the_truth(bound):
-    chain = [[0.9, 0.1], [0.1, 0.9]]
-    assert (bound(chain, STEPS) >= total_variation(chain, STEPS)).all()
-    np.testing.assert_allclose(bound(chain, STEPS), 0.8 ** np.array(STEPS), rtol=1e-12, atol=2e-14)
-
-
 def test_equation_55_has_its_value_by_hand():
     # pi = (.75, .25), lambda = .6: sqrt(3) .6^t.
     expected = np.minimum(1, np.sqrt(3) * 0.6 ** np.array(STEPS))
@@ -74,12 +67,3 @@ def test_transient_and_unvisited_states_count_for_nothing():
         np.testing.assert_array_equal(distance(alone, STEPS), np.zeros(len(STEPS)))
     assert spectral_gap(outer) == pytest.approx(float(spectral_gap(inner)))
     assert spectral_gap(alone) == 1.0
-
-
-def test_stacks_give_what_each_chain_gives():
-    chains = random_chains(6, 4, 9).reshape(2, 3, 4, 4)
-    for distance in (total_variation, reversibilised_bound):
-        table = distance(chains, STEPS)
-        assert table.shape == (2, 3, len(STEPS))
-        np.testing.assert_allclose(table[1, 2], distance(chains[1, 2], STEPS), atol=1e-14)
-    assert spectral_gap(chains).shape == (2, 3)
