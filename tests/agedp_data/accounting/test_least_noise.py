@@ -42,13 +42,6 @@ def test_under_a_window_it_is_the_closed_form(count, width):
     assert (1 / losses).sum() == pytest.approx(least, rel=1e-6)
 
 
-@pytest.mark.parametrize(("alpha", "count"), [(0.9, 300), (0.9999, 4000)])
-def test_exponential_weights_given_one_by_one_have_the_closed_form(alpha, count):
-    closed = schedule(Exponential(alpha), epsilon=1, horizon=count, method="optimal")
-    losses = schedule(Weights(Exponential(alpha).weights(count)), epsilon=1, horizon=count, method="optimal")
-    assert (1 / losses).sum() == pytest.approx((1 / closed).sum(), rel=1e-6)
-
-
 @pytest.mark.parametrize("name", kinds(100))
 def test_a_bound_from_the_dual_proves_it(name):
     # for any multipliers l >= 0 and any schedule sum(1/r) >= 2 sum(sqrt(A' l)) - sum(l), since 1/r + p r >= 2 sqrt(p);

@@ -76,32 +76,11 @@ def test_no_mechanism_tells_more_about_two_days_in_a_row():
         assert truth <= bounds[start] + 1e-12
 
 
-@pytest.mark.parametrize("gap", [1, 2])
-@pytest.mark.parametrize("chain", [dense(3, 4), BANDED])
-def test_the_limit_is_what_long_series_of_days_build_up_to(gap, chain):
-    limit = daily_recursion(chain, steps_per_day=3, gap_days=gap).total_supremum(0.3)
-    long = daily_release_leakage(chain, np.full(120, 0.3), np.full(119, gap), steps_per_day=3)[2].max()
-    assert limit == pytest.approx(long, rel=1e-9)
-    assert long <= limit * (1 + 1e-13)
-
-
 def test_with_one_step_a_day_it_is_the_form_of_the_paper():
     chain, losses = dense(5, 1), [0.4, 0.9, 0.2]
     for gap, kernels in ((1, temporal_kernels(chain)), (2, (power(reverse(chain), 2), power(chain, 2)))):
         total = daily_release_leakage(chain, losses, [gap, gap], steps_per_day=1)[2]
         np.testing.assert_allclose(total, temporal(*kernels, losses), rtol=1e-12)
-
-
-def test_households_and_sets_of_chains():
-    stack, losses = np.stack([dense(4, 1), BANDED]), [0.4, 0.9, 0.2]
-    sides = daily_release_leakage(stack, losses, [1, 2], steps_per_day=2)
-    assert sides[0].shape == (2, 3)
-    worst = daily_release_leakage(tuple(stack), losses, [1, 2], steps_per_day=2)
-    for side, one, bound in zip(
-        sides, daily_release_leakage(BANDED, losses, [1, 2], steps_per_day=2), worst, strict=True
-    ):
-        np.testing.assert_array_equal(side[1], one)
-        assert (bound >= side.max(axis=0) - 1e-15).all()
 
 
 CHAINS = np.stack([dense(3, seed) for seed in range(5)])

@@ -6,6 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from agedp_data.accounting.temporal_leakage import (
     backward,
@@ -74,14 +77,6 @@ def test_no_mechanism_on_a_chain_leaks_more(seed):
     np.testing.assert_allclose(first, forward(ahead, losses[:2])[0], rtol=1e-12)
 
 
-def test_two_sticky_states_leak_all_that_is_said():
-    # The pair that is told apart is the same at every step, so both bounds are attained.
-    chain, losses = [[0.9, 0.1], [0.3, 0.7]], [0.5, 0.2, 0.4, 0.3]
-    truth = enumerated(joint_of_days(chain, stationary(chain), [0, 1, 2, 3], 1), losses)
-    for bound in (temporal, pairwise):
-        np.testing.assert_allclose(bound(*temporal_kernels(chain), losses), truth, rtol=1e-12)
-
-
 def test_without_a_common_pair_the_sides_do_not_add_up():
     # Values 0 and 1 had different pasts, 2 and 3 will have different futures; halfway between them lie the others.
     half = [0.5, 0.5]
@@ -133,13 +128,6 @@ def test_a_stack_of_households_leaks_as_each_of_them_does():
     whole = backward(large, [0.5] * 3)
     for i in (0, 662, 663, 1499):
         np.testing.assert_allclose(whole[i], by_recursion(large[i], [0.5] * 3), rtol=1e-12)
-
-
-def test_states_without_a_row_are_left_out_in_both_directions():
-    chain, small, losses = np.full((3, 3), np.nan), [[0.9, 0.1], [0.3, 0.7]], [0.3, 0.8, 0.1]
-    chain[np.ix_([0, 2], [0, 2])] = small
-    for bound in (temporal, pairwise):
-        np.testing.assert_allclose(bound(*temporal_kernels(chain), losses), bound(*temporal_kernels(small), losses))
 
 
 def test_unknown_infinite_and_no_losses():
@@ -195,3 +183,37 @@ def test_releases_still_to_come_leak_as_a_very_long_series_does():
 def test_what_is_no_kernel_and_no_series_is_refused(call):
     with pytest.raises(ChainError):
         call()
+
+
+def matrices(count):
+    weight = st.sampled_from([0.0, 0.0, 1e-9, 0.1, 0.5, 1.0, 1.0]) | st.floats(1e-6, 1.0)
+    whole = arrays(np.float64, (4, 4), elements=weight).filter(lambda w: w.sum(axis=1).min() > 0)
+    return st.tuples(*[whole.map(lambda w: w / w.sum(axis=1, keepdims=True))] * count)
+
+
+LOSSES = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 50)), min_size=1, max_size=8).map(np.array)
+
+
+@settings(max_examples=25)
+@given(matrices(2), LOSSES, st.integers(0, 8), st.floats(0, 5))
+def test_it_lies_between_a_loss_and_the_sum_and_rises_by_no_more_than_a_loss(pair, losses, where, more):
+    total, by_pairs = temporal(*pair, losses), pairwise(*pair, losses)
+    np.testing.assert_allclose(total, total_by_recursion(*pair, losses), rtol=1e-9, atol=1e-9)
+    assert (losses <= by_pairs).all()
+    assert (by_pairs <= total + 1e-9).all()
+    assert (total <= losses.sum() * (1 + 1e-9) + 1e-9).all()
+    raised = np.append(losses, 0.0)
+    raised[where % raised.size] += more
+    high, low = temporal(*pair, raised), temporal(*pair, np.append(losses, 0.0))
+    assert (low - 1e-9 <= high).all()
+    assert (high <= low + more + 1e-9).all()
+    assert (total <= low[:-1] + 1e-9).all()
+
+
+@settings(max_examples=25)
+@given(matrices(1), st.floats(1e-6, 3))
+def test_the_limit_is_a_fixed_point_that_the_recursion_never_passes(one, loss):
+    top = float(temporal_supremum(one[0], None, loss))
+    assert backward(one[0], np.full(60, loss)).max() <= top * (1 + 1e-12)
+    if top < 30:
+        np.testing.assert_allclose(loss + algorithm_1(one[0], top), top, rtol=1e-7)

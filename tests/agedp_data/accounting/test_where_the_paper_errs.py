@@ -86,6 +86,8 @@ def test_eq_25_looked_up_literally_is_below_the_truth_for_overlapping_ages():
     exact = compose(FLIP, [1, 2, 3], [5, 5, 5], [0.5] * 3, [3], method="tight")[0]
     assert literal == pytest.approx(0.1927, abs=5e-5)
     assert exact == pytest.approx(0.3557487386, abs=1e-10)  # also the loss of randomised response
+    by_distance = compose(FLIP, [1, 2, 3], [5, 5, 5], [0.5] * 3, [3], method="total_variation")[0]
+    assert by_distance == pytest.approx(0.6220620350, abs=1e-10)
 
 
 def test_the_bracket_of_eq_25_stands_around_delta_alone_where_nothing_is_forgotten():

@@ -135,9 +135,6 @@ def test_a_text_that_is_no_leakage_bound_is_refused():
     good = LeakageBound([48, 96], [0.5, 1.0], bounds={"total_variation": [0.5, 0.2]}).to_json()
     changes = [
         {"ages": [1.5, "x"]},
-        {"losses": None},
-        {"losses": [2, 1]},
-        {"bounds": [1]},
         {"bounds": {"total_variation": [2_000_000_000]}},
         {"assume": "hope"},
         {"more": 1},
@@ -168,15 +165,6 @@ def test_what_was_not_tabulated_is_named_with_what_was(direction, method, messag
         KNOWN(1, 1.0, direction=direction, method=method)
 
 
-@pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_a_declared_curve_serves_both_directions_and_no_tight_one(direction):
-    known = LeakageBound([48], GRID, bounds={"total_variation": [0.5]})
-    aged = known(48, 1.0, direction=direction, method="total_variation")
-    assert aged == pytest.approx(np.log1p(0.5 * np.expm1(1)))
-    with pytest.raises(ChainError, match='has "total_variation"'):
-        known(48, 1.0, direction=direction, method="tight")
-
-
 @pytest.mark.parametrize(("age", "loss"), [(-1, 1.0), (1.5, 1.0), ([1, 2], 1.0), (1, -1.0), (1, np.nan)])
 def test_ages_and_losses_that_are_none_are_refused(age, loss):
     with pytest.raises(ChainError):
@@ -199,15 +187,10 @@ def test_what_grows_for_ever_is_infinite():
     [
         {"ages": []},
         {"ages": [2, 1]},
-        {"ages": [[1]]},
-        {"losses": []},
-        {"losses": [1.0, 1.0]},
         {"losses": [-1.0]},
         {"losses": [0.1, 0.1 + 1e-12]},
         {"backward": [[0.1]]},
-        {"backward": [[np.nan, 1.0]]},
         {"bounds": {"total_variation": [0.1, 0.2]}},
-        {"bounds": {"total_variation": [1.1]}},
         {"assume": "independence"},
         {"steps_per_day": 0},
     ],

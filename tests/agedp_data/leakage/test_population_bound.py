@@ -11,7 +11,7 @@ from agedp_data.leakage.pieces import gain
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound, leakage_bound_from_distances
 from agedp_data.leakage.upper_hulls import max_reversibilised_bound, upper_hulls
 from agedp_data.markov.mixing import reversibilised_bound, total_variation, total_variation_forward
-from agedp_data.markov.transitions import ascending_powers, power, reverse
+from agedp_data.markov.transitions import power, reverse
 
 AGES = np.array([1, 6, 48])
 GRID = np.array([0.1, 1.0, 3.0, 10.0, np.inf])
@@ -132,11 +132,3 @@ def test_hulls_and_largest_bounds_are_those_of_every_household(chains):
     np.testing.assert_allclose(hulls.distances, distances, rtol=1e-9, atol=1e-12)
     exact = reversibilised_bound(chains, STEPS).max(axis=0)
     np.testing.assert_allclose(max_reversibilised_bound(chains, STEPS), exact, rtol=1e-9, atol=1e-13)
-
-
-def test_ascending_powers_are_powers_whatever_the_gaps():
-    chains = populations()["holes"][8:12]
-    powers = list(ascending_powers(chains, [49, 1, 7, 0, 7, 1000, 48]))
-    assert [step for step, _ in powers] == [0, 1, 7, 48, 49, 1000]
-    for step, kernel in powers:
-        np.testing.assert_allclose(kernel, power(chains, step), rtol=1e-12, atol=1e-15)

@@ -87,16 +87,6 @@ def test_it_lies_above_the_truth_where_the_plug_in_is_below_half_the_time():
     assert 6 <= below <= 24
 
 
-def test_of_several_lags_each_shares_the_level_and_the_smaller_bound_stands():
-    chain, steps = np.array([[[0.97, 0.03], [0.03, 0.97]]]), np.array([1, 8, 16, 40, 41, 160, 400])
-    fine, coarse = (counted(chain, 20_000, 3, every=lag)[0] for lag in (1, 8))
-    both = sampling_bound({1: fine, 8: coarse}, steps, level=0.95, households=1)
-    alone = sampling_bound(fine, steps, level=0.975, households=1)
-    rarely = sampling_bound(coarse, steps // 8, level=0.975, households=1)
-    np.testing.assert_allclose(both, np.minimum(alone, rarely))
-    assert (rarely < alone).any()
-
-
 def test_by_phase_several_lags_share_the_level_and_count_the_steps_they_contain():
     chain, steps = slow(6, 2, 4, stay=0.9), np.arange(25)
     counts = {lag: counted(chain, 30_000, 3, every=lag)[None] for lag in (1, 3)}

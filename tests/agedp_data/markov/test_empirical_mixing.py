@@ -39,18 +39,6 @@ def test_a_lag_kernel_is_that_of_a_plain_loop(lag):
     np.testing.assert_allclose(marked, shares(by_loop(secret, read, lag, 3, 5, used=lambda now, then: mark[now])))
 
 
-def test_labels_give_a_kernel_for_each_pair_of_parts():
-    rng = np.random.default_rng(2)
-    secret, read = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
-    label = np.arange(90) % 3 - (np.arange(90) == 50) * 5  # one instant belongs to no part
-    kernels = lag_kernel(secret, read, 4, n_secret=2, n_read=2, part=np.maximum(label, -1))
-    pairs = sorted({(label[i], label[i - 4]) for i in range(4, 90) if min(label[i], label[i - 4]) >= 0})
-    assert kernels.shape == (len(pairs), 2, 2)
-    for kernel, (now, then) in zip(kernels, pairs, strict=True):
-        expected = by_loop(secret, read, 4, 2, 2, used=lambda i, j, n=now, t=then: label[i] == n and label[j] == t)
-        np.testing.assert_allclose(kernel, shares(expected))
-
-
 @pytest.mark.parametrize(("k", "lag"), [(2, 0), (3, 1), (300, 2), (3, 60), (3, 90)])
 def test_pairs_of_small_states_are_those_of_the_slow_count(k, lag):
     series = np.random.default_rng(k).integers(-1, k, (5, 60))

@@ -10,7 +10,6 @@ from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
 from agedp_data.markov.diagnostics import diagnose, independence_test
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.parametric_bootstrap import count_state_pairs, simulate_replicates
 from agedp_data.markov.transitions import count_transitions
 
 LAGS = [1, 2, 7, 14, 28]
@@ -79,36 +78,6 @@ def test_the_table_has_a_row_for_each_household_and_lag():
     assert (found.low <= found.high).all()
     np.testing.assert_allclose(np.median(found.direct, axis=(0, 1)), [0.8, 0.8**3], atol=0.08)
     assert (np.median(found.floor, axis=(0, 1)) < 0.2).all()  # of a shifted copy, not of the series itself
-
-
-def test_households_without_readings_are_neither_counted_nor_rejected():
-    series = np.full((3, 100), -1)
-    series[1, ::9] = 0  # never two in a row
-    series[2] = 1
-    found = markov_goodness_of_fit(series, [1, 9], np.random.default_rng(0), n_states=2, replicates=19)
-    assert np.isnan(found.direct[0]).all()
-    assert np.isnan(found.powers[1]).all()
-    assert found.direct[1].tolist()[1] == 0
-    np.testing.assert_array_equal(found.powers[2], [0, 0])
-    assert not found.rejected.any()
-
-
-def test_replicates_follow_the_estimated_chain_and_miss_what_is_missing():
-    rng = np.random.default_rng(2)
-    series = np.repeat(rng.integers(0, 3, (2, 200)), 3, axis=1)
-    series[1] = np.where(rng.random(600) < 0.3, 0, series[1])
-    series[:, 50:70] = -1
-    drawn = simulate_replicates(series, 3, 200, rng)
-    assert drawn.shape == (2, 200, 600)
-    assert (drawn[:, :, 50:70] == 3).all()
-    assert (drawn[:, :, :50] < 3).all()
-    for own, like in zip(series, drawn, strict=True):
-        expected = count_transitions(own, np.ones(599, bool), 3)
-        counts = count_state_pairs(like, like, 1, 3).sum(axis=0).T
-        visits = counts.sum(axis=1, keepdims=True)
-        # Each cell within five standard deviations of the household's own share.
-        apart = counts / visits - expected / expected.sum(axis=1, keepdims=True)
-        assert (np.abs(apart) < 5 * np.sqrt(0.25 / visits)).all()
 
 
 PHASES, DAYS, DAY_LAGS = 8, 200, [1, 2, 7]
