@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
-from agedp_data.accounting.ageing import risk
 from docs.papers.age.autoregressive import drifts
 from docs.papers.age.claims import equal_risk
 from docs.papers.age.failure import by_start
 from docs.papers.age.policies import kept_by_interval, periodic_and_alternating
-from docs.papers.age.two_state import CHAIN, unaged
-from docs.papers.age.two_state_model import failure_rate, noise_scale
+from docs.papers.age.two_state_model import noise_scale
 from docs.papers.results import PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
-
-
-@pytest.mark.parametrize("tight", [True, False])
-def test_what_ages_to_a_target_ages_to_it(tight: bool) -> None:
-    method = "tight" if tight else "total_variation"
-    for age in (0, 5):
-        loss = unaged(0.3, age, tight=tight)
-        assert risk(CHAIN, loss, [age], method=method)[0] == pytest.approx(0.3, rel=1e-9)
-    # .8^20 left: for every mechanism the loss is below .3.
-    assert unaged(0.3, 20, tight=True) == np.inf
-    assert risk(CHAIN, np.inf, [20], method="tight")[0] < 0.3
-
-
-@pytest.mark.parametrize(("age", "loss"), [(0, 0.05), (0, 0.5), (3, 2.0), (20, 1.0)])
-def test_failure_rates_by_start_average_to_that_of_all_starts(age: int, loss: float) -> None:
-    weight = binom.pmf(np.arange(21), 20, 0.5)
-    assert weight @ by_start(age, loss) == pytest.approx(failure_rate(age, loss, agents=20, move=0.1), abs=1e-6)
 
 
 def test_failure_rates_by_start_are_those_of_a_simulated_mechanism() -> None:

@@ -7,13 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from docs.papers.age.households import (
-    CLAMP_WH,
-    HOURS,
-    LOSSES,
-    error,
-    household_risk,
-)
+from docs.papers.age.households import CLAMP_WH, HOURS, LOSSES, error, household_risk
 from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import PaperFigure
 

@@ -24,14 +24,6 @@ def test_the_plane_s_sensitivity_is_that_of_all_moves_tried(rows: int) -> None:
     assert largest == planes.sensitivity(rows) == 2 * (2 * rows - 1)
 
 
-def test_every_histogram_of_the_plane_counts_everybody() -> None:
-    place = np.random.default_rng(1).uniform(0, 16, (30, 2))
-    found = planes.shifted(place, 3)
-    np.testing.assert_array_equal(found.sum(axis=(1, 3)), np.full((3, 3), 30))
-    plain, _, _ = np.histogram2d(place[:, 0], place[:, 1], bins=np.arange(17))
-    np.testing.assert_array_equal(planes.shifted(place, 1)[0, :, 0, :], plain)
-
-
 def test_derived_errors_are_those_of_simulated_noise() -> None:
     rng = np.random.default_rng(6)
     lengths, simulated = histograms.simulate(rng.uniform(0, 50, 40), 4, 3000)
@@ -39,13 +31,6 @@ def test_derived_errors_are_those_of_simulated_noise() -> None:
     np.testing.assert_allclose(simulated, derived, rtol=0.05)
     sides, simulated = planes.simulate(rng.uniform(0, 16, (40, 2)), 4, 300)
     np.testing.assert_allclose(simulated, planes.deviation(4)[sides.astype(int) - 1], rtol=0.12)
-
-
-def test_one_histogram_has_the_error_of_its_cells() -> None:
-    move = histograms.Move(histograms.DELTA)
-    # m cells, each with Laplace noise of scale 2: variance 8 m.
-    np.testing.assert_allclose(histograms.deviation(1, move) ** 2, 8 * histograms.LENGTHS)
-    np.testing.assert_allclose(planes.deviation(1) ** 2, 8 * planes.SIDES**2)
 
 
 @pytest.mark.parametrize("method", ["offline", "fraction", "per-request"])

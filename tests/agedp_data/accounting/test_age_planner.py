@@ -41,11 +41,6 @@ def test_the_loss_is_the_smallest_that_keeps_the_penalty_to_the_last_digit():
     assert smallest_loss(lambda t, e: 0.0, 3, max_penalty=0.0) == 1e-12
 
 
-def test_of_equal_risks_the_freshest_schedule_is_taken():
-    plan = plan_ageing(lambda loss, age, interval: 1.0, lambda t, e: t / 100 + 1 / e, max_penalty=9, horizon=5)
-    assert (plan.age, plan.interval) == (0, 1)
-
-
 def test_where_nothing_is_feasible_there_is_no_plan():
     with pytest.raises(ChainError, match="allow more"):
         plan_ageing(RISK, lambda t, e: 1.0, max_penalty=0.5, horizon=3)

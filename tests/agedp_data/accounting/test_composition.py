@@ -122,10 +122,3 @@ def test_an_endless_past_is_the_limit_of_a_long_one(share, orders):
     both = Recursion(side, side)
     assert both.endless_total(NANO) == NANO + 2 * side.endless_leakage(NANO)
     assert abs(both.total_supremum(1.0) - (1 + 2 * share / (16 - share))) <= 1e-9
-
-
-def test_an_unbounded_past_is_none_or_infinite():
-    side = OneSidedRecursion(lambda days: Share(16, days))
-    assert side.endless_leakage(5) is None
-    assert Recursion(side, side).endless_total(5) is None
-    assert Recursion(side, side).total_supremum(5.0) == np.inf

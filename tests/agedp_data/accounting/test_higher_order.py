@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from agedp_data.accounting.higher_order import higher_order_recursion, pair_states, regime_states
-from agedp_data.accounting.temporal_leakage import allocate_with, round_up_losses, temporal, temporal_kernels
+from agedp_data.accounting.temporal_leakage import allocate_with, round_up_losses
 from agedp_data.errors import ChainError
 from agedp_data.markov.transitions import count_transitions
 from tests.agedp_data.accounting.temporal_oracles import (
@@ -69,15 +69,6 @@ def test_it_is_the_least_over_the_leaps(leaps):
         np.testing.assert_allclose(totals.backward, by_hand(reversed_chain(chain), losses, leaps), rtol=1e-9)
         np.testing.assert_allclose(totals.forward, by_hand(chain, losses[::-1], leaps)[::-1], rtol=1e-9)
         np.testing.assert_allclose(totals.total, totals.backward + totals.forward - losses)
-
-
-def test_one_step_at_a_time_is_the_form_of_the_paper_and_adds_up_pairs_of_days():
-    chain, losses = pair_chain(second_order(1)), np.full(30, 0.1)
-    one = higher_order_recursion(chain, max_days=1)
-    np.testing.assert_allclose(one.leakage_totals(losses).total, temporal(*temporal_kernels(chain), losses), rtol=1e-12)
-    np.testing.assert_allclose(one.leakage_totals(losses).total, 3.0)
-    assert one.total_supremum(0.1) == np.inf
-    assert higher_order_recursion(chain, max_days=2).leakage_totals(losses).total.max() < 1.5
 
 
 @pytest.mark.parametrize("leaps", [2, 3])

@@ -102,15 +102,6 @@ def test_the_endless_plan_holds_however_long_the_series_and_uses_alpha_up():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "alpha"), [([[0.96, 0.04], [0.77, 0.23]], 2.33), ([[0.23, 0.77], [0.05, 0.95]], 3.44)]
-)
-def test_rounding_carries_no_endless_plan_past_its_limit(kernel, alpha):
-    loss = allocate(kernel, kernel, alpha=alpha, horizon=1, method="supremum")[0]
-    assert temporal(kernel, kernel, np.full(600, loss)).max() <= alpha
-    assert temporal(kernel, kernel, np.full(600, loss * (1 + 1e-13))).max() > alpha
-
-
-@pytest.mark.parametrize(
     "kernel", [np.eye(3), DISJOINT, np.roll(np.eye(3), 1, axis=0), np.stack([dense(3, 1), np.eye(3)])]
 )
 def test_values_that_are_never_confused_leave_the_even_split_alone(kernel):
@@ -119,13 +110,6 @@ def test_values_that_are_never_confused_leave_the_even_split_alone(kernel):
             allocate(kernel, kernel, alpha=1.0, horizon=5, method=method)
     for method in ("even", "best"):
         np.testing.assert_allclose(allocate(kernel, kernel, alpha=1.0, horizon=5, method=method), 0.2, rtol=1e-6)
-
-
-@pytest.mark.parametrize("pair", [(UNIFORM, UNIFORM), (None, None)])
-def test_without_correlation_every_release_may_have_all_of_alpha(pair):
-    for method in ("supremum", "exact", "best"):
-        np.testing.assert_array_equal(allocate(*pair, alpha=0.7, horizon=4, method=method), np.full(4, 0.7))
-    np.testing.assert_allclose(allocate(*pair, alpha=0.7, horizon=4, method="even"), 0.7 / 4)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -93,16 +93,6 @@ def test_without_a_common_pair_the_sides_do_not_add_up():
     assert pairwise(behind, ahead, [2.0] * 3)[1] == pytest.approx(2 + rare + common)
 
 
-def test_a_value_that_one_direction_has_no_row_for_is_in_no_pair():
-    # The first value is left for good: forward it differs from all others, backward nothing is known of it.
-    chain = np.array([[0.05, 0.95, 0.0], [0.0, 0.9, 0.1], [0.0, 0.3, 0.7]])
-    (behind, ahead), losses, small = temporal_kernels(chain), [0.5, 0.7, 0.4], chain[1:, 1:]
-    by_pairs = pairwise(behind, ahead, losses)
-    assert by_pairs[1] < temporal(behind, ahead, losses)[1] - 0.01
-    assert by_pairs[1] == pytest.approx(pairwise(small, small, losses)[1], rel=1e-12)
-    assert by_pairs[2] == pytest.approx(temporal(small, small, losses)[2], rel=1e-12)
-
-
 def test_a_set_of_matrices_leaks_as_the_worst_order_in_which_they_may_take_turns():
     chains, losses = (dense(3, 1), dense(3, 2), np.array(TRAP)), [0.8, 0.5, 0.9, 0.7]
     worst = np.zeros(4)

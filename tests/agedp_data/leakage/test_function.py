@@ -177,20 +177,6 @@ SQUARE = st.integers(2, 4).flatmap(lambda k: st.tuples(*[kernels(st.just(k), st.
 
 
 @FEW
-@given(KERNELS, LOSS, st.floats(0, 5), st.randoms(use_true_random=False))
-def test_bounds_monotonicity_and_symmetry(kernel, loss, more, random):
-    low, high = leakage(kernel, [loss, loss + more])
-    assert 0 <= low <= loss
-    assert low - 1e-12 <= high <= low + more + 1e-12
-    rows, columns = list(range(kernel.shape[0])), list(range(kernel.shape[1]))
-    random.shuffle(rows)
-    random.shuffle(columns)
-    np.testing.assert_allclose(leakage(kernel[rows][:, columns], loss), low, atol=1e-9)
-    distance = max(np.abs(x - y).sum() / 2 for x in kernel for y in kernel)
-    assert low <= leakage_from_total_variation(min(distance, 1.0), loss) + 1e-9
-
-
-@FEW
 @given(SQUARE, LOSS)
 def test_two_kernels_in_a_row_let_through_no_more_than_one_after_the_other(pair, loss):
     first, second = pair

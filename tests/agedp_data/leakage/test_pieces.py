@@ -28,13 +28,6 @@ def test_fixed_points_of_theorem_11_as_corrected(q, d, loss, expected):
     assert fixed_point(np.array([q]), np.array([d]), np.array(loss)) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_piece_stands_still_at_its_fixed_point_however_small_d_is():
-    for d in (1e-3, 1e-9, 1e-15):
-        over, under, loss = np.array([0.6]), np.array([d]), np.array(0.4)
-        limit = fixed_point(over, under, loss)
-        assert loss + gain(over, under, limit) == pytest.approx(limit, rel=1e-12)
-
-
 @pytest.mark.parametrize("zeros", [0, 5])
 def test_the_frontier_keeps_every_maximum_with_few_points(zeros):
     over, under = np.random.default_rng(zeros).random((2, 5000)) ** 3

@@ -37,13 +37,6 @@ def test_tables_and_bounds_are_the_maxima_over_households():
     assert alone.forward is None
 
 
-def test_reversible_households_have_the_spectral_bound_too():
-    two = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.8, 0.2], [0.2, 0.8]]])
-    known = leakage_bound(reverse(two), [1, 10], GRID, reliable=[True, True], steps_per_day=1)
-    np.testing.assert_allclose(known.bounds["spectral"], [1.0, np.sqrt(3) * 0.6**10], atol=2e-9)
-    assert known.steps_per_day == 1
-
-
 def test_one_household_that_does_not_forget_decides_for_all():
     mixes, unreliable = ALL.copy(), reverse(CHAINS)
     mixes[131], unreliable[131] = False, np.nan  # nothing is computed, so nothing need be known

@@ -8,7 +8,6 @@ import pytest
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import count_cyclic_transitions
 from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
-from agedp_data.markov.mixing import total_variation
 
 
 def counted(kernels, steps, seed, every=1):
@@ -77,16 +76,6 @@ def test_by_phase_it_is_the_recursion_of_the_mathematics_term_by_term(p, k, days
     assert (expected[-1] < 1) == (days > 20)
 
 
-def test_it_lies_above_the_truth_where_the_plug_in_is_below_half_the_time():
-    chain, steps = slow(1, 3, 1), np.array([1, 3, 10])
-    truth, below = total_variation(chain[0], steps), 0
-    for seed in range(30):
-        counts = counted(chain, 2000, seed)[0]
-        below += total_variation(counts / counts.sum(axis=1, keepdims=True), steps)[1] < truth[1]
-        assert (sampling_bound(counts, steps, level=0.95, households=1) >= truth).all()
-    assert 6 <= below <= 24
-
-
 def test_by_phase_several_lags_share_the_level_and_count_the_steps_they_contain():
     chain, steps = slow(6, 2, 4, stay=0.9), np.arange(25)
     counts = {lag: counted(chain, 30_000, 3, every=lag)[None] for lag in (1, 3)}
@@ -125,15 +114,3 @@ def test_a_state_that_its_phase_is_led_to_and_never_entered_keeps_it_at_one():
     assert at(counts) == 1
     counts[:] = [[0, 0], [0, 9000]]
     assert at(counts) == 1
-
-
-def test_households_are_bounded_one_by_one():
-    many = np.array([counted(slow(3, 2, seed), 900, seed) for seed in range(20)])
-    groups = np.tile([0, 1, 2], (20, 1))
-    whole = cyclic_sampling_bound({1: many}, {1: groups}, [3, 9], level=0.9, households=20)
-    plain = sampling_bound(many[:, 0].reshape(4, 5, 2, 2), [0, 3, 9], level=0.9, households=4)
-    for i in (0, 7, 19):
-        own = cyclic_sampling_bound({1: many[i : i + 1]}, {1: groups[:1]}, [3, 9], level=0.9, households=20)
-        np.testing.assert_array_equal(whole[i], own[0])
-        expected = sampling_bound(many[i, 0], [0, 3, 9], level=0.9, households=4)
-        np.testing.assert_allclose(plain.reshape(20, 3)[i], expected)

@@ -48,20 +48,6 @@ def test_pairs_of_small_states_are_those_of_the_slow_count(k, lag):
     np.testing.assert_array_equal(count_state_pairs(small, small, lag, k), expected)
 
 
-def test_powers_forget_what_is_kept_for_weeks_and_a_chain_is_remembered_alike():
-    rng, lags = np.random.default_rng(6), [1, 7]
-    weekend = np.arange(1820) % 7 >= 5
-    series = np.where(rng.random((4, 1820)) < 0.85, weekend, ~weekend).astype(int)
-    powers, direct = (empirical_total_variation(series, lags, n_states=2, by=by) for by in ("powers", "direct"))
-    np.testing.assert_allclose(direct[:, 0], powers[:, 0], atol=1e-12)
-    assert (direct[:, 1] > 0.25).all()
-    assert (powers[:, 1] < 0.01).all()
-    chain = (np.cumsum(rng.random(50_000) < 0.2) % 2).astype(int)  # changes its state with probability .2
-    for by in ("powers", "direct"):
-        found = empirical_total_variation(chain, [1, 2, 5], n_states=2, by=by)
-        np.testing.assert_allclose(found, 0.6 ** np.array([1, 2, 5]), atol=0.025)
-
-
 def test_rows_without_visits_or_with_too_few_are_left_out():
     series = np.array([0, 0, 0, 1, 0, 0, 0, 0])
     assert empirical_total_variation(series, [1], n_states=3, by="direct")[0] == pytest.approx(1 - 5 / 6)

@@ -16,12 +16,7 @@ from agedp_data.markov.diagnostics import diagnose
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, total_variation
-from agedp_data.markov.states import (
-    edges_equal_width,
-    edges_quantile,
-    mask_incomplete_days,
-    representative_values,
-)
+from agedp_data.markov.states import edges_equal_width, edges_quantile, mask_incomplete_days, representative_values
 from agedp_data.markov.transitions import count_transitions, power, reverse, stationary, transition_matrix
 
 NAN, RNG = np.nan, np.random.default_rng(0)
