@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -35,6 +36,8 @@ def test_rounding_is_to_the_next_whole_and_whole_numbers_stay(amount, number):
     assert down <= amount <= up
     assert up - down <= 1.01e-9 + 1e-11
     assert Fraction(up) - Fraction(amount) < Fraction(1, 10**9) + Fraction(1, 10**11)
+    whole = to_integers([amount])[0]
+    assert whole / NANO == amount or whole == math.ceil(Fraction(amount) * NANO)
     value = number / 10**9
     assert float(round_up_nano(value)) == float(round_down_nano(value)) == value
     assert to_integers([value]) == [number]
