@@ -1,4 +1,4 @@
-"""What the age-dependent figures add to the library: rates given the start, inverses, eq. 55 as printed."""
+"""What the age-dependent figures add to the library: rates given the start, drifts, policies, equal risks."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ def test_the_errors_are_scale_over_mean() -> None:
     rng = np.random.default_rng(3)
     losses, means = np.array([0.1, 2.0]), np.array([10.0, 20.0])
     expected = [
-        np.abs(rng.laplace(0, CLAMP_KWH / 300 / loss, 400_000)).mean() / mean
+        np.abs(rng.laplace(0, CLAMP_KWH / 300 / loss, 100_000)).mean() / mean
         for loss, mean in zip(losses, means, strict=True)
     ]
-    np.testing.assert_allclose(error(losses, means, 300), expected, rtol=0.01)
+    np.testing.assert_allclose(error(losses, means, 300), expected, rtol=0.02)
 
 
 def test_an_endless_classical_series_never_comes_to_more_than_epsilon() -> None:

@@ -43,8 +43,7 @@ def test_how_long_leakage_rises_is_that_of_a_plain_recursion(loss: float) -> Non
     # Figure 7 and 6.2: rises for 11 and 34 releases, and a small loss stays far below a large one.
     assert {0.1: 34, 1.0: 11}[loss] == until(0.005, 50, loss, share=0.99)
     assert course[-1] == pytest.approx({0.1: 0.633, 1.0: 5.698}[loss], abs=2e-3)
-    larger = smoothed_recursion(0.005, 200, loss, 600)[-1]
-    assert larger < course[-1]
+    assert smoothed_recursion(0.005, 200, loss, 600)[-1] < course[-1]
 
 
 def test_two_pieces_cross_at_most_once() -> None:

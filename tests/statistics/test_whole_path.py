@@ -12,7 +12,6 @@ import pytest
 from agedp.release_folder.result_tables import averages_table
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
-from agedp_data.errors import Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.agedp_data.ledger.texts import promise
 from tests.statistics.fit import CANNOT_FLAKE, p_value
@@ -58,30 +57,6 @@ def test_ledger_values_are_the_sums_and_noise_of_the_stated_scale(url):
     assert p_value(noise, scale) > CANNOT_FLAKE
     for factor in (0.9, 1.1):
         assert p_value(noise, scale * factor) < CANNOT_FLAKE
-
-
-def test_a_release_that_is_read_again_has_the_noise_it_had(url):
-    true, keys = np.zeros(50, np.int64), {"sensitivity": 50_000, "loss": Fraction(1, 10)}
-    with Ledger.open(url) as ledger:
-        rows = {release(ledger, 0, true, **keys) for _ in range(5)}
-        other = release(ledger, 1, true, **keys)
-    assert len(rows) == 1
-    assert rows.pop().values != other.values  # independent draws of 50 numbers: equal with a probability below 2^-500
-
-
-def test_a_refused_release_draws_nothing(url, monkeypatch):
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("noise was drawn")
-
-    def refuse(_: object) -> ReleaseRecord:
-        raise Refused("no")
-
-    monkeypatch.setattr(mechanisms, "discrete_laplace", never)
-    with Ledger.open(url) as ledger:
-        head = ledger.head()
-        with pytest.raises(Refused):
-            ledger.release("homes", "m", DAY, draw=never, admit=refuse)
-        assert ledger.head() == head
 
 
 def test_a_published_mean_is_a_function_of_the_noisy_sum_alone(url):
