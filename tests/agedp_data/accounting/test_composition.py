@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from agedp_data.accounting.composition import Composition
+from agedp_data.accounting.composition import Composition, SumComposition
 from agedp_data.accounting.temporal_recursion import OneSidedRecursion, Recursion
 
 NANO = 10**9
@@ -122,3 +122,12 @@ def test_an_endless_past_is_the_limit_of_a_long_one(share, orders):
     both = Recursion(side, side)
     assert both.endless_total(NANO) == NANO + 2 * side.endless_leakage(NANO)
     assert abs(both.total_supremum(1.0) - (1 + 2 * share / (16 - share))) <= 1e-9
+
+
+def test_without_a_model_the_largest_old_loss_ages_alone():
+    composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
+    assert composition.leakage(3) == 0
+    for instant, loss in ((2, 8), (0, 6), (1, 8)):
+        composition.add(instant, loss)
+    assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
+    assert composition.leakage(3, count=1) == 0

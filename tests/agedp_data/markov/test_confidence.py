@@ -114,3 +114,13 @@ def test_a_state_that_its_phase_is_led_to_and_never_entered_keeps_it_at_one():
     assert at(counts) == 1
     counts[:] = [[0, 0], [0, 9000]]
     assert at(counts) == 1
+
+
+def test_of_several_lags_each_shares_the_level_and_the_smaller_bound_stands():
+    chain, steps = np.array([[[0.97, 0.03], [0.03, 0.97]]]), np.array([1, 8, 16, 40, 41, 160, 400])
+    fine, coarse = (counted(chain, 20_000, 3, every=lag)[0] for lag in (1, 8))
+    both = sampling_bound({1: fine, 8: coarse}, steps, level=0.95, households=1)
+    alone = sampling_bound(fine, steps, level=0.975, households=1)
+    rarely = sampling_bound(coarse, steps // 8, level=0.975, households=1)
+    np.testing.assert_allclose(both, np.minimum(alone, rarely))
+    assert (rarely < alone).any()

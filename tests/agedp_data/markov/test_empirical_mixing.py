@@ -111,3 +111,14 @@ def test_pooled_over_parts_nothing_is_seen_of_what_each_part_tells():
     assert apart.direct.item() == 1.0
     assert apart.loss_left.item() == pytest.approx(1.0)
     assert pooled.direct.item() < 0.3
+
+
+def test_labels_give_a_kernel_for_each_pair_of_parts():
+    rng = np.random.default_rng(2)
+    secret, read = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
+    label = np.arange(90) % 3 - (np.arange(90) == 50) * 5  # one instant belongs to no part
+    kernels = lag_kernel(secret, read, 4, n_secret=2, n_read=2, part=np.maximum(label, -1))
+    pairs = sorted({(label[i], label[i - 4]) for i in range(4, 90) if min(label[i], label[i - 4]) >= 0})
+    for kernel, pair in zip(kernels, pairs, strict=True):
+        expected = by_loop(secret, read, 4, 2, 2, used=lambda i, j, pair=pair: (label[i], label[j]) == pair)
+        np.testing.assert_allclose(kernel, shares(expected))

@@ -10,6 +10,7 @@ from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
 from agedp_data.markov.diagnostics import diagnose, independence_test
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+from agedp_data.markov.transitions import count_transitions
 
 LAGS = [1, 2, 7, 14, 28]
 
@@ -155,3 +156,13 @@ def test_probabilities_are_even_where_the_hypothesis_holds_and_small_where_not()
     assert (diagnose(second, n_states=2, segments=2).order_1_p < 1e-9).all()
     turning = drawn_by(lambda i, last, before: 0.2 + 0.6 * (last ^ (i > 1000)), 2000, 5, rng)
     assert (diagnose(turning, n_states=2, segments=2).stationary_p < 1e-9).all()
+
+
+def test_gaps_are_not_bridged_and_visits_are_counted():
+    series = np.random.default_rng(4).integers(-1, 3, (2, 3, 300))
+    found = diagnose(series, n_states=4, segments=5)
+    counts = count_transitions(series[1, 2], np.ones(299, bool), 4)
+    assert found.transitions[1, 2] == counts.sum()
+    assert found.order_0[1, 2] == pytest.approx(float(independence_test(counts[None])[0]))
+    assert found.rarest[1, 2] == min((series[1, 2] == state).sum() for state in range(3))
+    assert diagnose([[1] * 50, [-1] * 50], n_states=3, segments=2).order_1_p.tolist() == [1, 1]
