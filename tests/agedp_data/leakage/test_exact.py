@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, permutations
@@ -36,8 +35,6 @@ def test_rounding_is_to_the_next_whole_and_whole_numbers_stay(amount, number):
     assert down <= amount <= up
     assert up - down <= 1.01e-9 + 1e-11
     assert Fraction(up) - Fraction(amount) < Fraction(1, 10**9) + Fraction(1, 10**11)
-    whole = to_integers([amount])[0]
-    assert whole / NANO == amount or whole == math.ceil(Fraction(amount) * NANO)
     value = number / 10**9
     assert float(round_up_nano(value)) == float(round_down_nano(value)) == value
     assert to_integers([value]) == [number]
@@ -47,6 +44,8 @@ def test_rounding_is_to_the_next_whole_and_whole_numbers_stay(amount, number):
 def test_infinity_is_a_word_and_a_computed_bound_gets_its_slack():
     assert to_integers([np.inf, 0.5]) == ["inf", 500_000_000]
     assert from_integers(["inf", 1]).tolist() == [np.inf, 1e-9]
+    large = 2.0**33 + 2.0**-19  # beyond this the next float is further than 1e-9
+    assert to_integers([large])[0] >= Fraction(large) * NANO
     assert round_up_with_slack([0.0, 1e-15, 0.25, np.inf]).tolist() == [0.0, 1e-9, 0.250000001, np.inf]
 
 
@@ -68,7 +67,8 @@ def test_a_table_in_whole_numbers_is_the_bound_in_floats(side, loss):
     limit, expected = function.supremum(loss), KNOWN.supremum(age, loss / NANO, **keys)
     assert (limit is None) == np.isinf(expected)
     if limit:
-        assert limit == pytest.approx(expected * NANO, abs=2)
+        assert limit <= expected * NANO + 2
+        assert limit == pytest.approx(expected * NANO, rel=1e-6, abs=1000)
         assert loss + function(limit) <= limit
         assert loss + function(limit - 1) > limit - 1
 
