@@ -15,28 +15,29 @@ BEFORE, AFTER, LATE = "before", "after", "late"
 class Lossy:
     """Passes bytes on to a socket, and loses the connection at COMMITs as `fates` says, one after the other."""
 
-    def __init__(self, behind: str, fates: list[str], *, late_seconds: float = 1.0) -> None:
-        self._behind = behind
-        self.fates = fates
-        self._late = late_seconds
+    def __init__(self, server: str, *, late_seconds: float = 0.5) -> None:
+        self._server, self._late = server, late_seconds
+        self.fates: list[str] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self._open: list[socket.socket] = []
         self._mute: set[socket.socket] = set()
-        self._threads = [threading.Thread(target=self._accept, daemon=True)]
-        self._threads[0].start()
+        self._threads: list[threading.Thread] = []
+        self._start(self._accept)
+
+    def _start(self, *order) -> None:
+        self._threads.append(threading.Thread(target=order[0], args=order[1:], daemon=True))
+        self._threads[-1].start()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._behind)
+                server.connect(self._server)
                 self._open += [client, server]
-                for which in (self._up, self._down):
-                    thread = threading.Thread(target=which, args=(client, server), daemon=True)
-                    self._threads.append(thread)
-                    thread.start()
+                self._start(self._up, client, server)
+                self._start(self._down, client, server)
 
     def _up(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
