@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from agedp_data.config import load, parse
+from agedp_data.config.run_file_schema import run_file_schema
 from agedp_data.errors import RunFileError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -181,3 +185,45 @@ def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
     assert run.input.max_half_hour_wh == 50_000
     assert run.promise.epsilon_per_day == Decimal("0.1")
     assert run.shares == {"daily_mean": Decimal("0.7"), "daily_distribution": Decimal("0.3")}
+
+
+SCHEMA = jsonschema.Draft202012Validator(run_file_schema())
+
+
+def as_editors_see(text: str) -> object:
+    """A run file as JSON; dates are text."""
+    return json.loads(json.dumps(tomllib.loads(text), default=str))
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_valid_and_refers_to_headings(example):
+    text = example.read_text("utf-8")
+    SCHEMA.validate(as_editors_see(text))
+    pages = [page.read_text("utf-8") for page in EXAMPLES.parent.glob("*.md")]
+    headings = [line.lstrip("# ") for page in pages for line in page.splitlines()]
+    assert all(place in headings for place in re.findall(r'see "([^"]+)" in the documents', text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("version = 1", "version = 2"),
+        ("min_households", "least_households"),
+        ("clamp_kwh = 50", 'clamp_kwh = "50"'),
+        ("clamp_kwh = 50", "clamp_kwh = 0"),
+        ('notion = "classical"', 'notion = "classic"'),
+        ("epsilon_total = 182.5", 'epsilon_total = "all"'),
+        ("[output]", "[outputs]"),
+    ],
+)
+def test_a_slip_is_marked_by_the_schema_for_editors(old, new):
+    text = re.sub(r" +=", " =", TEXTS["london"])
+    assert old in text
+    assert not SCHEMA.is_valid(as_editors_see(text.replace(old, new, 1)))
+
+
+def test_the_schema_for_editors_describes_every_key():
+    jsonschema.Draft202012Validator.check_schema(run_file_schema())
+    for name, section in run_file_schema()["$defs"].items():
+        for key, value in section["properties"].items():
+            assert "description" in value or "const" in value or "$ref" in value, f"{name}.{key}"

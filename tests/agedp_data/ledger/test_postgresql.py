@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
 from datetime import date
 from itertools import count
 
+import psycopg
 import pytest
 
 from agedp.ledger_transfer import export_ledger, import_ledger
@@ -16,7 +17,6 @@ from agedp_data.ledger.backends.backend import transaction
 from agedp_data.ledger.backends.connect import database_at
 from tests.agedp_data.ledger.behind import raw
 from tests.agedp_data.ledger.conftest import Book
-from tests.agedp_data.ledger.lossy import AFTER, BEFORE, LATE, Lossy
 from tests.postgresql import ROLE
 
 
@@ -25,40 +25,40 @@ def place(new_schema):
     return new_schema
 
 
-@pytest.fixture
-def network(server, book):
-    network = Lossy(str(server.folder / f".s.PGSQL.{server.port}"))
-    yield network
-    network.close()
+BEFORE, AFTER, LATE = "before", "after", "late"
+"""A COMMIT never arrives; it is carried out and the answer is lost; it is carried out when the client has gone."""
 
 
 @pytest.fixture
-def far(network, server, book):
-    """The book behind the network."""
-    url = book.url.replace("@/", f"@127.0.0.1:{network.port}/").replace(f"host={server.folder}&", "")
-    return Book(url.replace(f"port={server.port}&", ""), book.contract)
+def fates(monkeypatch):
+    """How connections are lost at the next COMMITs, one after the other."""
+    fates, timers = [], []
+    commit, close = psycopg.Connection.commit, psycopg.Connection.close
+
+    def arrive(connection):
+        commit(connection)
+        close(connection)
+
+    def lose(connection):
+        if not fates or connection.info.parameter_status("application_name") != "agedp":
+            return commit(connection)
+        fate = fates.pop(0)
+        if fate == AFTER:
+            commit(connection)
+        if fate == LATE:
+            connection.rollback = connection.close = lambda: None  # the server hears no more of the client
+            timers.append(threading.Timer(0.5, arrive, [connection]))
+            timers[-1].start()
+        connection.close()
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(psycopg.Connection, "commit", lose)
+    yield fates
+    for timer in timers:
+        timer.join()
 
 
 # ------------------------------------------------------------------------------------------------ at once
-
-
-def test_of_several_writers_at_once_one_draws_each_day(book):
-    days, drawn = range(4), []
-
-    def draw(row):
-        drawn.append(row.day)
-        return [len(drawn), 0]
-
-    def write(_):
-        with book.open() as ledger:
-            return [book.release(ledger, number, draw, published_on="2025-02-01") for number in days]
-
-    with ThreadPoolExecutor(3) as threads:
-        first, *others = threads.map(write, range(3))
-    assert others == [first, first]
-    assert sorted(drawn) == [book.day(number) for number in days]
-    with book.open() as ledger:
-        assert ledger.verify() == ()
 
 
 def test_a_writer_waits_for_its_own_ledger_alone_and_reading_goes_on(book, server, own, monkeypatch):
@@ -96,55 +96,57 @@ def test_what_another_serialisable_writer_undid_is_carried_out_again(book, monke
 
 
 @pytest.mark.parametrize(("fate", "draws"), [(BEFORE, 2), (AFTER, 1), (LATE, 1)])
-def test_a_lost_commit_is_looked_up_before_it_draws_again(network, far, book, fate, draws):
+def test_a_lost_commit_is_looked_up_before_it_draws_again(fates, book, fate, draws):
     counter = count(1)
-    with far.open() as ledger:
-        network.fates.append(fate)
+    with book.open() as ledger:
+        fates.append(fate)
         stored = book.release(ledger, 0, lambda _: [next(counter), 0])
-    assert network.fates == []
+    assert fates == []
     assert (next(counter) - 1, stored.values) == (draws, (draws, 0))
     with book.open() as ledger:
         assert (ledger.rows(), ledger.verify()) == ((stored,), ())
 
 
-def test_whatever_is_written_is_written_once_though_its_commit_is_lost(network, far, server, own):
-    book, handed = far, []
-    amended = {**book.promise, "tags": ["new"]}
-    with far.open() as ledger:
+def test_whatever_is_written_is_written_once_though_its_commit_is_lost(fates, book, server, own):
+    handed, amended = [], {**book.promise, "tags": ["new"]}
+    with book.open() as ledger:
         for change in (
-            lambda: far.add(ledger, 0),
+            lambda: book.add(ledger, 0),
             lambda: ledger.register_model(book.leakage_bound, at=book.day(7)),
             lambda: book.record(ledger, book.claim("a")),
             lambda: ledger.amend(amended, population=book.homes, at=book.day(9), after=book.contract),
             lambda: ledger.export_and_close(handed.append, at=book.day(10)),
         ):
             length = ledger.length()
-            network.fates.append(AFTER)
+            fates.append(AFTER)
             change()
-            assert (network.fates, ledger.length()) == ([], length + 1)
+            assert (fates, ledger.length()) == ([], length + 1)
         assert ledger.verify() == ()
         assert handed[-1] == ledger.all_rows()[:-1]
-    url = f"postgresql+psycopg://{ROLE}@127.0.0.1:{network.port}/{own}"
     for fate in (AFTER, BEFORE):
         server.admin("DROP SCHEMA public CASCADE", f"CREATE SCHEMA public AUTHORIZATION {ROLE}", database=own)
-        with Ledger.open(url, create=True) as copy:
-            network.fates.append(fate)
+        with Ledger.open(server.url(own), create=True) as copy:
+            fates.append(fate)
             copy.import_rows(handed[-1])
-            assert (network.fates, copy.all_rows()) == ([], handed[-1])
+            assert (fates, copy.all_rows()) == ([], handed[-1])
 
 
-def test_after_a_server_that_stays_away_the_next_run_reads_what_was_stored(network, far, book, monkeypatch):
+def test_after_a_server_that_stays_away_the_next_run_reads_what_was_stored(fates, book, monkeypatch):
     monkeypatch.setattr(backend, "PAUSES", (0.0, 0.0))
 
+    def away(**where):
+        raise psycopg.OperationalError("Connection refused")
+
     def draw(_):
-        network.stop_listening()
+        fates.append(AFTER)
+        monkeypatch.setattr(psycopg, "connect", away)
         return [5, 0]
 
-    with far.open() as ledger:
-        network.fates += [AFTER]
-        with pytest.raises(LedgerError, match="what was stored is read before anything is drawn") as caught:
-            book.release(ledger, 0, draw)
+    connect = psycopg.connect
+    with book.open() as ledger, pytest.raises(LedgerError, match="read before anything is drawn") as caught:
+        book.release(ledger, 0, draw)
     assert "\n" not in str(caught.value)
+    monkeypatch.setattr(psycopg, "connect", connect)
     with book.open() as ledger:
         assert book.release(ledger, 0, book.never).values == (5, 0)
 
@@ -166,19 +168,19 @@ def test_a_transaction_that_is_cut_off_costs_time_alone(server, own):
         assert ledger.verify() == ()
 
 
-def test_a_server_that_lacks_what_was_read_from_it_is_refused(network, far, book):
+def test_a_server_that_lacks_what_was_read_from_it_is_refused(fates, book):
     """As a standby that took over without the newest rows: within the attempts of one transaction."""
 
     def draw(_):
-        assert network.fates
+        assert fates
         with raw(book) as behind:
             behind("DELETE FROM release")
         return [1, 1]
 
-    with far.open() as ledger:
-        far.add(ledger, 0)
+    with book.open() as ledger:
+        book.add(ledger, 0)
         assert ledger.length() == 2
-        network.fates.append(BEFORE)
+        fates.append(BEFORE)
         with pytest.raises(LedgerBehind, match="replaced or shortened"):
             book.release(ledger, 1, draw)
 

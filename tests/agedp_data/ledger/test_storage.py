@@ -1,12 +1,9 @@
-"""Addresses and files that cannot be a ledger, in one line each; and what crashes and other processes do."""
+"""Addresses and files that cannot be a ledger, in one line each; and what others do to a file."""
 
 from __future__ import annotations
 
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 from contextlib import closing
 
 import pytest
@@ -15,55 +12,6 @@ from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.backends import sqlite
 from agedp_data.ledger.backends.backend import transaction
-
-CHILD = """
-import os, sys, time
-from pathlib import Path
-from agedp_data.ledger import Ledger, ReleaseRecord
-
-url, contract, hangs, days = sys.argv[1], sys.argv[2], sys.argv[3] == "hang", int(sys.argv[4])
-
-def draw(planned):
-    if hangs:
-        print("drawing", flush=True)
-        time.sleep(60)
-    with Path(url.removeprefix("sqlite:///") + ".draws").open("a") as draws:
-        draws.write(planned.day + "\\n")
-    return [os.getpid()]
-
-ledger = Ledger.open(url)
-for number in range(days):
-    day = f"2025-01-{number + 1:02d}"
-    planned = ReleaseRecord("london-homes", "mean", day, 0, "released", ("all",), (), (3,), 1, 2.0,
-                      "discrete-laplace", 500_000_000, f"{day}T23:30:00Z", "2025-02-10", contract, "")
-    stored = ledger.release("london-homes", "mean", day, draw=draw, admit=lambda history: planned)
-    print(day, stored.values[0])
-"""
-
-
-def start(book, how, days):
-    order = [sys.executable, "-c", CHILD, book.url, book.contract, how, str(days)]
-    return subprocess.Popen(order, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_of_several_runs_at_once_one_draws_each_day(book):
-    ends = [run.communicate(timeout=60) for run in [start(book, "draw", 8) for _ in range(2)]]
-    assert [error for _, error in ends] == [""] * 2
-    assert len({out for out, _ in ends}) == 1
-    draws = book.path.with_name("ledger.sqlite.draws").read_text().split()
-    assert sorted(draws) == [f"2025-01-{number + 1:02d}" for number in range(8)]
-    with book.open() as ledger:
-        assert (ledger.verify(), ledger.length()) == ((), 9)
-
-
-def test_a_process_killed_inside_the_draw_leaves_the_day_open(book):
-    run = start(book, "hang", 1)
-    assert run.stdout.readline() == "drawing\n"
-    run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=60)
-    with book.open() as ledger:
-        assert (ledger.verify(), ledger.length()) == ((), 1)
-        assert book.add(ledger, 0).seq == 2
 
 
 def test_a_writer_that_waits_in_vain_says_so_and_reading_goes_on(book, monkeypatch):

@@ -1,6 +1,8 @@
-"""Several releases in one transaction: all at once at its end, or nothing of them; a refusal keeps what came before."""
+"""Several releases in one transaction, all or nothing of them; and of several writers, one draws."""
 
 from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy.exc import DatabaseError
@@ -69,3 +71,23 @@ def test_when_the_disk_fails_nothing_of_it_stays(book, monkeypatch):
         monkeypatch.undo()
         assert days(ledger) == []
         assert book.add(ledger, 0).seq == 2
+
+
+@everywhere
+def test_of_several_writers_at_once_one_draws_each_day(book):
+    numbers, drawn = range(4), []
+
+    def draw(row):
+        drawn.append(row.day)
+        return [len(drawn), 0]
+
+    def write(_):
+        with book.open() as ledger:
+            return [book.release(ledger, number, draw, published_on="2025-02-01") for number in numbers]
+
+    with ThreadPoolExecutor(3) as threads:
+        first, *others = threads.map(write, range(3))
+    assert others == [first, first]
+    assert sorted(drawn) == [book.day(number) for number in numbers]
+    with book.open() as ledger:
+        assert ledger.verify() == ()

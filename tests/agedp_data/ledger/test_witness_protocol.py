@@ -29,13 +29,13 @@ class Rows:
     hashes: tuple[Any, ...]
 
     @property
-    def content_head(self) -> Any:
+    def content_head(self):
         return self.hashes[-1] if self.hashes else NO_HASH
 
-    def row_number(self, head: Any) -> int | None:
+    def row_number(self, head):
         return self.hashes.index(head) + 1 if head in self.hashes else None
 
-    def promise_to(self, population: str) -> str | None:
+    def promise_to(self, population):
         return '{"output":{"witness":"required"}}' if self.hashes else None
 
 
@@ -105,10 +105,11 @@ def _transaction(steps: Steps, witness: CommitWitness | None, drawn: Any) -> Non
     """What `Ledger.in_one_transaction` does: lock, settle, draw unless drawn, announce, commit, confirm."""
     rows = Rows(steps.ask("begin"))
     record = witness.confirm_head(rows) if witness else None
-    after = rows if drawn is None or any(row[0] == DAY for row in rows.hashes) else Rows((*rows.hashes, (DAY, drawn)))
-    pending = None
-    if witness and after != rows:
-        pending = witness.announce(record, old=rows.content_head, new=after.content_head)
+    if drawn is None or any(row[0] == DAY for row in rows.hashes):
+        steps.ask("commit", rows.hashes)
+        return
+    after = Rows((*rows.hashes, (DAY, drawn)))
+    pending = witness.announce(record, old=rows.content_head, new=after.content_head) if witness else None
     steps.ask("commit", after.hashes)
     if witness and pending:
         witness.confirm(pending, steps.rows)
@@ -205,15 +206,10 @@ def _ended(world: World, number: int) -> World:
     return replace(world, locked=locked).with_run(number, replace(world.runs[number], alive=False, answers=()))
 
 
-def world_of(*copies: tuple[Any, ...], runs: tuple[int, ...], record: WitnessState | None) -> World:
-    """Return a world with these copies of the ledger, and one run on each copy that is named."""
-    return World(record, copies, tuple(Run(copy) for copy in runs), (None,) * len(copies))
-
-
 RECORD = WitnessState(NO_HASH, CONTRACT, "confirmed")
-ONE_LEDGER = world_of(BEGUN, runs=(0, 0), record=RECORD)
-TWO_COPIES = world_of(BEGUN, BEGUN, runs=(0, 1), record=RECORD)
-EMPTY = world_of((), runs=(0,), record=None)
+ONE_LEDGER = World(RECORD, (BEGUN,), (Run(0), Run(0)), (None,))
+TWO_COPIES = World(RECORD, (BEGUN, BEGUN), (Run(0), Run(1)), (None, None))
+EMPTY = World(None, ((),), (Run(0),), (None,))
 MODEL = Model(attempts=2)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -19,8 +18,8 @@ from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.notions import AgeDependent, Classical, WEvent
-from agedp_data.notions.notion import ReleaseHistory, day_losses
-from agedp_data.notions.w_event import fullest_window, largest_window
+from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.w_event import WindowLoss, fullest_window, largest_window
 from tests.laws.promises import Line
 
 CAPS = {"max_day_epsilon": Decimal(2), "epsilon_total": "unlimited"}
@@ -161,6 +160,22 @@ def test_a_tight_bound_permits_more_than_the_total_variation():
     assert sharp > loose > 150_000_000
 
 
+def test_other_windows_and_methods_are_compared_but_not_the_promised_one():
+    assert WEvent.comparison_accountants(Comparison(w_event(7), window_days=7)) == ()
+    assert WEvent.comparison_accountants(Comparison(w_event(7), window_days=2)) == (WindowLoss(2),)
+    [bound] = WindowLoss(2).bounds([line(1, 0.5), line(2, 0.25), line(3, 0.5)], None, None)
+    assert bound.value == 750_000_000
+
+    def names(promise, *methods):
+        accountants = AgeDependent.comparison_accountants(Comparison(promise, methods=methods))
+        return [bound.name for one in accountants for bound in one.bounds([line(1, 0.5)], curve_bound([0.5]), None)]
+
+    own = age_dependent(epsilon_per_day=Decimal("0.1"), method="tight")
+    assert names(classical("0.1")) == names(own, "tight", "spectral") == []  # a method that the model lacks is left out
+    assert names(classical("0.1"), "tight", "total_variation") == ["risk", "risk (total variation)"]
+    assert names(own, "tight", "total_variation") == ["risk (total variation)"]
+
+
 def text(day: int) -> str:
     return (date(2013, 1, 1) + timedelta(days=day)).isoformat()
 
@@ -208,20 +223,12 @@ def test_days_in_any_order_compose_by_the_time_of_their_input(assume, releases, 
 
 
 class Nearly:
-    """A model in floats that mixes almost nothing; it counts how often it is evaluated."""
+    """A model in floats that mixes almost nothing."""
 
-    steps_per_day, assume, methods, calls = 48, "markov", ("total_variation",), 0
+    steps_per_day, assume, methods = 48, "markov", ("total_variation",)
 
     def __call__(self, age: int, loss: float, *, direction: str, method: str) -> float:
-        self.calls += 1
         return loss * (1 - 1e-12)
-
-
-def test_2_000_publications_evaluate_the_model_once_a_day_and_once_a_date():
-    model = Nearly()
-    bound = risk([Line(text(day), NANO, text(day + 2)) for day in range(2_000)], model)
-    assert 0 < model.calls <= 4_000
-    assert bound.value <= 2_000 * NANO
 
 
 @pytest.mark.parametrize("epsilon", [10**6, 10**18])
@@ -229,13 +236,3 @@ def test_enormous_losses_are_added_to_the_last_unit(epsilon):
     """Beyond 2^53 units floats skip whole numbers; a sum of 50 losses, each odd, is exact all the same."""
     loss = epsilon * NANO + 1
     assert risk([Line(text(day), loss, text(day + 2)) for day in range(50)], Nearly()).value == 50 * loss
-
-
-def test_the_losses_of_days_are_those_of_the_history_in_hand():
-    cached = ReleaseHistory()
-    a, b, c = (Line(text(day), loss, text(9)) for day, loss in ((0, 1), (1, 2), (0, 4)))
-    skipped = Line(text(2), 8, text(9), state="skipped")
-    for history in ([a], [a, b], [a, b, c], (a, b, c, skipped), [a, b], [b, a], [], [c, c], [replace(a, loss=9), b]):
-        losses = cached.of(history)
-        assert losses == day_losses(history)
-        losses["2013-01-01"] = -1  # the caller may change the result

@@ -179,6 +179,13 @@ def test_a_change_of_x_costs_counts_by_the_edges_that_it_may_cross(size):
     assert account.bounds([line(0, 4000, "c")], None, None)[0].value == 1000 * crossed
 
 
+def test_alternatives_are_the_mean_scale_in_clamps_its_own_first():
+    noise = over(promised(spend="per-request")).alternatives(365)
+    assert list(noise) == ["per-request", "fraction (0.2)", "offline"]
+    assert noise["per-request"] == pytest.approx(1 / (25 * 0.1))
+    assert noise["offline"] <= noise["per-request"] < noise["fraction (0.2)"]
+
+
 @pytest.mark.parametrize(
     "keys",
     [

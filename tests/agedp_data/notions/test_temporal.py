@@ -302,15 +302,6 @@ def test_a_refusal_says_by_how_much_a_release_exceeds_alpha():
     made.admit(rows, line(30, 700_000_000), known)
 
 
-def test_series_that_share_a_day_count_their_sum():
-    made, known = promise("1.5"), KNOWN[1]
-    rows = released(made, range(5), known)
-    halves = [replace(row, loss=part, series=name) for row in rows
-              for name, part in (("a", row.loss // 3), ("b", row.loss - row.loss // 3))]  # fmt: skip
-    assert made.bounds(halves, known, None)[-1] == made.bounds(rows, known, None)[-1]
-    assert made.loss(halves[:-1], halves[-1].day, known) == halves[-1].loss
-
-
 def test_where_days_are_too_much_alike_nothing_is_granted():
     known = bound_of(np.eye(2) * 0.5 + 0.25, 1, days=(7,))
     for made in (promise("1"), promise("1", 10, "exact"), promise("1", 10, "supremum")):
