@@ -131,44 +131,37 @@ def keys() -> tuple[Key, ...]:
     return tuple(found)
 
 
-def toml(document: Document) -> str:
-    """Return a document as TOML; a `Raw` value as it is written."""
-    top = [f"{_name(key)} = {_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
-    tables = [line for key, value in document.items() if isinstance(value, dict) for line in _table((key,), value)]
-    return "\n".join([*top, *tables]) + "\n"
-
-
 class Raw(str):
     """TOML text."""
 
     __slots__ = ()
 
 
-def _table(path: tuple[str, ...], table: Document) -> Iterator[str]:
-    yield f"[{'.'.join(map(_name, path))}]"
-    for key, value in table.items():
-        if not isinstance(value, dict):
-            yield f"{_name(key)} = {_value(value)}"
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _table((*path, key), value)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml(document: Document, path: tuple[str, ...] = ()) -> str:
+    """Return a document as TOML; a `Raw` value as it is written."""
+    lines = [f"[{'.'.join(map(_name, path))}]"] if path else []
+    lines += [f"{_name(key)} = {_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
+    tables = [toml(value, (*path, key)) for key, value in document.items() if isinstance(value, dict)]
+    return "\n".join(lines) + "\n" + "".join(tables)
 
 
 def _name(key: str) -> str:
     return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _quoted(key)
 
 
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _value(value: Any) -> str:
-    if isinstance(value, Raw):
-        return str(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return value.isoformat() if isinstance(value, date) else str(value)
+    match value:
+        case Raw():
+            return str(value)
+        case bool():
+            return str(value).lower()
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{', '.join(map(_value, value))}]"
+        case _:
+            return value.isoformat() if isinstance(value, date) else str(value)

@@ -8,7 +8,6 @@ from datetime import date, datetime, time, timedelta
 
 import pytest
 
-from agedp.calibration_pipeline import calibrate
 from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.config import load
@@ -25,28 +24,6 @@ day_zone = "Europe/London"
 energy = "wh"
 unit = "Wh"
 """
-MODEL = """[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2013-03-30, 2013-04-01]
-step = "{step}"
-states = 3
-edges = "quantile"
-chain = "homogeneous"
-min_visits = 1
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
-AGED = """notion = "age-dependent"
-age_days = 1
-epsilon_per_day = 0.5
-method = "tight"
-secret = "{}"
-max_day_epsilon = 0.5
-epsilon_total = 9
-"""
 
 
 LONE = datetime(2013, 4, 1, 7)
@@ -58,7 +35,8 @@ def draw_use() -> dict[tuple[str, datetime], int]:
     draw, start = random.Random(5), datetime.combine(FIRST, time())  # noqa: S311
     quarters = [(home, start + timedelta(minutes=15 * step)) for home in HOMES for step in range(96 * DAYS)]
     missing = {("C", LONE + timedelta(minutes=15)), *(("D", start + timedelta(hours=h, minutes=30)) for h in range(6))}
-    return {key: wh for key in quarters if (wh := draw.randrange(300)) >= 0 and key not in missing}
+    use = {key: draw.randrange(300) for key in quarters}
+    return {key: wh for key, wh in use.items() if key not in missing}
 
 
 USE = draw_use()
@@ -72,12 +50,12 @@ def rows(minutes: int) -> list[str]:
     return [f"{home},{at},{sum(USE[home, at + part] for part in parts)}" for home, at in whole]
 
 
-def prepare(house, minutes, *, declared=None, **keys):
+def prepare(house, minutes, *, declared=None):
     """Write files of an interval, a roster and a run file that declares it."""
     (house.folder / "input").mkdir()
     (house.folder / "input" / "a.csv").write_text("\n".join(["home,at,wh", *rows(minutes)]) + "\n")
     house.roster([(home, FIRST, None) for home in HOMES])
-    house.write(FIRST, FIRST + timedelta(days=DAYS - 1), dataset="long", **keys)
+    house.write(FIRST, FIRST + timedelta(days=DAYS - 1), dataset="long")
     house.edit(
         ("[output]\n", TABLE + "[output]\n"), ("[input]\n", f"[input]\ninterval_minutes = {declared or minutes}\n")
     )
@@ -115,26 +93,6 @@ def test_another_interval_than_declared_is_refused(house, minutes, declared):
     with pytest.raises(UnreadableFile, match=f"readings are {minutes} minutes apart, not {declared}; write "):
         house.run()
     assert not (house.folder / "ledger.sqlite").exists()
-
-
-@pytest.mark.parametrize(
-    ("keys", "what"),
-    [
-        ({"rest": MODEL.format(step="half-hour")}, r"\[model\] step = \"half-hour\": must be \"day\""),
-        ({"rest": MODEL.format(step="day"), "promise": AGED.format("half-hour")}, r"\[promise\] secret"),
-    ],
-)
-def test_half_hours_of_hourly_files_are_refused(house, keys, what):
-    prepare(house, 60, **keys)
-    with pytest.raises(RunFileError, match=what):
-        house.context()
-
-
-def test_a_chain_of_days_is_estimated_from_hours(house):
-    prepare(house, 60, rest=MODEL.format(step="day"), promise=AGED.format("day"))
-    memory = calibrate(house.run_file).memory
-    assert not [name for name in memory.series_by_name if name.startswith("half-hour")]
-    assert len(house.run().released) == DAYS
 
 
 def test_the_interval_is_registered_and_silence_means_30(house):

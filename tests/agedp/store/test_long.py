@@ -19,7 +19,6 @@ from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
 from agedp_data.datasets.synthetic import write_london, write_roster
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
-from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean
 
@@ -99,22 +98,6 @@ def test_a_long_table_says_what_the_publishers_form_says(tmp_path, households, d
         assert len(frames[0]) == account.rows_kept
 
 
-def test_a_run_on_a_long_table_registers_its_columns(house):
-    account = make_inputs(house.folder, households=6, days=5, by_time=False)
-    (house.folder / "long").rename(house.folder / "input")
-    rest = TABLE.replace('day_zone = "UTC"', 'day_zone = "Europe/London"')  # the same days in winter
-    house.write(FIRST, FIRST + timedelta(days=4), dataset="long", rest=rest)
-    work = house.run()
-    assert [each.sum_wh["all"] for each in work.checked.sums.by_day.values()] == whole_days(account)
-    house.release.verify()
-    assert len(house.release.table()) == 5
-    registered = house.release.statement["contract"]["input"]["columns"]
-    assert registered.items() >= {**KEYS, "day_zone": "Europe/London"}.items()
-    house.edit(('unit = "kWh"', 'unit = "Wh"'))
-    with pytest.raises(ContractChanged, match=r"input\.columns\.unit"):
-        house.run()
-
-
 @pytest.mark.parametrize(
     ("zone", "end"), [("UTC", "2013-07-04T00:00:00Z"), ("Australia/Sydney", "2013-07-03T14:00:00Z")]
 )
@@ -133,25 +116,3 @@ def test_another_description_of_the_columns_never_meets_old_parts(tmp_path):
     columns = [COLUMNS, *(replace(COLUMNS, **{key: value}) for key, value in others)]
     stores = [Store(tmp_path, "long", ReadingRules(columns=each)) for each in columns]
     assert len({store.content_id("0" * 64) for store in stores}) == len(stores)
-
-
-def test_a_file_without_the_columns_is_one_line(tmp_path):
-    (tmp_path / "MAC1.csv").write_text("meter_id,when,use\nMAC1,2013-01-01 00:30:00,0.987\n")
-    with pytest.raises(InputError) as caught:
-        read_readings(tmp_path / "MAC1.csv", dataset="long", columns=KEYS)
-    needs = '[input.columns] needs the columns "meter_id", "read_at", "use"; '
-    assert str(caught.value) == f'input 1 of 1: {needs}the header has "read_at" 0 times, not once'
-    assert caught.value.private.startswith(f"{tmp_path}/MAC1.csv: ")
-
-
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        ({**KEYS, "unit": "MWh"}, r'\[input.columns\] unit = "MWh": is not known; write "kWh" | "Wh"'),
-        ({key: KEYS[key] for key in KEYS if key != "stamp"}, r"\[input.columns\] stamp: is missing"),
-        ({**KEYS, "stmp": "end"}, r"has no key 'stmp'; did you mean 'stamp'"),
-    ],
-)
-def test_columns_that_a_run_file_could_not_have_are_refused(tmp_path, keys, words):
-    with pytest.raises(RunFileError, match=words):
-        read_readings(tmp_path, dataset="long", columns=keys)

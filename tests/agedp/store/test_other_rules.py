@@ -45,9 +45,8 @@ def write(house, bound_kwh: float, *, mode: str = "live") -> None:
     house.edit(("[output]", f"max_half_hour_kwh = {bound_kwh}\n[output]"))
 
 
-@pytest.fixture
-def nights(house):
-    """Three nights of three homes have come; each a file."""
+def fill(house):
+    """Let three nights of three homes come, each a file."""
     house.roster([(home, FIRST, None) for home in USE_WH])
     for number in range(3):
         deliver(house, number)
@@ -55,20 +54,21 @@ def nights(house):
     return house
 
 
+@pytest.fixture
+def nights(house):
+    return fill(house)
+
+
 @pytest.fixture(scope="module")
 def released_once(houses, tmp_path_factory):
-    """The same on the night after the first release."""
-    house = houses(tmp_path_factory.mktemp("nights"))
-    house.roster([(home, FIRST, None) for home in USE_WH])
-    for number in range(3):
-        deliver(house, number)
-    write(house, 20)
+    house = fill(houses(tmp_path_factory.mktemp("nights")))
     assert sums(house.run(today=day(3))) == {day(0): ALL}
     return house
 
 
 @pytest.fixture
 def released(released_once, houses, tmp_path):
+    """The same on the night after the first release."""
     return houses(Path(shutil.copytree(released_once.folder, tmp_path / "released", copy_function=shutil.copy2)))
 
 
@@ -172,38 +172,32 @@ def test_a_correction_counts_by_its_own_name_wherever_the_folder_moves(nights):
 
 @pytest.fixture
 def run_in_format(monkeypatch):
-    """Return what runs a night as a version would have whose content ids carry another number of the format."""
+    """Return what runs the first night as a version with another number of the format in its content ids."""
 
-    def run(house, today: date, number: int) -> None:
+    def run(house, number: int) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(store_module, "FORMAT", number)
             store_module._reading_rules_json.cache_clear()
-            assert sums(house.run(today=today)) == {day(0): ALL}
+            assert sums(house.run(today=day(3))) == {day(0): ALL}
         store_module._reading_rules_json.cache_clear()
 
     return run
 
 
-def test_files_that_version_0_1_read_count_on_after_they_are_cleared_away(nights, run_in_format):
-    run_in_format(nights, day(3), 4)
-    clear_away(nights)
+@pytest.mark.parametrize(("cleared", "new"), [(True, 1), (False, 4)])
+def test_files_that_version_0_1_read_count_once_cleared_away_or_not(nights, run_in_format, cleared, new):
+    run_in_format(nights, 4)
+    if cleared:
+        clear_away(nights)
     deliver(nights, 3)
     work = nights.run(today=day(4))
     assert sums(work) == {day(1): ALL}
     assert work.delivery.rows_read == work.delivery.rows_kept == 4 * ROWS
-    assert (work.delivery.files_new, work.delivery.late_rows) == (1, 0)
-
-
-def test_files_that_version_0_1_read_and_are_still_there_are_read_again_once(nights, run_in_format):
-    run_in_format(nights, day(3), 4)
-    work = nights.run(today=day(4))
-    assert sums(work) == {day(1): ALL}
-    assert work.delivery.rows_read == work.delivery.rows_kept == 3 * ROWS
-    assert (work.delivery.files_new, work.delivery.late_rows) == (3, 0)
+    assert (work.delivery.files_new, work.delivery.late_rows) == (new, 0)
 
 
 def test_a_file_of_an_unknown_format_stops_the_run(nights, run_in_format):
-    run_in_format(nights, day(3), 3)
+    run_in_format(nights, 3)
     clear_away(nights)
     with pytest.raises(InputError, match="were read by another version of agedp; put the files back"):
         nights.run(today=day(4))

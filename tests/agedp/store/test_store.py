@@ -107,7 +107,8 @@ def edit(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]
 
 
 PART, PART_DAYS, MANIFEST = "month=*/*.parquet", "part_days/month=*/*.parquet", "files/*.json"
-MADE_ANEW = {
+DAYS, REJECTED = "days/*/*[0-9a-f].parquet", "days/*/*.aside.parquet"
+DAMAGE = {
     "part missing": (PART, Path.unlink),
     "part cut off": (PART, cut_off),
     "part empty": (PART, make_empty),
@@ -121,23 +122,23 @@ MADE_ANEW = {
     "manifest does not add up": (MANIFEST, edit(lambda found: found["parts"][0].update(rows_read=1))),
     "manifest without months": (MANIFEST, edit(lambda found: found["parts"][0].update(months={}))),
     "manifest of a future": (MANIFEST, edit(lambda found: found.update(more=1))),
-}
+    **{f"{pattern} {harm.__name__}": (pattern, harm)
+       for pattern in (DAYS, REJECTED) for harm in (Path.unlink, cut_off, make_empty)},
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", MADE_ANEW)
-def test_a_damaged_store_is_noticed_and_mended_from_the_file(filled, store, damage):
-    pattern, harm = MADE_ANEW[damage]
-    harm(min(store.folder.glob(pattern)))
-    assert deliver(store) == replace(filled[1], files_new=1)
-    assert content(store, filled[1]) == filled[2]
+def first_path(store: Store, pattern: str) -> Path:
+    return min(path for path in store.folder.glob(pattern) if pattern == REJECTED or ".aside" not in path.name)
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, cut_off, make_empty])
-@pytest.mark.parametrize("pattern", ["days/*/*.aside.parquet", "days/*/*[0-9a-f].parquet"])
-def test_damaged_days_are_made_anew_without_parsing(filled, store, pattern, harm, monkeypatch):
-    harm(min(path for path in store.folder.glob(pattern) if ".aside" in pattern or ".aside" not in path.name))
-    monkeypatch.setattr(ingest, "parse_lines", refuse)
-    assert deliver(store) == replace(filled[1], files_new=0)
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_store_is_noticed_and_mended(filled, store, damage, monkeypatch):
+    pattern, harm = DAMAGE[damage]
+    harm(first_path(store, pattern))
+    from_parts = pattern in (DAYS, REJECTED)
+    if from_parts:
+        monkeypatch.setattr(ingest, "parse_lines", refuse)
+    assert deliver(store) == replace(filled[1], files_new=0 if from_parts else 1)
     assert content(store, filled[1]) == filled[2]
 
 
@@ -159,7 +160,7 @@ def test_a_flipped_byte_in_a_part_is_one_line_and_the_next_run_mends_it(filled, 
 
 
 def test_a_flipped_byte_in_settled_days_is_mended_at_once(filled, store):
-    path = min(path for path in store.folder.glob("days/*/*[0-9a-f].parquet") if ".aside" not in path.name)
+    path = first_path(store, DAYS)
     sound = path.read_bytes()
     for place in range(0, len(sound), 691):
         flip(path, place)

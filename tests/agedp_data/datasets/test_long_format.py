@@ -55,13 +55,6 @@ def test_columns_are_found_by_their_exact_names_in_any_order(header, row):
     assert found.readings == {("A", step(date(2013, 1, 5), 1)): 250}
 
 
-def test_a_name_of_any_letters_is_found():
-    found = layout_of("long", replace(LONDON, household="Zähler")).recognise(
-        ["Zähler,at,kwh".encode().decode("latin-1")]
-    )
-    assert found.names == ("household", "time", "energy")
-
-
 @pytest.mark.parametrize(
     ("header", "name", "times"), [("meter,at,kWh", "kwh", 0), ("meter,at,kwh,kwh", "kwh", 2), ("", "meter", 0)]
 )
@@ -125,11 +118,6 @@ def test_a_usual_format_is_proposed_in_private(stamps, meant):
 )
 def test_a_timestamp_is_read_by_its_pattern(pattern, stamp):
     assert readings(replace(UTC, time_format=pattern), [f"A,{stamp},0.25"]) == {("A", step(date(2013, 1, 5), 1)): 250}
-
-
-def test_half_a_second_past_is_off_the_half_hour():
-    rows = ["A,2013-01-05T01:00:00.5,1", "A,2013-01-05T01:00:00.0,1", "A,2013-01-05T01:15:00.0,1"]
-    assert reasons(replace(UTC, time_format="%Y-%m-%dT%H:%M:%S.%f"), *rows) == [OFF_GRID, KEPT, OFF_GRID]
 
 
 def test_watt_hours_are_rounded_to_the_nearest():
@@ -236,11 +224,3 @@ def test_columns_travel_to_workers_and_name_one_layout():
     assert rules == ReadingRules(columns=LONDON)
     keys = {name: getattr(LONDON, name) for name in LONDON.__slots__} | {"missing": ["Null", ""]}
     assert layout_of("long", rules.columns) is layout_of("long", keys)
-
-
-def test_columns_and_dataset_go_together():
-    for dataset, columns in (("long", None), ("london", LONDON)):
-        with pytest.raises(InputError, match=r'goes with dataset = "long"'):
-            layout_of(dataset, columns)
-    with pytest.raises(InputError, match='"paris" is not one of london, ausgrid, long'):
-        layout_of("paris")

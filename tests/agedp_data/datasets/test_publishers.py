@@ -61,13 +61,6 @@ def test_a_london_timestamp_is_the_end_of_its_half_hour(stamp, day, slot):
     assert london(THREE, f"MAC000002,{stamp},0.1") == {("MAC000002", step(day, slot)): 100}
 
 
-@pytest.mark.parametrize("stamp", ["02/28/2013 00:30:00", "2013-02-28 00:30:00"])
-def test_a_date_of_another_form_rejects_its_own_row_only(stamp):
-    rows = ("M,01/02/2013 00:30:00,1", f"M,{stamp},1", "M,2013-02-01 01:00:00,1")
-    for each in (rows, rows[::-1]):
-        assert reasons(parse(London(), THREE, *each)) == [KEPT, KEPT if stamp.startswith("2013") else DATE, KEPT]
-
-
 AUSGRID = Ausgrid()
 LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
 HEADER = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(LABELS)
@@ -162,9 +155,3 @@ def test_empty_cells_are_missing_readings_and_48_of_them_a_rejected_row():
     parsed = ausgrid(row("GC", "1/07/2012", ["", *STEPS[1:]]), row("GC", "2/07/2012", [""] * 48))
     assert reasons(parsed) == [KEPT, RejectionReason.MISSING]
     assert parsed.records.energy_wh[0].tolist() == [-1, *range(2, 49)]
-
-
-def test_rows_with_too_few_or_too_many_fields_are_rejected():
-    short, long = row("GC", "1/07/2012", quality=None), row("GC", "1/07/2012") + ","
-    parsed = ausgrid(short, row("GC", "1/07/2012"), long)
-    assert (parsed.rejected_row.tolist(), parsed.rejected_text, reasons(parsed)) == ([0, 2], (short, long), [KEPT])

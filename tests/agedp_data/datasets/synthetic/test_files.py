@@ -6,9 +6,7 @@ import csv
 import re
 from collections import Counter, defaultdict
 from datetime import date, datetime, timedelta
-from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from agedp_data.datasets.synthetic import write_ausgrid, write_london, write_roster
@@ -179,31 +177,7 @@ def test_the_mean_of_300_households_is_the_publishers(dataset, low, high, most, 
     means = account.energy_wh.sum(axis=0) / (account.readings > 0).sum(axis=0) / 1000
     assert low < means.mean() < high
     assert 0.3 < abs(means[1:] - means[:-1]).mean() < most
-    if dataset == "ausgrid":
-        loads = {row[0] for row in ausgrid_rows(account) if row[3] == "CL"}
-        assert 0.44 < len(loads) / 300 < 0.48  # with controlled load
-    else:
-        assert account.rows_written == account.rows_kept == 300 * 14 * 48
-        assert (account.readings == 48).all()
-
-
-def test_london_has_its_null_rows_its_duplicates_and_its_padded_values(tmp_path):
-    account = written("london", tmp_path, households=4, days=80, seed=7, per_file=10**6)
-    rows = london_rows(account.files)
-    own = [row for row in rows if row[0] == rows[0][0]]
-    (at,) = [i for i, row in enumerate(own) if row[2] == "Null"]
-    assert re.fullmatch(r"2012-12-19 12:3[1-9]:\d\d\.0000000", own[at][1])
-    assert [row[1][11:16] for row in (own[at - 1], own[at + 1])] == ["12:30", "13:00"]
-    doubled = [datetime.fromisoformat(row[1][:19]) for row, following in pairwise(own) if row == following]
-    assert [instant.time().isoformat() for instant in doubled] == ["00:00:00"] * 3
-    assert [(b - a).days for a, b in pairwise(doubled)] == [31, 31]
-    texts = [row[2] for row in rows if row[2] != "Null"]
-    noisy = [text for text in texts if re.fullmatch(r" \d\.\d{6}[19] ", text)]
-    plain = [text for text in texts if re.fullmatch(r" (0|[1-9]\d*)(\.\d{0,2}[1-9])? ", text)]
-    assert 1 <= len(noisy) < len(texts) / 100
-    assert len(noisy) + len(plain) == len(texts)
-    later = london_rows(written("london", tmp_path / "later", first_day=date(2013, 1, 1), days=9).files)
-    assert [row[1][:15] for row in later if row[2] == "Null"] == ["2013-01-05 12:3"]  # the middle
+    assert dataset == "ausgrid" or account.rows_written == account.rows_kept == 300 * 14 * 48
 
 
 def test_named_london_households_have_defects_and_the_others_do_not(tmp_path):
@@ -232,22 +206,6 @@ def test_london_files_are_numbered_sorted_and_share_a_household(tmp_path):
         keys += [(tariff, household, at) for household, tariff, at, _ in lines]
     assert keys == sorted(keys)
     assert {key[0] for key in keys} == {"Std", "ToU"}
-
-
-def test_the_repeated_autumn_hour_holds_about_twice_as_much(tmp_path):
-    account = written("ausgrid", tmp_path, households=300, first_day=date(2013, 4, 6), days=3, seed=2, quirks=False)
-    energy = defaultdict(lambda: np.zeros(48))
-    for row in ausgrid_rows(account):
-        if row[3] == "GC":
-            energy[row[4]] += np.array([float(cell) for cell in row[5:53]])
-    ratio = energy["7/04/2013"] / (energy["6/04/2013"] + energy["8/04/2013"]) * 2
-    assert 1.7 < ratio[4:6].mean() / ratio[[2, 3, 6, 7]].mean() < 2.3
-
-
-def test_the_title_can_be_left_out(tmp_path):
-    titled, bare = (written("ausgrid", tmp_path / str(title), title=title, days=3) for title in (True, False))
-    assert titled.files[0].read_bytes().split(b"\r\n", 1)[1] == bare.files[0].read_bytes()
-    assert bare.files[0].read_bytes().startswith(b"Customer,")
 
 
 def test_a_roster_names_every_household_with_its_groups(tmp_path):
