@@ -24,7 +24,7 @@ COMMANDS = {
     "ledger recover": ("ledger", "recover", "release", "--to", "sqlite:///again.sqlite"),
 }  # fmt: skip
 SURROUNDINGS: list[tuple[str, dict[str, str | None]]] = [
-    ("<&-", {}), (">&-", {}), ("2>&-", {}), ("<&- >&- 2>&-", {}), ("2>/dev/full", {}), (">/dev/full", {}), ("| true", {}),
+    *((streams, {}) for streams in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full", "| true")),
     ("", {"HOME": None}), ("", {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null/x"}), ("", {"TZ": "Nowhere/Land"}),
     ("", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
     ("", {"LC_ALL": "xx_XX.ISO-8859-9", "PYTHONIOENCODING": "ascii"}), ("", {"COLUMNS": "1", "LINES": "1"}),
@@ -46,8 +46,9 @@ def lived(tmp_path_factory):
 def check(words: tuple[str, ...], folder: Path, streams: str, given: dict[str, str | None]) -> None:
     """Run the command in a process of its own, a shell arranging its streams, and require that it ends well."""
     environment = {**os.environ, "PYTHONPATH": source_path(), **given}
+    script = f'"$@" {streams}; exit ${{PIPESTATUS[0]}}'
     done = subprocess.run(
-        ["bash", "-c", f'"$@" {streams}; exit ${{PIPESTATUS[0]}}', "bash", sys.executable, "-u", "-m", "agedp_flows", *words],
+        ["bash", "-c", script, "", sys.executable, "-u", "-m", "agedp_flows", *words],
         cwd=folder, env={name: value for name, value in environment.items() if value is not None},
         stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=300, check=False,
     )  # fmt: skip

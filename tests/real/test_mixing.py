@@ -1,4 +1,4 @@
-"""Measured decay of dependence and temporal leakage of the 40 real London households (MATHS 2b), as medians.
+"""Measured decay of dependence in the readings of the 40 real London households (MATHS 2b), as medians.
 
 Conventions: days with more than four missing readings left out; each household's own states; half-hourly states with
 fewer than 200 visits merged into the nearest frequent one; a household without readings for a value is left out of it.
@@ -9,12 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agedp_data.accounting.temporal_leakage import (
-    daily_recursion,
-    daily_release_leakage,
-    temporal_kernels,
-    temporal_supremum,
-)
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
 from agedp_data.markov.states import (
@@ -25,8 +19,6 @@ from agedp_data.markov.states import (
     merge_rare,
     states,
 )
-
-LOSS = 0.1
 
 
 @pytest.fixture(scope="module")
@@ -73,43 +65,3 @@ def test_days_mix_as_the_table_says_and_reject_the_markov_property(readings):
     check_medians(series, 4, lags, direct=[0.621, 0.565, 0.547, 0.530, 0.486, 0.230])
     check = markov_goodness_of_fit(series, lags, np.random.default_rng(0), n_states=4, replicates=39)
     assert check.rejected.any(axis=1).mean() > 0.7  # nine households of ten
-
-
-@pytest.fixture(scope="module")
-def chains(readings):
-    """Half-hourly chains of 12 equal-width states of [0, the largest reading], states never seen left out."""
-    found = []
-    for wh in readings:
-        state = np.where(wh >= 0, np.minimum(wh * 12 // wh.max(), 11), -1)
-        known = (state[:-1] >= 0) & (state[1:] >= 0)
-        counts = np.zeros((12, 12))
-        np.add.at(counts, (state[:-1][known], state[1:][known]), 1)
-        seen = np.flatnonzero(counts.sum(axis=1))
-        counts = counts[np.ix_(seen, seen)]
-        found.append(counts / counts.sum(axis=1, keepdims=True))
-    return found
-
-
-def distinguishing(kernel):
-    """The largest share of a row on columns that another row never has."""
-    return max(float(q[d == 0].sum()) for q in kernel for d in kernel)
-
-
-def test_half_hourly_leakage_of_nearly_every_household_grows_without_end(chains):
-    endless = []
-    for chain in chains:
-        (backward,), (forward,) = temporal_kernels(chain)
-        # [T] Theorem 11: there is no supremum if and only if q e^e >= 1 for some q with d = 0.
-        endless.append(max(distinguishing(backward), distinguishing(forward)) * np.exp(LOSS) >= 1)
-        assert np.isinf(temporal_supremum(backward, forward, LOSS)) == endless[-1]
-    assert len(endless) == 40
-    assert sum(endless) >= 37
-
-
-def test_daily_leakage_has_a_limit_that_a_year_does_not_pass(chains):
-    for chain in chains[::4]:
-        limit = float(daily_recursion(chain, steps_per_day=48).total_supremum(LOSS))
-        year = daily_release_leakage(chain, np.full(365, LOSS), np.ones(364, dtype=int), steps_per_day=48)[2].max()
-        # The release itself, and at most one in the past and one in the future through half an hour.
-        assert LOSS < year <= limit * (1 + 1e-12)
-        assert limit < 3.1 * LOSS

@@ -12,6 +12,7 @@ from agedp.setup.init_run_file import init
 from agedp.setup.run_file_options import toml_of
 from agedp_data.config import load
 from agedp_data.errors import ContractChanged, RunFileError, UnreadableFile
+from tests import minimal
 
 FIRST = date(2013, 3, 30)
 HOMES, DAYS = "ABCD", 3
@@ -105,6 +106,15 @@ def test_the_interval_is_registered_and_silence_means_30(house):
     house.edit(("[input]\n", "[input]\ninterval_minutes = 60\n"))
     with pytest.raises(ContractChanged):
         house.run()
+
+
+def test_half_hours_of_hourly_files_are_no_step_of_a_model(house):
+    prepare(house, 60)
+    house.run_file.write_text(
+        house.run_file.read_text() + "[model]\n" + minimal.of_three_states("2013-03-30, 2013-04-01")
+    )
+    with pytest.raises(RunFileError, match=r'\[model\] step = "half-hour": must be "day"'):
+        house.context()
 
 
 @pytest.mark.parametrize(("dataset", "minutes"), [("london", 60), ("ausgrid", 15), ("long", 20)])
