@@ -53,14 +53,11 @@ class Key:
     choice: str
     key: str
     value: Any
+    literals: tuple[str, ...] = ()
+    """The texts that the key may have, if they are listed."""
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)}({self.choice}).{self.key}"
-
-    @property
-    def literals(self) -> tuple[str, ...]:
-        """The texts that the key may have, if they are listed."""
-        return tuple(each for each in _leaves(_field(self).annotation) if isinstance(each, str))
 
     def document(self) -> tuple[Document, dict[str, Any]]:
         """Return a sound run file and, inside it, the table that has the key."""
@@ -75,18 +72,6 @@ class Key:
             here = here[name]
         here[self.key] = copy.deepcopy(self.value)
         return document, here
-
-
-def _field(key: Key) -> Any:
-    if not key.path:
-        return RunFile.model_fields[key.key]
-    return next(
-        f
-        for path, choice, block in blocks()
-        if (path, choice) == (key.path, key.choice)
-        for n, f in block.model_fields.items()
-        if n == key.key
-    )
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
@@ -119,7 +104,7 @@ def keys() -> tuple[Key, ...]:
         here: Any = sound(path[0], choice)
         for name in path:
             here = here[name]
-        for key in block.model_fields:
+        for key, field in block.model_fields.items():
             if key == "columns":
                 continue  # a table of its own
             value = _EITHER.get((path[0], choice, key), here.get(key))
@@ -127,7 +112,8 @@ def keys() -> tuple[Key, ...]:
                 value = 2
             if value is None:
                 raise LookupError(f"write a sound value of [{'.'.join(path)}] {key} for {choice!r} into sound.toml")
-            found.append(Key(path, path[0], choice, key, value))
+            literals = tuple(each for each in _leaves(field.annotation) if isinstance(each, str))
+            found.append(Key(path, path[0], choice, key, value, literals))
     return tuple(found)
 
 

@@ -27,7 +27,7 @@ from tests.fuzz.mutations import IDS, MUTATIONS, NUMBERS, STAMPS, mutated, on_ce
 from tests.fuzz.run_files import sound, toml
 from tests.fuzz.test_input_files import in_time
 
-TRIALS = pytest.mark.parametrize("trials", [150, pytest.param(5000, marks=pytest.mark.long)])
+TRIALS = pytest.mark.parametrize("trials", [60, pytest.param(5000, marks=pytest.mark.long)])
 ROSTER = (
     "household_id,from,to,tariff,area\n"
     + "".join(

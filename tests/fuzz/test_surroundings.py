@@ -12,15 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import agedp
 from tests.source_path import source_path
 
 COMMANDS = {
     "help of one": ("run", "--help"), "version": ("--version",), "unknown": ("rnu",),
-    "init": ("init", "input", "--in", "own"), "plan": ("plan", "london.toml"), "run": ("run", "london.toml"),
-    "publish": ("publish", "london.toml"), "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
-    "ledger show": ("ledger", "show", "london.toml"),
-    "ledger export": ("ledger", "export", "london.toml", "new.jsonl"),
+    "init": ("init", "input", "--in", "own"), "plan": ("plan", "run.toml"), "run": ("run", "run.toml"),
+    "publish": ("publish", "run.toml"), "verify": ("verify", "release", "--ledger", "sqlite:///ledger.sqlite"),
+    "ledger show": ("ledger", "show", "run.toml"),
+    "ledger export": ("ledger", "export", "run.toml", "new.jsonl"),
     "ledger recover": ("ledger", "recover", "release", "--to", "sqlite:///again.sqlite"),
 }  # fmt: skip
 SURROUNDINGS: list[tuple[str, dict[str, str | None]]] = [
@@ -31,16 +30,6 @@ SURROUNDINGS: list[tuple[str, dict[str, str | None]]] = [
     ("", {"COLUMNS": "-3", "LINES": "x"}), ("", {"TERM": "nothing", "FORCE_COLOR": "1"}),
     ("", {"TMPDIR": "/nowhere"}), ("", {"PREFECT_API_URL": "nonsense"}),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory):
-    """A folder with a release and its ledger."""
-    folder = tmp_path_factory.mktemp("surroundings")
-    for words in (("sample", "london", "lived", "--households", "3", "--days", "3"), ("run", "lived/london.toml")):
-        assert agedp(*words, folder=folder).status == 0
-    (folder / "lived" / "own").mkdir()
-    return folder / "lived"
 
 
 def check(words: tuple[str, ...], folder: Path, streams: str, given: dict[str, str | None]) -> None:

@@ -10,15 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agedp.calibration.bound import bound
 from agedp.calibration.estimate import estimate
-from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
 from agedp.calibration.quantize import Period, quantize
 from agedp.compute.engine_settings import Engine
 from agedp.stages.aggregate import aggregate, days_between
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
-from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.series import Mean
@@ -82,53 +79,18 @@ def test_a_real_ausgrid_year_equals_a_plain_reading(real_data):
     assert set(counts.drop(spring)) == {48}
 
 
-def calibrated(stored, **keys):
+def test_a_chain_of_days_counts_daily_totals(households, stored):
     store, delivery, roster = stored
-    given = {
-        "source": "estimated", "assume": "markov", "period": (FIRST, LAST), "step": "half-hour", "states": 4,
-        "edges": "quantile", "chain": "homogeneous", "min_visits": 1, "confidence": "plug-in", "publish": "envelope",
-        "ages_days": (1, 2, 7), "file": str(store.folder.parent / keys.get("chain", "days")),
-    }  # fmt: skip
-    model = EstimatedModel(**given | keys)
-    period = Period(store, delivery, roster, FIRST, LAST, step=model.step)
+    period = Period(store, delivery, roster, FIRST, LAST, step="day")
     edges = quantize(period, edges="quantile", n_states=4, engine=Engine())
-    phases, subsampling = phase_count(model), subsampling_steps(model)
-    counted = estimate(period, edges, n_states=4, engine=Engine(), n_phases=phases, subsampling=subsampling)
-    return edges, counted, bound(counted, edges, roster, model)
-
-
-def states_of(values, edges):
-    return np.where(values >= 0, (values[:, None] >= edges).sum(axis=1), -1)
-
-
-def pairs(state, first, lag, every):
-    """Return how often each state follows each `lag` steps on, counted from `first` and then at `every` step."""
-    earlier = np.arange(first, state.size - lag, every)
-    known = (state[earlier] >= 0) & (state[earlier + lag] >= 0)
-    table = np.zeros((4, 4), int)
-    np.add.at(table, (state[earlier][known], state[earlier + lag][known]), 1)
-    return table.tolist()
-
-
-def test_a_chain_of_days_counts_daily_totals_and_mixes_as_measured(households, stored):
-    edges, counted, made = calibrated(stored, step="day")
-    for i, home in enumerate(stored[2].ids):
-        table = households[home]
-        usable = (table >= 0).sum(axis=1) >= 46
-        state = states_of(np.where(usable, np.where(table >= 0, table, 0).sum(axis=1), -1), edges[i])
-        assert counted.counts[i].tolist() == pairs(state, 0, 1, 1)
+    counted = estimate(period, edges, n_states=4, engine=Engine())
+    for i, household in enumerate(roster.ids):
+        values = households[household]
+        usable = (values >= 0).sum(axis=1) >= 46
+        total = np.where(values >= 0, values, 0).sum(axis=1)
+        state = np.where(usable, (total[:, None] >= edges[i]).sum(axis=1), -1)
+        pairs = usable[:-1] & usable[1:]
+        table = np.zeros((4, 4), int)
+        np.add.at(table, (state[:-1][pairs], state[1:][pairs]), 1)
+        assert counted.counts[i].tolist() == table.tolist()
         assert counted.readings[i] == usable.sum()
-    # MATHS 2b: daily totals, 4 quantile states, powers, medians at 1, 2 and 7 days
-    median = np.median(made.curves["total_variation"], axis=0)
-    assert median.tolist() == pytest.approx([0.621, 0.346, 0.018], abs=0.05)
-
-
-def test_a_cyclic_chain_counts_by_half_hour_and_every_sixth_of_them(households, stored):
-    keys = {"chain": "cyclic", "confidence": "sampling-bound", "level": Decimal("0.95")}
-    edges, counted, made = calibrated(stored, **keys)
-    for i, home in enumerate(stored[2].ids):
-        state = states_of(households[home].ravel(), edges[i])
-        assert counted.counts[i].tolist() == [pairs(state, phase, 1, 48) for phase in range(48)]
-        assert counted.subsampled[6][i].tolist() == [pairs(state, 6 * phase, 6, 48) for phase in range(8)]
-    assert (made.curves["total_variation"][:, 0] < 1).all()
-    assert (made.curves["sampling_bound"] >= made.curves["total_variation"] - 1e-12).all()

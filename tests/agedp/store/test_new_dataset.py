@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,67 +20,36 @@ from tests import minimal
 from tests.source_path import source_path
 
 ROOT = Path(__file__).parents[3]
-LAYOUT = '''"""A made-up layout: one row per meter and half-hour, half-hours counted from midnight UTC."""
+LAYOUT = '''"""A made-up layout: London's rows under another header, with a key that says the unit."""
 
-from datetime import UTC, date, datetime, time, timedelta
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from dataclasses import replace
 from typing import Literal
 
-from agedp_data.datasets.layout import SINGLE_CHANNEL, Header, Records, household_ids
+from agedp_data.datasets.london import London
 from agedp_data.parameters import Section
-from agedp_data.datasets.validation import RejectionReason, first_reason, round_to_wh
+
+HEADER = "meter,at,use"
 
 
 class MineKeys(Section):
     unit: Literal["Wh", "tenth of a Wh"] = "Wh"
 
 
-class Mine:
+class Mine(London):
     name = "mine"
     day_zone = "UTC"
-    width = 1
-    interval_minutes = 30
-    channels = 1
     keys = MineKeys
 
     def recognise(self, lines):
-        if not lines or lines[0] != "meter,day,half_hour,wh":
-            return None
-        types = {"household": pa.dictionary(pa.int32(), pa.binary()), "day": pa.date32(), "slot": pa.int64()}
-        return Header("mine", 1, ("household", "day", "slot", "energy"), types | {"energy": pa.float64()})
+        return super().recognise(["LCLid,tstp,energy(kWh/hh)"]) if lines and lines[0] == HEADER else None
 
     def known_headers(self):
-        return ("meter,day,half_hour,wh",)
+        return (HEADER,)
 
     def records(self, columns, header, rules):
-        ids, household, nobody = household_ids(columns.values["household"])
-        numbers = [pc.fill_null(columns.values[name].cast(to), 0) for name, to in (
-            ("day", pa.int32()), ("slot", pa.int64()), ("energy", pa.float64()))]
-        day, slot, energy = (one.to_numpy(zero_copy_only=False) for one in numbers)
-        tenths = rules.layout_keys is not None and rules.layout_keys.unit != "Wh"
-        wh, why = round_to_wh(energy, rules, unit_wh=0.1 if tenths else 1.0)
-        marks = [(RejectionReason.HOUSEHOLD, nobody), (RejectionReason.DATE, columns.unreadable_cells("day")),
-                 (RejectionReason.TEXT, columns.unreadable_cells("energy"))]
-        marks += [(kind, why == kind) for kind in (RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)]
-        reason = first_reason(columns.rows, marks)
-        zero = np.zeros(columns.rows, np.int64)
-        return Records(ids, household, zero, day.astype(np.int64), slot, wh.reshape(-1, 1), reason, {})
-
-    def complete_channels(self, rules):
-        return SINGLE_CHANNEL
-
-    def absent_slots(self, day):
-        return ()
-
-    def repeated_slots(self, day):
-        return ()
-
-    def day_end(self, day: date) -> datetime:
-        return datetime.combine(day + timedelta(days=1), time(), UTC)
+        found = super().records(columns, header, replace(rules, max_half_hour_wh=10**9))
+        parts = 10_000 if rules.layout_keys and rules.layout_keys.unit != "Wh" else 1000
+        return replace(found, energy_wh=found.energy_wh // parts)
 '''
 
 
@@ -105,9 +74,9 @@ def prepare(folder: Path) -> Path:
         text = text.replace(before, before + line)
     registry.write_text(text)
     (folder / "house" / "input").mkdir(parents=True)
-    rows = [f"{home},2026-03-0{day},{slot},{wh}" for home, wh in (("A", 100), ("B", 250)) for day in (1, 2)
-            for slot in range(48)]  # fmt: skip
-    text = "\n".join(["meter,day,half_hour,wh", *rows, "B,2026-03-02,7,-4"]) + "\n"
+    ends = [datetime(2026, 3, 1) + timedelta(minutes=30 * number) for number in range(1, 97)]
+    rows = [f"{home},{end},{wh}" for home, wh in (("A", 100), ("B", 250)) for end in ends]
+    text = "\n".join(["meter,at,use", *rows, "B,2026-03-02 03:30:00,-4"]) + "\n"
     (folder / "house" / "input" / "a.csv").write_text(text)
     (folder / "house" / "roster.csv").write_text("household_id,from,to\nA,2026-03-01,\nB,2026-03-01,\n")
     return folder / "house"

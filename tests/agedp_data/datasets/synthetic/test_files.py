@@ -171,15 +171,6 @@ def test_an_existing_file_is_never_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["LCL-June2015v2_7.csv"]
 
 
-@pytest.mark.parametrize(("dataset", "low", "high", "most"), [("london", 8.5, 12, 1.5), ("ausgrid", 14, 22, 2.5)])
-def test_the_mean_of_300_households_is_the_publishers(dataset, low, high, most, tmp_path):
-    account = written(dataset, tmp_path, households=300, days=14, seed=12, quirks=dataset != "london")
-    means = account.energy_wh.sum(axis=0) / (account.readings > 0).sum(axis=0) / 1000
-    assert low < means.mean() < high
-    assert 0.3 < abs(means[1:] - means[:-1]).mean() < most
-    assert dataset == "ausgrid" or account.rows_written == account.rows_kept == 300 * 14 * 48
-
-
 def test_named_london_households_have_defects_and_the_others_do_not(tmp_path):
     account = written("london", tmp_path / "flawed", households=6, days=30, seed=9)
     assert account.readings[1, 10] == 0
@@ -190,22 +181,6 @@ def test_named_london_households_have_defects_and_the_others_do_not(tmp_path):
     whole = account.readings == 48
     assert (account.energy_wh[whole] == sound.energy_wh[whole]).all()
     assert 0 < whole.sum() < whole.size
-
-
-def test_london_files_are_numbered_sorted_and_share_a_household(tmp_path):
-    account = written("london", tmp_path / "two", households=4, days=10, seed=10)
-    assert [path.name for path in account.files] == ["LCL-June2015v2_0.csv", "LCL-June2015v2_1.csv"]
-    last, first = (london_rows([path])[at][0] for path, at in zip(account.files, (-1, 0), strict=True))
-    assert last == first
-    account = written("london", tmp_path / "many", households=130, days=2, seed=11, per_file=700)
-    check_account(account, *count_london(account))  # 130 are more than one batch
-    keys = []
-    for path in account.files:
-        lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
-        assert len(lines) <= 700
-        keys += [(tariff, household, at) for household, tariff, at, _ in lines]
-    assert keys == sorted(keys)
-    assert {key[0] for key in keys} == {"Std", "ToU"}
 
 
 def test_a_roster_names_every_household_with_its_groups(tmp_path):
