@@ -61,7 +61,6 @@ SOUND = {
 DAMAGED = "the archive is cut off or damaged; fetch it again"
 REFUSED = {
     "a.csv.gz": (DATA, DAMAGED),
-    "b.gz": (b"", DAMAGED),
     "c.gz": (zipped({"x.csv": DATA}), DAMAGED),
     "d.gz": (gzip.compress(DATA) + b"more", DAMAGED),
     "e.gz": (gzip.compress(DATA)[:-9], DAMAGED),
@@ -76,14 +75,10 @@ REFUSED = {
     ),
     "lzma.zip": (with_fields(zipped({"a.csv": DATA}), 0, zipfile.ZIP_LZMA), DAMAGED),
     "crc.gz": (gzip.compress(DATA)[:-8] + bytes(4) + gzip.compress(DATA)[-4:], DAMAGED),
-    "k.zip": (gzip.compress(DATA), DAMAGED),
-    "l.zip": (b"", DAMAGED),
     "m.zip": (zipped({"a.csv": DATA})[:-30], DAMAGED),
     "n.zst": (DATA, DAMAGED),
     "o.zst": (zstandard(DATA)[:-9], DAMAGED),
-    "p.zst": (zstandard(DATA)[:12], DAMAGED),
     "q.csv": (gzip.compress(DATA), "is binary, not CSV"),
-    "r.csv": (zipped({"a.csv": DATA}), "is binary, not CSV"),
     "s.zip": (zipped({"../../a/": b""}), "the archive holds 0 files; one is expected"),
 }
 

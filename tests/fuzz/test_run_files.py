@@ -165,7 +165,7 @@ def test_every_block_of_the_run_file_is_walked():
 
 
 ODD_NAMES = st.text(max_size=12) | st.sampled_from(["a\nb", "\u2028", "k" * 5000, "", " ", "\u202e", "clamp_kwh "])
-FUZZ = settings(max_examples=60, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=30, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 @FUZZ

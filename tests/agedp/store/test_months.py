@@ -83,17 +83,3 @@ def test_parts_settled_apart_say_what_all_rows_together_say(tmp_path_factory, or
         of_day.setdefault((home, date(1970, 1, 1) + timedelta(days=time // 48)), []).append(wh)
     assert days == {(*key, sum(energy), len(energy)) for key, energy in of_day.items()}
     assert sorted(refused) == sorted(rejected(whole))
-
-
-def test_only_contested_household_days_are_read_again(tmp_path, monkeypatch):
-    nights = [[("A", 48 * day + slot, "0.1") for slot in range(3, 51)] for day in range(5)]
-    for i, rows in enumerate([*nights, [("A", 48 * 2 + 5, "0.2")]]):
-        (tmp_path / f"{i}.csv").write_bytes(text(rows))
-    store = Store(tmp_path / "c" / "store", "london", ReadingRules(), FileOrder("name"))
-    asked: list[str] = []
-    original = month_reader.load_part_rows
-    monkeypatch.setattr(month_reader, "load_part_rows", lambda *args: asked.append(args[2].content) or original(*args))
-    delivery = ingest(store, [str(tmp_path)], engine=Engine("synchronous", 1))
-    assert [delivery.contents.index(content) for content in asked] == [2, 5]
-    rows = [row for month in delivery.months for row in read_daily_totals(store, month, delivery.contents).to_pylist()]
-    assert sorted(row["energy_wh"] for row in rows) == [4800, 4800, 4800, 4800, 4900]

@@ -20,10 +20,9 @@ from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
 from agedp.stages import ingest
-from agedp.store import daily_totals, file_identity
+from agedp.store import daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import Store, month_name, month_numbers, months_between
-from agedp_data.datasets import file_listing
 from agedp_data.datasets.ausgrid import AusgridKeys
 from agedp_data.datasets.synthetic import write_london
 from agedp_data.datasets.validation import ReadingRules
@@ -226,26 +225,3 @@ def test_months_are_named_by_the_calendar() -> None:
     assert names == ["1969-12", "1970-01", "2012-12", "2013-01"]
     assert months_between(date(2012, 11, 30), date(2013, 2, 1)) == ("2012-11", "2012-12", "2013-01", "2013-02")
     assert months_between(date(2012, 2, 29), date(2012, 2, 29)) == ("2012-02",)
-
-
-def test_a_run_that_is_stopped_keeps_the_digests_so_far(tmp_path, monkeypatch):
-    (tmp_path / "input").mkdir()
-    for number in range(4):
-        text = f"LCLid,tstp,energy(kWh/hh)\nA,2013-01-0{number + 1} 00:30:00,1\n"
-        (tmp_path / "input" / f"{number}.csv").write_text(text)
-    monkeypatch.setattr(file_identity, "_BATCH_FILES", 1)
-    monkeypatch.setattr(file_identity, "_SETTLING_NS", 0)
-    combine, events = file_listing.combine_digests, []
-
-    def counted(digests: list[bytes]) -> str:
-        events.append("hashed")
-        if len(events) == 3:
-            events[-1] = "stopped"
-            raise KeyboardInterrupt
-        return combine(digests)
-
-    monkeypatch.setattr(file_listing, "combine_digests", counted)
-    with pytest.raises(KeyboardInterrupt):
-        deliver(store_in(tmp_path))
-    assert deliver(store_in(tmp_path)).rows_read == 4
-    assert events.count("hashed") == 4  # each file once

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_lines
@@ -151,29 +149,3 @@ def test_bytes_that_are_no_text_change_nothing_about_other_lines():
         assert parsed.records.reason.tolist()[:2] == [RejectionReason.KEPT, RejectionReason.MISSING]
         assert kept(parsed) == [("caf\u00e9", 0, 15737, 0, 100)]
         assert parsed.rows_read == 2 + bool(other)
-
-
-NUMBERS = st.text(st.sampled_from("0123456789+-.eEnaNifIty(_) \t"), min_size=1, max_size=8) | st.sampled_from(
-    ["nan(a1)", "-nan(_)", "+inf", "-Infinity", "1e400", "5e-324", "0x1p3", "1_0", "1e+05", "9" * 400, "NaN()"]
-)
-TIMES = st.from_regex(
-    r"(2013|0000|0001|1969|2199|2261|9999)-[012][0-9]-[0123][0-9][ T][0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,10})?)?)?"
-    r"([Zz]|[+-][0-9]{1,2}(:?[0-9]{0,2})?)?",
-    fullmatch=True,
-)
-
-
-@given(NUMBERS, TIMES)
-@settings(max_examples=100)
-def test_a_cell_is_read_alike_whether_or_not_others_are_odd(number, stamp):
-    """Alone, Arrow reads the column; beside a cell that is none, this project does, cell by cell."""
-    layout = Long(NamedColumns("id", "at", "iso", "end", "UTC", "UTC", "kwh", "kWh", ("Null",)))
-    header = layout.recognise(["id,at,kwh"])
-    for row in (f"A,2013-01-01 00:30,{number}\n".encode(), f"A,{stamp},0.1\n".encode()):
-        alone, beside = (
-            parse_lines(data, layout=layout, header=header, rules=RULES).records for data in (row, row + b"B,x,x\n")
-        )
-        assert alone.reason[0] == beside.reason[0]
-        if alone.reason[0] == RejectionReason.KEPT:
-            for column in ("day", "slot", "energy_wh"):
-                assert getattr(alone, column)[0] == getattr(beside, column)[0]

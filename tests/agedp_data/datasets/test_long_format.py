@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
@@ -217,10 +216,3 @@ def test_instants_meet_only_in_a_repeated_slot(day_zone, first, steps):
         day = date(1970, 1, 1) + timedelta(days=number)
         assert (channel > 0) == (slot in layout.repeated_slots(day))
         assert slot not in layout.absent_slots(day)
-
-
-def test_columns_travel_to_workers_and_name_one_layout():
-    rules = pickle.loads(pickle.dumps(ReadingRules(columns=LONDON)))  # noqa: S301  (our own bytes)
-    assert rules == ReadingRules(columns=LONDON)
-    keys = {name: getattr(LONDON, name) for name in LONDON.__slots__} | {"missing": ["Null", ""]}
-    assert layout_of("long", rules.columns) is layout_of("long", keys)
