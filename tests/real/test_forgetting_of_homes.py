@@ -52,7 +52,7 @@ def check_medians(series, n_states, lags, **expected):
         (True, [0.271, 0.014, 0, 0, 0, 0, 0], [0.463, 0.157, 0.150, 0.130, 0.498, 0.451, 0.458]),
     ],
 )
-def test_half_hours_mix_as_the_table_says(readings, equal_width, powers, direct):
+def test_half_hours_are_forgotten_as_the_table_says(readings, equal_width, powers, direct):
     kept = mask_incomplete_days(readings, slots=48, max_missing=4)
     series = merge_rare(own_states(kept, 12, equal_width=equal_width), n_states=12, min_visits=200)
     check_medians(series, 12, [4, 12, 24, 36, 48, 96, 336], powers=powers, direct=direct)
