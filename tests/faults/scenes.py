@@ -184,7 +184,8 @@ class Scene:
         assert self.stored() == self.rows
         files = self.contents()
         assert sorted(files) == sorted(self.files)
-        assert [name for name, content in files.items() if content != self.files[name]] == []
+        differing = [name for name, content in files.items() if content != self.files[name]]
+        assert differing == [], differing
         if (self.house / "release").exists() and self.words[0] in ("run", "publish"):
             self.verify()
 
