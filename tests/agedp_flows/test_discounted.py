@@ -84,27 +84,6 @@ def test_a_year_of_300_households_has_the_reference_noise(tmp_path: Path, discou
     assert sum(1 / loss for loss in losses) / 365 == pytest.approx(TWINS[discount][1], rel=2e-4)
 
 
-def test_the_plan_compares_the_schedules_over_the_horizon(tmp_path: Path) -> None:
-    site = ausgrid(tmp_path, "hyperbolic")
-    shown = site.succeed("plan", "run.toml")
-    assert "optimal 5.835, renewal 5.857, constant 6.478, paper 16.26, classical 365\n" in shown
-    # over five days only the first losses of the year's 365 are spent; both are in the table
-    assert "horizon_days = 365, but [schedule] has 5 days: the epsilon of the other 360 days stays unspent; " in shown
-    noise = {offer["method"]: offer.get("noise_sd_kwh") for offer in site.load("plan", "run.toml")["notions"]["offers"]}
-    assert noise["hyperbolic 1.0, optimal"] < noise["hyperbolic 1.0, optimal of 365"]
-
-
-def test_a_run_that_ends_the_series_prints_what_it_released_and_why(tmp_path: Path) -> None:
-    site = ausgrid(tmp_path, "exponential")
-    site.edit(("horizon_days  = 365", "horizon_days = 3"))
-    planned = site.succeed("plan", "run.toml")
-    assert "horizon_days = 3, but [schedule] has 5 days: the series ends after 3 days\n" in planned
-    ended = site.agedp("run", "run.toml")
-    line = "agedp: 2012-07-04: horizon_days = 3 days are released and the series is over; nothing was drawn\n"
-    assert (ended.status, ended.err, "3 days released now\n" in ended.out) == (3, line, True)
-    assert site.agedp("run", "run.toml") == (3, "", line)
-
-
 PROMISE = """notion = "discounted"
 discount = "exponential"
 rate = 0.5

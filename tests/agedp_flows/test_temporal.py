@@ -1,25 +1,19 @@
-"""The notion `temporal` through the command: the shipped run file, refusals, the report."""
+"""The notion `temporal` through the command: the kernel itself, refusals, the report."""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agedp.release_folder.release_folder import open_release
 from agedp_data.accounting.higher_order import higher_order_recursion
-from agedp_data.datasets.synthetic import write_ausgrid, write_roster
 from agedp_data.ledger import Ledger, ReleaseRecord
 from tests.agedp.reports.html import faults_of
 from tests.agedp_flows.worlds import DECLARED, KERNEL, STICKY, make
-from tests.command import CommandFolder
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid-full.toml"
-FIRST, CALIBRATED = date(2012, 7, 1), date(2012, 5, 1)
 PROMISE = """notion = "temporal"
 alpha = 1.5
 horizon_days = {horizon}
@@ -32,44 +26,6 @@ epsilon_total = 30
 def rows_of(ledger: Path) -> tuple[ReleaseRecord, ...]:
     with Ledger.open(f"sqlite:///{ledger}") as opened:
         return opened.rows()
-
-
-def test_the_shipped_run_file_is_calibrated_and_released_within_alpha(tmp_path):
-    households, days = 4, 4
-    text = EXAMPLE.read_text("utf-8").replace("2013-06-30", str(FIRST + timedelta(days=days - 1)))
-    text = text.replace("2011-07-01", str(CALIBRATED))
-    # The second statistic comes later: its share goes to the first.
-    text = re.sub(r"\[series\.daily_distribution\].*?(?=\[promise\])", "", text, flags=re.DOTALL)
-    text = text.replace("share        = 0.8\n", "").replace("min_households = 100", f"min_households = {households}")
-    (tmp_path / "ausgrid").mkdir()
-    written = write_ausgrid(
-        tmp_path / "ausgrid", households=households, first_day=CALIBRATED, days=(FIRST - CALIBRATED).days + days,
-        seed=3, quirks=False,
-    )  # fmt: skip
-    write_roster(tmp_path / "ausgrid-roster.csv", household_ids=written.household_ids, first_day=CALIBRATED)
-    (tmp_path / "run.toml").write_text(text)
-    site = CommandFolder(tmp_path)
-    site.succeed("calibrate", "run.toml")
-    site.succeed("run", "run.toml")
-    rows = rows_of(tmp_path / "out/ausgrid/ledger.sqlite")
-    assert [row.state for row in rows] == ["released"] * days
-    assert all(row.loss >= 2_000_000_000 // 365 for row in rows)  # never less than alpha shared out
-    release = open_release(tmp_path / "out" / "ausgrid" / "release")
-    release.verify()
-    bounds = {bound["name"]: bound for bound in release.statement["figures"]}
-    bound = bounds["temporal leakage"]
-    assert max(row.loss for row in rows) / 1e9 <= float(bound["epsilon"]) <= sum(row.loss for row in rows) / 1e9
-    assert (bound["limit"], bound["kind"]) == ("2", "conditional")
-    assert "risk" in bounds
-    # A model that was made before it looked ahead does not do.
-    public = tmp_path / "out" / "ausgrid" / "confidential" / "model-2011" / "public.json"
-    stored = json.loads(public.read_text())
-    del stored["envelope"]["forward"]
-    public.chmod(0o600)
-    public.write_text(json.dumps(stored, sort_keys=True, separators=(",", ":")))
-    public.with_name("public.sha256").unlink()  # as a model of that time, which had none
-    line = site.refuse("run", "run.toml", status=2)
-    assert 'has no forward leakage, which notion = "temporal" needs; calibrate again' in line
 
 
 @pytest.mark.parametrize(
