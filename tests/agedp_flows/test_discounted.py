@@ -114,10 +114,3 @@ def test_days_published_together_are_discounted_by_data_day_only(
     first = (release / "STATEMENT.md").read_text().splitlines()[2]
     assert first == f"**{json.loads((release / 'statement.json').read_text())['notes'][0]}**"
     assert scope in first
-
-
-def test_a_rehearsal_has_the_same_losses_by_both_clocks(tmp_path: Path) -> None:
-    clocks = ("data-day", "publication-day")
-    worlds = [released(tmp_path / clock, schedule="renewal", clock=clock, mode="rehearsal") for clock in clocks]
-    losses = [[row.loss for row in rows_of(world, "out/ledger.sqlite")] for world in worlds]
-    assert losses[0] == losses[1] == pytest.approx([1e9, *[5e8] * 5], abs=4)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from agedp_data.datasets.synthetic import write_london
-from agedp_flows.cli.sanitise_commands import sanitise
 from tests.command import CommandFolder
 
 COMMON = ("--max-day-epsilon", "1", "--epsilon-total", "4", "--clamp-kwh", "20", "--min-households", "2")
@@ -69,14 +67,6 @@ def test_options_alone_write_and_plan_every_notion(notion: str, files: Path, her
     assert float(here.load("plan", "own/run.toml")["due"][0]["epsilon"]) == pytest.approx(loss, rel=1e-6)
 
 
-def test_the_examples_of_sanitise_leave_nothing_to_decide(files: Path, here: CommandFolder) -> None:
-    examples = (sanitise.__doc__ or "").replace("\\\n", " ").split("Example: ")[1:]
-    assert ["--period" in example for example in examples] == [False, True]
-    for number, example in enumerate(examples):
-        words = shlex.split(example)[5:]  # agedp sanitise FILES --out DIR
-        assert here.load("init", files, *words, "--in", f"{number}")["to_decide"] == []
-
-
 def test_sanitise_prints_what_run_prints_and_names_no_input_file(files: Path, here: CommandFolder) -> None:
     shown = here.succeed("sanitise", files, *SANITISE)
     assert "4 days released now" in shown
@@ -91,12 +81,6 @@ def test_sanitise_prints_what_run_prints_and_names_no_input_file(files: Path, he
     here.succeed("verify", "open")
     line = here.refuse("sanitise", files, *SANITISE, "--level", "0.9", status=3)
     assert "--level was not given and is 0.9" in line
-
-
-def test_a_promise_that_ends_keeps_the_days_before(files: Path, here: CommandFolder) -> None:
-    ended = here.agedp("sanitise", files, *(word if word != "4" else "1.2" for word in SANITISE))
-    assert (ended.status, "2 days released now" in ended.out) == (3, True)
-    assert ended.err.startswith("agedp: 2013-01-03: ")
 
 
 def test_a_wrong_option_is_one_line(files: Path, here: CommandFolder) -> None:

@@ -101,13 +101,3 @@ def test_each_statement_is_written_again_by_its_number(world: World) -> None:
     assert sums.read_text() == before
     assert "give one" in world.refuse(*words, "3", "--as-of", "2026-01-01", status=2)
     assert "ledger show" in world.refuse(*words, "1", status=2)
-
-
-def test_a_lost_ledger_is_recovered_from_the_folder_and_goes_on(world: World) -> None:
-    (world.folder / "out" / "ledger.sqlite").unlink()
-    world.refuse("run", "run.toml", status=3)
-    world.succeed("ledger", "recover", "out/release", "--to", OUT)
-    world.succeed("ledger", "verify", "run.toml")
-    world.succeed(*VERIFY, OUT)
-    world.succeed(*AMEND, "--yes")
-    assert len(world.load("run", "run.toml")["released"]) == 3

@@ -18,7 +18,7 @@ from agedp_data.errors import AgedpError
 from agedp_flows import release_flow
 from agedp_flows.run_handles import RunHandle
 from agedp_flows.stage_tasks import FlowObserver, StageFailed
-from tests.exposure.marks import READINGS, marks_of
+from tests.exposure.marks import READINGS
 from tests.exposure.worlds import LOUD, MarkedWorld, Ran, make
 
 
@@ -162,24 +162,6 @@ def test_a_bug_is_a_class_name_to_prefect_and_its_traceback_stays_confidential(p
     assert READINGS.found_in(seen.public()) == []
     if place != "begin":
         assert "MARKhome1" in (world.confidential / "traceback.txt").read_text()
-
-
-@pytest.mark.long
-@pytest.mark.prefect
-def test_prefect_stores_none_though_it_logs_everything_to_its_database(tmp_path: Path) -> None:
-    """A run, one that is refused and one that cannot read a file, on processes."""
-    world = make(tmp_path / "world", scheduler="processes")
-    runs = [world.run("run", "run.toml", "--flow", **LOUD)]
-    known = marks_of(world.confidential)
-    world.edit(("epsilon_per_day = 0.5", "epsilon_per_day = 0.4"))
-    runs.append(world.run("run", "run.toml", "--flow", **LOUD))
-    world.edit(("epsilon_per_day = 0.4", "epsilon_per_day = 0.5"))
-    (world.folder / "incoming" / "MARKfile3.csv").symlink_to("nowhere.csv")
-    runs.append(world.run("run", "run.toml", "--flow", **LOUD))
-    assert [seen.status for seen in runs] == [0, 3, 2], runs[0].stderr
-    home = world.confidential / "prefect"
-    assert known.in_database(home / "prefect.db") == []
-    assert known.in_folder(home) == []
 
 
 def test_a_bug_before_the_first_stage_leaves_a_flow_as_its_class(monkeypatch: pytest.MonkeyPatch) -> None:

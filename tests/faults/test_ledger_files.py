@@ -74,17 +74,6 @@ def test_every_lost_page_is_found(done: Scene, step: int, tmp_path: Path) -> Non
         assert "\n" not in str(caught.value)
 
 
-def test_a_ledger_with_a_flipped_byte_stops_the_run_or_harms_nothing(done: Scene) -> None:
-    content = (done.house / done.ledger).read_bytes()
-    for place in (0, 5000):
-        flip(done.house / done.ledger, content, place)
-        end = done.run(boundaries=False)
-        if end.status:
-            assert (end.status, bool(end.line)) == (3, True)
-        else:
-            done.require_undisturbed()
-
-
 def edit(trials: Scene) -> None:
     with closing(sqlite3.connect(trials.house / trials.ledger, isolation_level=None)) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
