@@ -77,16 +77,11 @@ def test_the_bars_are_those_that_were_asked_for() -> None:
     )
 
 
-def test_the_section_on_installing_is_put_in_its_place_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_distributions_that_agedp_needs_are_followed_to_the_end() -> None:
     needed = packaging.closure("agedp")
     assert {"agedp", "prefect", "pyarrow", "opendp", "pandas", "greenlet", "pydantic-core"} <= needed
     assert not {"pytest", "moto", "polars"} & needed
     assert 0.3 < packaging.megabytes("agedp") < 5
-    monkeypatch.setattr(packaging, "install_lines", lambda: iter([packaging.HEADING, "", "new"]))
-    text = "# B\n\n## 1.0 million rows\n\nx\n\n## Against the targets\n\ny\n"
-    once = packaging.with_install(text)
-    assert once == text.replace("## Against", f"{packaging.HEADING}\n\nnew\n\n## Against")
-    assert packaging.with_install(once.replace("new", "old")) == once
 
 
 @pytest.mark.parametrize(("homes", "within"), [(40, 0.25), pytest.param(400, 0.08, marks=pytest.mark.long)])
