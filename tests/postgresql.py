@@ -18,8 +18,8 @@ from typing import Any
 _GUARD = """
 import signal, subprocess, sys
 server = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, user=sys.argv[1] or None)
-how = sys.stdin.read()
-server.send_signal(signal.SIGINT if how else signal.SIGQUIT)
+sys.stdin.read()
+server.send_signal(signal.SIGQUIT)
 server.wait()
 """
 """Ends the server when whoever started it is gone, however that happened."""
@@ -45,10 +45,9 @@ def _user() -> str | None:
 class PostgreSQL:
     """One server, on a socket in its folder (everybody is trusted) and on loopback (by password)."""
 
-    def __init__(self, programs: Path, folder: Path | None = None) -> None:
-        self.programs = programs
+    def __init__(self, programs: Path) -> None:
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - a crash syncs the whole disk
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="pg-", dir=memory))
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir=memory))
         self.data = self.folder / "data"
         self.user = _user()
         if self.user:
@@ -57,36 +56,23 @@ class PostgreSQL:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
-        self._call("initdb", "-D", str(self.data), "-U", "admin", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+        words = ("-D", str(self.data), "-U", "admin", "-E", "UTF8", "--locale=C", "--auth=trust", "-N")
+        order = [programs / "initdb", *words]
+        done = subprocess.run(order, user=self.user, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
         (self.data / "pg_hba.conf").write_text("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n")
+        self._program = str(programs / "postgres")
         self._guard: subprocess.Popen[bytes] | None = None
         self._made = 0
         self.start()
         self.admin(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
 
-    def _call(self, program: str, *words: str) -> str:
-        done = subprocess.run(
-            [self.programs / program, *words],
-            user=self.user,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
     def start(self) -> None:
         words = ["-D", str(self.data), "-k", str(self.folder), "-h", "127.0.0.1", "-p", str(self.port)]
         words += ["-c", "recovery_init_sync_method=syncfs"]  # or a crash costs a sync of every file
+        order = [sys.executable, "-c", _GUARD, self.user or "", self._program, *words]
         with (self.folder / "log").open("ab") as log:
-            self._guard = subprocess.Popen(
-                [sys.executable, "-c", _GUARD, self.user or "", str(self.programs / "postgres"), *words],
-                cwd=self.folder,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-            )
+            self._guard = subprocess.Popen(order, cwd=self.folder, stdin=subprocess.PIPE, stdout=log, stderr=log)
         self.wait()
 
     def wait(self) -> None:
@@ -101,19 +87,17 @@ class PostgreSQL:
                     raise AssertionError((self.folder / "log").read_text()[-2000:]) from None
                 time.sleep(0.05)
 
-    def stop(self, *, at_once: bool = False) -> None:
-        """End the server: connections are cut; `at_once` without a word to the disk, as after a crash."""
+    def stop(self) -> None:
+        """End the server as a crash does: connections are cut, and nothing more goes to the disk."""
         assert self._guard is not None
         assert self._guard.stdin is not None
-        if not at_once:
-            self._guard.stdin.write(b"in order")
         self._guard.stdin.close()
         self._guard.wait(timeout=60)
         self._guard = None
 
     def close(self) -> None:
         if self._guard is not None:
-            self.stop(at_once=True)
+            self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def connection(self, database: str = "postgres", role: str = "admin") -> Any:
@@ -143,25 +127,13 @@ class PostgreSQL:
         query = "&".join(f"{key}={value}" for key, value in {"host": self.folder, "port": self.port, **more}.items())
         return f"postgresql+psycopg://{ROLE}@/{database}?{query}"
 
-    def url_over_tcp(self, database: str, *, role: str = ROLE) -> str:
+    def url_over_tcp(self, database: str) -> str:
         """Return the address of a ledger on loopback, where a password is asked for."""
-        return f"postgresql+psycopg://{role}@127.0.0.1:{self.port}/{database}"
-
-    def dumped(self, database: str) -> str:
-        return self._call("pg_dump", "-h", str(self.folder), "-p", str(self.port), "-U", "admin", database)
-
-    def restored(self, dump: str) -> str:
-        name, path = self.database(), self.folder / "dump.sql"
-        path.write_text(dump)
-        self._call(
-            *("psql", "-h", str(self.folder), "-p", str(self.port), "-U", "admin", "-d", name),
-            *("-v", "ON_ERROR_STOP=1", "-q", "-f", str(path)),
-        )
-        return name
+        return f"postgresql+psycopg://{ROLE}@127.0.0.1:{self.port}/{database}"
 
     def backends(self, database: str) -> list[int]:
-        said = "SELECT pid FROM pg_stat_activity WHERE application_name = 'agedp' AND datname = '" + database + "'"
-        return [pid for (pid,) in self.admin(said)]
+        listed = "SELECT pid FROM pg_stat_activity WHERE application_name = 'agedp' AND datname = '" + database + "'"
+        return [pid for (pid,) in self.admin(listed)]
 
     def kill(self, database: str) -> None:
         """Kill -9 what serves a run: the server ends all other connections too and recovers from its log."""

@@ -1,12 +1,42 @@
-"""Keys of artifacts, and a server that does not take one: what all flows leave in Prefect has in common."""
+"""What flows leave in Prefect: artifacts, an event, an asset and lines of the log. All of it is public.
+
+Everything is a function of the run file, the public part of the model and the ledger. A server that does not take an
+artifact fails no flow. Of a calibration the public part of the model is public, as a table, and nothing else. Keys
+contain the population, so that each population has a separate history: `agedp-plan-<population>`,
+`agedp-released-days-<population>`, `agedp-statement-<population>` and `agedp-report-<population>`. Each new release
+emits the event `agedp.release.published` and materializes the asset `agedp://<population>/release`; either can trigger
+an automation that starts what comes downstream.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 from prefect import get_run_logger
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.assets import Asset, AssetProperties
+from prefect.events import emit_event
+
+from agedp.local_files.internal_files import FileNotice
+from agedp.pipeline import RunSummary
+from agedp.release_folder.release_folder import REPORT, ReleaseFolder
+from agedp.run_context import RunContext
+from agedp.stage_values import DueDays
+from agedp.stages.release import ReleaseResult
+from agedp.stages.report import ReportOutcome, format_reports_status
+from agedp_data.datasets import filesystem
+from agedp_data.epsilon import format_epsilon
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.model import Model
+from agedp_flows.text import run_text
+from agedp_flows.text.plan_text import plan_table
+from agedp_flows.text.run_text import count_text, format_path, noise_deviation, waiting_lines
 
 
 def artifact_key(kind: str, population: str) -> str:
@@ -30,3 +60,196 @@ def record(call: Callable[[], object]) -> None:
         call()
     except Exception as error:
         get_run_logger().warning("Prefect did not record an artifact or event (%s).", type(error).__name__)
+
+
+LOSS = 0.5
+"""The epsilon whose aged values the table shows."""
+
+_DESCRIPTION = "Bounds on mixing by age: maximum over all households, rounded up (the public part of the model)"
+
+
+def record_bounds(population: str, model: Model, ages_days: Sequence[int]) -> None:
+    """Record the bounds of a model by age, a line for each age."""
+    key = artifact_key("spectral-bounds", population)
+    description = f"{_DESCRIPTION}; model {model.id[:16]}"
+    record(lambda: create_table_artifact(bounds_table(model, ages_days), key=key, description=description))
+
+
+def bounds_table(model: Model, ages_days: Sequence[int]) -> list[dict[str, Any]]:
+    """Return total variation, its bounds, and the aged value of epsilon 0.5, by age.
+
+    The bound for reversible chains is "not applicable" where a chain is not reversible. Models that are cyclic or
+    carry a sampling bound have no spectral bounds at all; their total variation is named after its confidence.
+    """
+    leakage_bound, lines = model.leakage_bound, []
+    for days in ages_days:
+        steps = days * leakage_bound.steps_per_day
+        at = leakage_bound.ages.tolist().index(steps)
+        bounds = {
+            title: f"{leakage_bound.bounds[name][at]:.4f}" if name in leakage_bound.bounds else "not applicable"
+            for name, title in _columns(model).items()
+        }
+        method = "tight" if "tight" in leakage_bound.methods else "total_variation"
+        aged = float(leakage_bound(steps, LOSS, direction="backward", method=method))
+        lines.append({"age (days)": days, **bounds, f"epsilon {LOSS} at this age": f"{aged:.4f}"})
+    return lines
+
+
+def _columns(model: Model) -> dict[str, str]:
+    names = {"total_variation": MIXING_NAMES["total_variation"]}
+    if model.public["confidence"] == "sampling-bound":
+        names["total_variation"] += f" (sampling bound, level {model.public['level']})"
+    spectral = ("spectral", "reversibilised") if "reversibilised" in model.leakage_bound.bounds else ()
+    return names | {name: MIXING_NAMES[name] for name in spectral}
+
+
+EVENT = "agedp.release.published"
+_MAX_ROWS = 500
+_BROWSABLE = ("http://", "https://")
+
+
+def record_plan(run: RunContext, due_days: DueDays) -> None:
+    """Record the due days."""
+    text = plan_table(due_days)
+    record(lambda: create_markdown_artifact(text, key=_key("plan", run), description="Due days"))
+
+
+def record_release(summary: RunSummary) -> None:
+    """Record the released days, the statement and the path of the report, and emit the event of a new release."""
+    run = summary.run
+    table, text = released_table(run, summary.drawn), run_text.statement_markdown(ReleaseFolder(run.release_folder))
+    if table:
+        newest = f", the newest {_MAX_ROWS}" if len(table) > _MAX_ROWS else ""
+        record(
+            lambda: create_table_artifact(
+                table[-_MAX_ROWS:], key=_key("released-days", run), description=f"Days released by this run{newest}"
+            )
+        )
+    record(lambda: create_markdown_artifact(text, key=_key("statement", run), description="Privacy statement"))
+    if (run.release_folder / REPORT).exists():
+        record(lambda: _link_report(run))
+    if table:
+        _announce(summary)
+
+
+def _announce(summary: RunSummary) -> None:
+    """Emit the event of a new release."""
+    run, facts = summary.run, run_text.result_json(summary)
+    payload = {name: facts[name] for name in ("population", "mode", "released", "folder")}
+    resource = {"prefect.resource.id": asset_key(run), "prefect.resource.name": run.population}
+    record(lambda: emit_event(EVENT, resource=resource, payload=payload))
+
+
+def asset_key(run: RunContext) -> str:
+    """Return the key of a population's release as a Prefect asset."""
+    return f"agedp://{slug(run.population)}/release"
+
+
+def asset(run: RunContext) -> Asset:
+    """Return a population's release as a Prefect asset."""
+    address = _address(run)
+    properties = AssetProperties(
+        name=f"Daily statistics of {run.population}",
+        description=f"Release folder: {address}",
+        url=address if address.startswith(_BROWSABLE) else None,
+    )
+    return Asset(key=asset_key(run), properties=properties)
+
+
+def released_table(run: RunContext, rows: Sequence[ReleaseRecord]) -> list[dict[str, Any]]:
+    """Return the rows that this run released: a line for each day, series and group, with the mean if published."""
+    return [line for row in rows for line in _lines(run, row)]
+
+
+def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
+    series = run.run_file.series[row.series]
+    noise, unit = noise_deviation(row, series)
+    day: Mapping[str, Any] = {"day": row.day, "series": row.series}
+    cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
+    if series.statistic != "mean":
+        households = sum(series.by_group(row.cells, row.households).values())
+        return [{**day, "group": "all", "households": households, "mean kWh": "", f"noise sd {unit}": noise, **cost}]
+    cells = zip(row.cells, row.households, row.values, strict=True)
+    return [
+        {
+            **day,
+            "group": cell,
+            "households": number,
+            "mean kWh": f"{value / number / 1000:.3f}",
+            "noise sd kWh": f"{noise * min(row.households) / number:.3f}",
+            **cost,
+        }
+        for cell, number, value in cells
+    ]
+
+
+def _link_report(run: RunContext) -> None:
+    address, description = _address(run), "Report of the release"
+    if address.startswith(_BROWSABLE):
+        create_link_artifact(f"{address}/{REPORT}", REPORT, key=_key("report", run), description=description)
+        return
+    text = f"Release folder: `{address}`\n\nOpen `{REPORT}` in it with a browser."  # which refuses a link to a file
+    create_markdown_artifact(text, key=_key("report", run), description=description)
+
+
+def _address(run: RunContext) -> str:
+    """Return the URL of the release folder, or its path on the machine that ran the flow."""
+    location = filesystem.format_location(run.run_file.output.release).rstrip("/")
+    return location if filesystem.is_url(run.run_file.output.release) else str(Path(location).absolute())
+
+
+def _key(kind: str, run: RunContext) -> str:
+    return artifact_key(kind, run.population)
+
+
+_UNITS = {"kwh": "kWh per household", "households": "households per count"}
+
+
+def due_text(due_days: DueDays) -> str:
+    """Return which days are due."""
+    days = [due.day for due in due_days.due]
+    text = f"{count_text(len(days), 'day')} due: {days[0]} to {days[-1]}." if days else "No day is due."
+    return " ".join([text, *(f"{line}." for line in waiting_lines(due_days.waiting))])
+
+
+def released_text(released: ReleaseResult) -> str:
+    """Return how many days were released and skipped, at which epsilon and noise."""
+    rows = released.drawn
+    days, skipped = len({row.day for row in rows}), len(released.rows) - len(rows)
+    text = f"{count_text(days, 'day')} released, {skipped} skipped."
+    if not rows:
+        return text
+    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(released.session.run, rows)
+    return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
+
+
+def published_text(run: RunContext, folder: ReleaseFolder | None) -> str:
+    """Return the path of the release folder."""
+    return "Nothing was due yet." if folder is None else f"Release folder: {format_path(run.run_file.output.release)}"
+
+
+def report_text(outcome: ReportOutcome | None) -> str:
+    """Return the path of the internal report, or the reason why it was not written."""
+    text = format_reports_status(outcome)
+    return "Nothing was due yet." if text is None else f"Internal report: {text}."
+
+
+def warning_text(notices: Sequence[FileNotice]) -> str:
+    """Return what failed after publication and which kinds of confidential files were damaged, without their names."""
+    return f"Published with warnings: {'; '.join(dict.fromkeys(notice.public for notice in notices))}."
+
+
+def _largest_day(rows: Sequence[ReleaseRecord]) -> int:
+    losses: Counter[str] = Counter()
+    for row in rows:
+        losses[row.day] += row.loss
+    return max(losses.values())
+
+
+def _noise_text(run: RunContext, rows: Sequence[ReleaseRecord]) -> str:
+    """Return the largest noise of each series."""
+    noise: dict[str, tuple[float, str]] = {}
+    for row in rows:
+        sd, unit = noise_deviation(row, run.run_file.series[row.series])
+        noise[row.series] = max(noise.get(row.series, (0.0, unit)), (sd, unit))
+    return ", ".join(f"{sd:.3g} {_UNITS[unit]} ({series})" for series, (sd, unit) in noise.items())

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib.metadata import version
 from pathlib import Path
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
 from agedp.privacy_audit import audit as measure
 from agedp.run_context import load_run_file
 from agedp_data.errors import AgedpError
 from agedp_flows.artifacts import artifact_key, record
-from agedp_flows.stage_tasks import FLOW_OPTIONS, ONCE, State, end_of_flow, observer_of_flow, result_of, run_stage
+from agedp_flows.stage_tasks import FLOW_OPTIONS, State, end_of_flow, observer_of_flow, result_of, stage_task
 from agedp_flows.text.audit_text import audit_lines, require_no_violation
 
 
@@ -32,16 +32,12 @@ def audit(run_file: str) -> State:
     return None
 
 
-@task(name="audit", task_run_name="audit", **ONCE)
-def measure_loss(run_file: str) -> State | None:
+@stage_task("audit")
+def measure_loss(run_file: str) -> None:
     """Release synthetic households and bound the loss from below by what the releases show."""
-
-    def execute() -> None:
-        measured = measure(run_file)
-        text = "\n".join(f"    {line}" for line in audit_lines(measured))
-        key = artifact_key("audit", load_run_file(run_file).population.name)
-        record(lambda: create_markdown_artifact(text, key=key, description="Lower bounds on the privacy loss"))
-        require_no_violation(measured)
-        get_run_logger().info("No lower bound exceeds the promise.")
-
-    return run_stage("audit", execute)
+    measured = measure(run_file)
+    text = "\n".join(f"    {line}" for line in audit_lines(measured))
+    key = artifact_key("audit", load_run_file(run_file).population.name)
+    record(lambda: create_markdown_artifact(text, key=key, description="Lower bounds on the privacy loss"))
+    require_no_violation(measured)
+    get_run_logger().info("No lower bound exceeds the promise.")

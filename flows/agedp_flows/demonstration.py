@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.demo.demo_folder import PAGE, SERVER, locked_folder, write_dataset
-from agedp.demo.demo_run_files import NOTIONS
-from agedp.demo.demo_steps import DemoPage, DemoStarted, Step
+from agedp.demo.demo_folder import NOTIONS, PAGE, SERVER, locked_folder, write_dataset
 from agedp.demo.mixing_table import Mixing, read_mixing
-from agedp.demo.overview import overview_page
+from agedp.demo.overview import DemoPage, DemoStarted, Step, overview_page
 from agedp.demo.release_table import ReleaseSummary, summarise_release
 from agedp.demo.synthetic_datasets import DATASETS, Size, draw_dataset
 from agedp.local_files import atomic_files

@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,7 @@ _OWN_FOR_A_RUN = {  # a server that ends with the run needs neither a log nor a 
     "PREFECT_UI_ENABLED": "false",
 }
 _OWN_FOR_SCHEDULES = {  # a killed server loses leases in memory, and its limits stay occupied
-    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"
 }
 
 
@@ -106,15 +106,13 @@ def running_server(folder: Path, *, schedules: bool = False) -> Iterator[Prefect
         _end_server(child)
 
 
-@contextmanager
-def server_for_run_file(run_file: Path) -> Iterator[PrefectServer]:
+def server_for_run_file(run_file: Path) -> AbstractContextManager[PrefectServer]:
     """Yield the server for one run of a run file; our own server has its files in the confidential folder.
 
     Raises:
         AgedpError: the run file is invalid; or as `running_server`.
     """
-    with running_server(Path(load_run_file(run_file).output.confidential) / "prefect") as server:
-        yield server
+    return running_server(Path(load_run_file(run_file).output.confidential) / "prefect")
 
 
 def _password(file: Path) -> str:

@@ -1,6 +1,6 @@
 """The Prefect flow `agedp`: plan, ingest, aggregate, release, publish, report, one task each.
 
-The tasks run the stages of `agedp.pipeline.run_stages` in the same order. Each takes and returns handles of the values
+The tasks run the stages of `agedp.pipeline.stage_tasks` in the same order. Each takes and returns handles of the values
 that the stages take and return, so Prefect draws the arrows between them and stores none of them. Prefect receives the
 path of the run file, a date, names of stages, public text and public counts, and the path of the release folder.
 """
@@ -12,33 +12,32 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any, cast
 
-from prefect import Task, allow_failure, flow, get_run_logger, task
+from prefect import Task, allow_failure, flow, get_run_logger
 from prefect.runtime import flow_run
 from prefect.tasks import MaterializingTask
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.ledger_session import LedgerSession
+from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
-from agedp.stages.aggregate import aggregate_days
+from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
 from agedp.stages.ingest import read_files
-from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports
 from agedp_data import clock
 from agedp_data.errors import AgedpError, LedgerError, PreflightFailed, Refused
-from agedp_flows import release_artifacts
-from agedp_flows.run_handles import RunHandle
+from agedp_flows import artifacts
+from agedp_flows.artifacts import due_text, published_text, released_text, report_text, warning_text
 from agedp_flows.stage_tasks import (
     FLOW_OPTIONS,
-    ONCE,
     RETRIED,
     FlowObserver,
+    RunHandle,
     State,
     current_observer,
     end_of_flow,
@@ -46,9 +45,8 @@ from agedp_flows.stage_tasks import (
     observe,
     observer_of_flow,
     result_of,
-    run_stage,
+    stage_task,
 )
-from agedp_flows.text.log_text import due_text, published_text, released_text, report_text, warning_text
 
 
 def _run_name() -> str:
@@ -111,7 +109,7 @@ def _publish_committed(sums: RunHandle[CheckedSums], release_state: State, obser
         publish_task = hide_bug_details("publish", lambda: _select_publish_task(summary), observer)
         folder = publish_task(run, wait_for=[allow_failure(release_state)], return_state=True)
         result_of(folder, observer)
-        hide_bug_details("publish", lambda: release_artifacts.record_release(summary), observer)
+        hide_bug_details("publish", lambda: artifacts.record_release(summary), observer)
         result_of(report(run, sums, wait_for=[folder], return_state=True), observer)
     observer.error = refusal
     result_of(release_state, observer)
@@ -123,99 +121,75 @@ def _keep(**results: object) -> None:
     observer.result = replace(observer.result, **results)
 
 
-@task(name="plan", task_run_name="plan", **ONCE)
-def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun] | State:
+@stage_task("plan")
+def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun]:
     """Compare the run file with the contract of the ledger and find the due days."""
-
-    def execute() -> RunHandle[PlannedRun]:
-        session = LedgerSession.open(run.value)
-        due_days = plan_stage.plan(session)
-        current_observer().result = RunSummary(session, due_days)
-        release_artifacts.record_plan(run.value, due_days)
-        get_run_logger().info(due_text(due_days))
-        return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
-
-    return run_stage("plan", execute)
+    session = LedgerSession.open(run.value)
+    due_days = plan_stage.plan(session)
+    current_observer().result = RunSummary(session, due_days)
+    artifacts.record_plan(run.value, due_days)
+    get_run_logger().info(due_text(due_days))
+    return RunHandle(f"plan of {run.value.population}", PlannedRun(session, due_days))
 
 
-@task(name="ingest", task_run_name="ingest", **RETRIED)
-def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery] | State:
+@stage_task("ingest", RETRIED)
+def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery]:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
-
-    def execute() -> RunHandle[Delivery]:
-        delivery = read_files(planned.value.session)
-        get_run_logger().info("Input files are read.")
-        return RunHandle(f"readings of {planned.value.run.population}", delivery)
-
-    return run_stage("ingest", execute)
+    delivery = read_files(planned.value.session)
+    get_run_logger().info("Input files are read.")
+    return RunHandle(f"readings of {planned.value.run.population}", delivery)
 
 
-@task(name="aggregate", task_run_name="aggregate", **ONCE)
-def aggregate(planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery]) -> RunHandle[CheckedSums] | State:
+@stage_task("aggregate")
+def aggregate(planned: RunHandle[PlannedRun], delivery: RunHandle[Delivery]) -> RunHandle[CheckedSums]:
     """Sum the households of each due day, in whole watt-hours."""
-
-    def execute() -> RunHandle[CheckedSums]:
-        session = planned.value.session
-        checked = check_input(session, aggregate_days(session, planned.value.due_days, delivery.value))
-        _keep(checked=checked)
-        if checked.refusal is not None:
-            raise checked.refusal
-        get_run_logger().info("Daily sums are computed.")
-        return RunHandle(f"sums of {session.population}", checked)
-
-    return run_stage("aggregate", execute)
+    session = planned.value.session
+    checked = check_input(session, aggregate_days(session, planned.value.due_days, delivery.value))
+    _keep(checked=checked)
+    if checked.refusal is not None:
+        raise checked.refusal
+    get_run_logger().info("Daily sums are computed.")
+    return RunHandle(f"sums of {session.population}", checked)
 
 
-@task(name="release", task_run_name="release", **ONCE)
-def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult] | State:
+@stage_task("release")
+def release_days(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReleaseResult]:
     """Draw the noise of each due day and commit the noisy values to the ledger; never retried."""
-
-    def execute() -> RunHandle[ReleaseResult]:
-        released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
-        _keep(session=released.session, released=released.rows)
-        if released.refusal is None or isinstance(released.refusal, Refused):
-            get_run_logger().info(released_text(released))  # also what was committed before a refused day
-        if released.refusal is not None:
-            raise released.refusal
-        return RunHandle(f"released days of {released.session.population}", released)
-
-    return run_stage("release", execute)
+    released = release_stage.release_days(planned.value.session, planned.value.due_days, sums.value.sums)
+    _keep(session=released.session, released=released.rows)
+    if released.refusal is None or isinstance(released.refusal, Refused):
+        get_run_logger().info(released_text(released))  # also what was committed before a refused day
+    if released.refusal is not None:
+        raise released.refusal
+    return RunHandle(f"released days of {released.session.population}", released)
 
 
-@task(name="publish", task_run_name="publish", **RETRIED)
-def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None] | State:
+@stage_task("publish", RETRIED)
+def publish(planned: RunHandle[PlannedRun]) -> RunHandle[ReleaseFolder | None]:
     """Write the release folder from the ledger."""
-
-    def execute() -> RunHandle[ReleaseFolder | None]:
-        run = planned.value.run
-        folder = publish_folder(planned.value.session, planned.value.due_days)
-        get_run_logger().info(published_text(run, folder))
-        return RunHandle(f"release folder of {run.population}", folder)
-
-    return run_stage("publish", execute)
+    run = planned.value.run
+    folder = publish_folder(planned.value.session, planned.value.due_days)
+    get_run_logger().info(published_text(run, folder))
+    return RunHandle(f"release folder of {run.population}", folder)
 
 
-@task(name="report", task_run_name="report", **ONCE)
-def report(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None] | State:
+@stage_task("report")
+def report(planned: RunHandle[PlannedRun], sums: RunHandle[CheckedSums]) -> RunHandle[ReportOutcome | None]:
     """Write the internal records and the internal report; what fails is a warning and leaves the run completed."""
-
-    def execute() -> RunHandle[ReportOutcome | None]:
-        outcome = write_reports(planned.value.session, sums.value)
-        _keep(report=outcome)
-        summary = current_observer().result
-        if summary.failures or summary.notices:
-            get_run_logger().warning(warning_text((*summary.notices, *summary.failures)))
-        get_run_logger().info(report_text(outcome))
-        return RunHandle(f"internal report of {planned.value.run.population}", outcome)
-
-    return run_stage("report", execute)
+    outcome = write_reports(planned.value.session, sums.value)
+    _keep(report=outcome)
+    summary = current_observer().result
+    if summary.failures or summary.notices:
+        get_run_logger().warning(warning_text((*summary.notices, *summary.failures)))
+    get_run_logger().info(report_text(outcome))
+    return RunHandle(f"internal report of {planned.value.run.population}", outcome)
 
 
 def _select_publish_task(summary: RunSummary) -> Task[Any, Any]:
     """Return the task `publish`; where this run released a day, as one that materializes the release."""
     if not summary.drawn:
         return publish
-    asset = release_artifacts.asset(summary.run)
+    asset = artifacts.asset(summary.run)
     return MaterializingTask(publish.fn, assets=[asset], name="publish", task_run_name="publish", **RETRIED)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext, load_run_file
-from agedp.stages.run_forecast import forecast_run
+from agedp.stages.plan import forecast_run
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.schedule import Live

@@ -3,6 +3,10 @@
 An error that the user can correct ends the task as a Failed state with the error's class and public text, without a
 traceback. A bug ends it with the class only; its traceback is written to the confidential folder. The errors, and the
 result of a run, reach the caller in this process through a `FlowObserver`, which Prefect never receives.
+
+Handles are what Prefect receives in place of a value that must not leave this process. Prefect may store, log or pickle
+the arguments and results of a task. The tasks of agedp take and return handles: for Prefect a handle is a label, such
+as "sums of london-homes". Pickling one fails, so no setting of Prefect can persist its value.
 """
 
 from __future__ import annotations
@@ -13,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
@@ -24,6 +29,7 @@ from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files
 from agedp_data.errors import AgedpError, Unavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 State = Any  # Prefect's states are generic in their result; ours are handles or nothing
 
@@ -115,6 +121,19 @@ def run_stage(name: str, stage: Callable[[], T]) -> T | State:
         return failed_state(error)
 
 
+def stage_task(name: str, options: dict[str, Any] = ONCE) -> Callable[[Callable[P, T]], Task[P, Any]]:
+    """Make a function of a stage a Prefect task of this name, which ends as `run_stage` describes."""
+
+    def as_task(stage: Callable[P, T]) -> Task[P, Any]:
+        @wraps(stage)
+        def execute(*arguments: P.args, **keywords: P.kwargs) -> T | State:
+            return run_stage(name, partial(stage, *arguments, **keywords))
+
+        return Task(execute, name=name, task_run_name=name, **options)
+
+    return as_task
+
+
 def hide_bug_details(name: str, stage: Callable[[], T], observer: FlowObserver) -> T:
     """Return the result of a stage; of a bug, only the class leaves this process.
 
@@ -192,3 +211,24 @@ def _without_empty_traceback(record: logging.LogRecord) -> bool:
 
 
 logging.getLogger("prefect.task_runs").addFilter(_without_empty_traceback)
+
+
+class RunHandle(Generic[T]):
+    """An opaque reference to a value; its label is public."""
+
+    __slots__ = ("__weakref__", "_value", "label")  # Prefect links tasks by weak references to their results
+
+    def __init__(self, label: str, value: T) -> None:
+        self.label = label
+        self._value = value
+
+    @property
+    def value(self) -> T:
+        """The value, in the process that created the handle."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} stays inside its process: agedp hands no value to a scheduler")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from prefect import flow, get_run_logger, task
+from prefect import flow, get_run_logger
 
 from agedp.release_folder.release_folder import open_release
 from agedp_data.errors import AgedpError
-from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, run_stage
+from agedp_flows.stage_tasks import FLOW_OPTIONS, RETRIED, State, end_of_flow, observer_of_flow, result_of, stage_task
 from agedp_flows.text.ledger_text import verify_folder_against
 
 
@@ -28,15 +28,11 @@ def verify(folder: str, ledger: str | None = None) -> State:
     return None
 
 
-@task(name="verify", task_run_name="verify", **RETRIED)
-def check(folder: str, ledger: str | None) -> State | None:
+@stage_task("verify", RETRIED)
+def check(folder: str, ledger: str | None) -> None:
     """Verify one release folder."""
-
-    def execute() -> None:
-        release = open_release(folder)
-        release.verify()
-        if ledger is not None:
-            verify_folder_against(release, ledger)
-        get_run_logger().info("The release folder is as it was published.")
-
-    return run_stage("verify", execute)
+    release = open_release(folder)
+    release.verify()
+    if ledger is not None:
+        verify_folder_against(release, ledger)
+    get_run_logger().info("The release folder is as it was published.")

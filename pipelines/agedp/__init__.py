@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from agedp.frame_reader import read
     from agedp.ledger_transfer import verify
     from agedp.models import CalibratedModel, calibrate, load_model
+    from agedp.plans import Plan, compare, plan
     from agedp.privacy_audit import audit
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
     from agedp.release_folder.release_folder import ReleaseFolder, open_release
-    from agedp.releases import Plan, Release, compare, plan, release, sanitise
+    from agedp.releases import Release, release, sanitise
 
 _HOMES: Final = {
     "agedp.frame_reader": ("read",),
@@ -44,7 +45,8 @@ _HOMES: Final = {
         "Temporal",
         "WEvent",
     ),
-    "agedp.releases": ("Plan", "Release", "compare", "plan", "release", "sanitise"),
+    "agedp.plans": ("Plan", "compare", "plan"),
+    "agedp.releases": ("Release", "release", "sanitise"),
     "agedp.release_folder.release_folder": ("ReleaseFolder", "open_release"),
     "agedp.ledger_transfer": ("verify",),
     "agedp.privacy_audit": ("audit",),

@@ -1,6 +1,7 @@
 """Contracts of a population -> models in force, closed days of each series, and the day budget under every such model.
 
-Contracts give the models in force, the series of each contract and the days that are closed for each series.
+The release that is planned with a day's budget is here too (`plan_release`). Contracts give the models in force, the
+series of each contract and the days that are closed for each series.
 
 A day with zero budget is skipped if its own budget can never recover while later days still have some: the other series
 of the day have spent it (with an amendment between them), or nearby days have, under a notion whose bound moves with
@@ -22,9 +23,12 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, Final
 
+from agedp.stage_values import DueDay, PlannedRelease
+from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.errors import LedgerError
+from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
@@ -180,3 +184,108 @@ class ReleaseTerms:
     def effective_promise(self) -> EffectivePromise:
         """Return the promise with all models in force."""
         return EffectivePromise(self.notion, self.leakage_bounds)
+
+
+RELEASED = "released"
+
+
+SKIPPED = "skipped"
+
+
+MECHANISM = "discrete-laplace"
+
+
+NO_DELIVERY = "no delivery"
+
+
+TOO_FEW = "fewer households on the roster than [population] min_households"
+
+
+SKIP_DAYS = "[schedule] skip_days"
+
+
+def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
+    """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
+
+    The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
+    down, the noise scale up, and the recorded loss is that of the scale.
+
+    Raises:
+        Refused: the promise permits neither this release nor a later one; nothing was drawn.
+    """
+    run = terms.run
+    if reason := _skip_reason(due, series):
+        return _skipped(terms, due, series, reason)
+    share = run.series[series].share
+    part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
+    publish_on = due.publish_on.isoformat()
+    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
+    if budget.skipped:
+        return _skipped(terms, due, series, budget.skipped)
+    if budget.loss <= 0:
+        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
+    spend = Fraction(budget.loss, NANO)
+    sensitivity = run.series[series].sensitivity("replacement")
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
+    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+    terms.effective_promise.admit(history, row)
+    return PlannedRelease(row, spend)
+
+
+def _skip_reason(due: DueDay, series: str) -> str:
+    """Return the public reason why a day is not drawn, "" if it is drawn."""
+    if due.skipped:
+        return SKIP_DAYS
+    if due.given_up:
+        return NO_DELIVERY
+    return "" if due.cells[series] else TOO_FEW
+
+
+def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
+    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
+
+
+def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
+    """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
+    promise = terms.run.promise
+    horizon: object = getattr(promise, "horizon_days", None)
+    if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
+        return f"horizon_days = {horizon} days are released and the series is over"
+    if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
+        return obstacle
+    spent = sum(row.loss for row in history)
+    if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
+        models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
+        constraints = [
+            *(["the days released so far"] if spent else []),
+            *(["this model" if models == 1 else "each of its models, earlier ones included"] if models else []),
+        ]
+        constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
+        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
+    total = f"epsilon_total = {promise.epsilon_total:f}"
+    return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
+
+
+def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
+    statistic = terms.run.series[series]
+    groups = due.cells[series] if state == RELEASED else ()
+    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
+    return ReleaseRecord(
+        population=terms.run.population.name,
+        series=series,
+        day=due.day.isoformat(),
+        revision=0,
+        state=state,
+        cells=tuple(cell for cell, _ in cells),
+        values=(),
+        households=tuple(number for _, number in cells),
+        sensitivity=statistic.sensitivity("replacement"),
+        scale=scale,
+        mechanism=MECHANISM,
+        loss=loss,
+        input_ended_at=due.input_ended_at,
+        published_on=due.publish_on.isoformat(),
+        contract=terms.contract,
+        model=terms.model,
+    )

@@ -14,8 +14,8 @@ from typing import Any
 from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
+from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
-from agedp.release_folder.remote import RemoteFolder
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.datasets.filesystem import is_url

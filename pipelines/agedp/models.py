@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from agedp import plots
 from agedp.calibration.bound import bound
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
-from agedp.calibration_pipeline import calibrate as calibrate_run_file
 from agedp.chains import States, count_transitions
 from agedp.compute.engine_settings import Scheduler
+from agedp.pipeline import calibrate as calibrate_run_file
 from agedp.promises import exact_number
 from agedp.workspace import Workspace
 from agedp_data.config import load

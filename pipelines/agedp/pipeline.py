@@ -1,4 +1,4 @@
-"""The stages of a run in order: due days, readings, daily sums, ledger, release folder, internal report.
+"""The stages of a run in order, from due days to the internal report, and the stages of a calibration in order.
 
 `sanitise` runs them as one plain function; the Prefect flow runs the same stages, one task each. Values pass between
 them inside one process; no confidential value is an argument that a scheduler could store.
@@ -8,30 +8,105 @@ Decisions:
 * The promise is checked against the ledger before the first file is opened: a promise that cannot be kept is refused
   before any reading is read or any noise drawn.
 * What was committed before a refused day is published and reported; then the refusal is raised.
+
+A calibration (load -> quantize -> estimate -> bound) releases nothing. Every household's readings of the model's period
+become a Markov chain; the maximum over all households is the model.
+The stages take and return values; `calibrate` and the Prefect flow `agedp-calibrate` call the same ones.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
 
-from agedp.compute.engine_settings import Scheduler
+import numpy as np
+
+from agedp.calibration.bound import Calibration, bound, check_model_is_new
+from agedp.calibration.estimate import Transitions, estimate, estimate_higher_order
+from agedp.calibration.leakage_bounds import check_counts_fit, phase_count, subsampling_steps
+from agedp.calibration.model_check import measure_memory, memory_request
+from agedp.calibration.quantize import Floats, Period, quantize
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
 from agedp.ledger_session import LedgerSession
+from agedp.local_files.internal_files import FileNotice
+from agedp.preflight.alerts import Alert
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
+from agedp.reports.model_check_report import write_memory_report
+from agedp.run_context import RunContext, engine_for, load_run_file, store_for
 from agedp.stage_values import DailySums, Delivery, DueDays
-from agedp.stages.aggregate import aggregate_days
-from agedp.stages.ingest import read_files
+from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
+from agedp.stages.ingest import ingest, read_files
 from agedp.stages.plan import plan
-from agedp.stages.preflight_stage import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import ReleaseResult, release_days
 from agedp.stages.report import ReportOutcome, format_reports_status, write_reports
-from agedp_data.errors import Refused, RunFileError
+from agedp.store.store import Store
+from agedp_data.config import RunFile
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.errors import InputError, PreflightFailed, Refused, RunFileError
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.parameters import watt_hours
+from agedp_data.roster import Roster, read_roster
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """Results of the stages of a run so far, for its output, and the refusal that ended it, if any (confidential)."""
+
+    session: LedgerSession
+    due_days: DueDays = field(default_factory=lambda: DueDays(()))
+    checked: CheckedSums | None = None
+    released: tuple[ReleaseRecord, ...] = ()
+    report: ReportOutcome | None = None
+    refusal: Refused | PreflightFailed | None = None
+
+    def check_not_refused(self) -> None:
+        """Raise the refusal that ended the run, if any.
+
+        Raises:
+            Refused: the promise does not permit a due day; what was committed before is published.
+            PreflightFailed: the input files make a first release senseless; nothing was drawn.
+        """
+        if self.refusal is not None:
+            raise self.refusal
+
+    @property
+    def run(self) -> RunContext:
+        """Return the inputs of the run."""
+        return self.session.run
+
+    @property
+    def delivery(self) -> Delivery | None:
+        """Return what was read, None before the readings of all due days are summed."""
+        return self.checked.sums.delivery if self.checked is not None else None
+
+    @property
+    def drawn(self) -> tuple[ReleaseRecord, ...]:
+        """Return the released rows that carry values: those of days that were not skipped."""
+        return tuple(row for row in self.released if row.state == "released")
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """Return the alerts about the input of the due days."""
+        return self.report.alerts if self.report is not None else ()
+
+    @property
+    def notices(self) -> tuple[FileNotice, ...]:
+        """Return the notices about damaged confidential files."""
+        return (
+            *(self.checked.sums.notices if self.checked is not None else ()),
+            *(self.report.notices if self.report is not None else ()),
+        )
+
+    @property
+    def failures(self) -> tuple[FileNotice, ...]:
+        """Return the notices about the steps of the report that failed."""
+        return self.report.failures if self.report is not None else ()
+
 
 STAGES: Final = ("plan", "ingest", "aggregate", "release", "publish", "report")
 
@@ -95,3 +170,100 @@ def _date(as_of: date | str | None) -> date | None:
         except ValueError:
             raise RunFileError(f'as_of = {as_of!r}: must be a date such as "2026-04-01"') from None
     return as_of.date() if isinstance(as_of, datetime) else as_of
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationContext:
+    """Input of a calibration: run file, model section, roster, store and engine."""
+
+    run: RunFile
+    model: EstimatedModel
+    roster: Roster
+    store: Store
+    engine: Engine
+
+
+def calibrate(run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT) -> Calibration:
+    """Estimate the model of a run file from its input files and write its folder.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, or names a folder that holds one.
+        InputError: an input file that cannot be understood.
+    """
+    context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
+    with context.store.locked():
+        period: Period = load(context)
+        edges: Floats = quantize_households(context, period)
+        transitions: Transitions = estimate_transitions(context, period, edges)
+        return bound_mixing(context, period, edges, transitions)
+
+
+def begin_calibration(
+    run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT
+) -> CalibrationContext:
+    """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, or names a folder that contains one.
+        InputError: readings of the period are no longer in the store, or the roster cannot be understood.
+    """
+    run = load_run_file(run_file)
+    model = run.model
+    if not isinstance(model, EstimatedModel):
+        raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
+    check_model_is_new(model)
+    engine = engine_for(run, scheduler, progress)
+    roster = read_roster(run.population.roster)
+    check_counts_fit(model, len(roster.ids))
+    store = store_for(run)
+    if f"{model.period[0]:%Y-%m}" < store.retained_from():
+        raise InputError(
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
+            "deleted ([engine] keep_days); name another confidential folder to read them again"
+        )
+    return CalibrationContext(run, model, roster, store, engine)
+
+
+def load(context: CalibrationContext) -> Period:
+    """Read the input files into the confidential store.
+
+    Raises:
+        InputError: an input file that cannot be understood.
+    """
+    run, roster = context.run, context.roster
+    delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=[run.population.roster])
+    return Period(context.store, delivery, roster, *context.model.period)
+
+
+def quantize_households(context: CalibrationContext, period: Period) -> Floats:
+    """Return the state edges of each household, shape (households of the roster, states - 1) [Wh]."""
+    model = context.model
+    kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
+    edges = quantize(_steps(model, period), edges=kind, n_states=model.states, engine=context.engine)
+    return np.asarray(edges)
+
+
+def estimate_transitions(context: CalibrationContext, period: Period, edges: Floats) -> Transitions:
+    """Count the transitions of each household between its states, one Dask task for each month."""
+    model, engine, steps = context.model, context.engine, _steps(context.model, period)
+    if model.memory != "one":
+        return estimate_higher_order(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
+    n_phases, subsampling = phase_count(model), subsampling_steps(model)
+    return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, subsampling=subsampling)
+
+
+def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, transitions: Transitions) -> Calibration:
+    """Bound the mixing of all households, test the Markov property, and write the model's folder.
+
+    Raises:
+        RunFileError: the folder holds a model already.
+        ChainError: no household to estimate from.
+    """
+    run, model, engine = context.run, context.model, context.engine
+    memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
+    write_memory_report(memory)
+    return replace(bound(transitions, edges, context.roster, model), memory=memory)
+
+
+def _steps(model: EstimatedModel, period: Period) -> Period:
+    return replace(period, step=model.step)

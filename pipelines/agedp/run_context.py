@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
-from agedp.internal_records.internal_paths import InternalPaths
 from agedp.local_files import atomic_files
+from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock

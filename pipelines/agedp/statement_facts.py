@@ -54,6 +54,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     rows, contracts, population = view.rows, view.contracts, terms.run.population.name
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_states_flags(contracts, rows)
+    tzdata = tzdata_version()
     return StatementFacts(
         title=release_titles(terms.run.output),
         contract=json.loads(contracts[-1].promise),
@@ -68,19 +69,13 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         ledger_id=ledger.id,
         head=newest_head(ledger),
         versions=contract_versions(contracts),
-        software={name: version(name) for name in SOFTWARE} | _tzdata_software(),
+        software={name: version(name) for name in SOFTWARE} | ({"tzdata": tzdata} if tzdata else {}),
         other_populations=len(other_populations(ledger, population)),
         opening=terms.run.promise.opening,
         beyond_states=beyond_states,
         represented=represented,
         estimated_from=estimation_periods(contracts),
     )
-
-
-def _tzdata_software() -> dict[str, str]:
-    """Return the version of the time zone database, which decides where days begin."""
-    database_version = tzdata_version()
-    return {"tzdata": database_version} if database_version else {}
 
 
 def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
@@ -169,20 +164,16 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
     read_off = roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
-    includes_released_days = isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day
-    ledger_notes = ((RECOVERED, ledger.recovery() is not None), (TAKEN_OVER, ledger.is_taken_over()))
-    in_force = ledger.contracts(population)[-1].promise
-    has_other_populations = bool(other_populations(ledger, population))
-    unwitnessed = (UNWITNESSED, not names_witness(in_force))
-    notes = (
-        *ledger_notes,
-        (TEMPORARY_LEDGER, run.has_temporary_ledger),
-        (ROSTER_READ_OFF, read_off),
-        (OWN_DAYS, includes_released_days),
-        (OVERLAP, has_other_populations),
-        unwitnessed,
-    )
-    return [note for note, applies in notes if applies]
+    notes = {
+        RECOVERED: ledger.recovery() is not None,
+        TAKEN_OVER: ledger.is_taken_over(),
+        TEMPORARY_LEDGER: run.has_temporary_ledger,
+        ROSTER_READ_OFF: read_off,
+        OWN_DAYS: isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day,
+        OVERLAP: bool(other_populations(ledger, population)),
+        UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:

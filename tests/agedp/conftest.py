@@ -15,10 +15,9 @@ import pytest
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.pipeline import run_stages
+from agedp.pipeline import RunSummary, run_stages
 from agedp.release_folder.release_folder import ReleaseFolder, open_release
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
 from agedp.stage_values import Delivery
 from agedp.stages.ingest import ingest
 from agedp.store.store import Store
@@ -56,6 +55,7 @@ clamp_kwh = {clamp}
 {promise}
 {rest}
 """
+_DEFAULTS = {"dataset": "london", "mode": "archive", "least": 2, "clamp": "50", "promise": CLASSICAL, "rest": ""}
 
 Cell = tuple[str, date, int]
 
@@ -89,29 +89,10 @@ class House:
         engine = Engine(chunk_bytes=block_bytes)
         return found, ingest(found, [str(self.folder / "input" / "*.csv")], engine=engine)
 
-    def write(
-        self,
-        first: date,
-        last: date,
-        *,
-        dataset: str = "london",
-        mode: str = "archive",
-        least: int = 2,
-        clamp: str = "50",
-        promise: str = CLASSICAL,
-        rest: str = "",
-    ) -> Path:
-        text = _RUN.format(
-            dataset=dataset,
-            mode=mode,
-            least=least,
-            first=first,
-            last=last,
-            clamp=clamp,
-            promise=promise,
-            rest=rest,
-            corrections='corrections = "set-aside"\n' if mode == "live" else "",
-        )
+    def write(self, first: date, last: date, **keys: str | int) -> Path:
+        """Write a run file: dataset, mode, clamp, min_households (least), the promise and further tables (rest)."""
+        corrections = 'corrections = "set-aside"\n' if keys.get("mode") == "live" else ""
+        text = _RUN.format(first=first, last=last, corrections=corrections, **_DEFAULTS | keys)
         self.run_file.write_text(text)
         return self.run_file
 

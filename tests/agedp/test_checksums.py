@@ -21,14 +21,16 @@ DAYS = table_schemas.table_from_columns(
 
 
 def changed(content: bytes):
-    """Yield the content with one bit changed, for each byte."""
-    for place in range(len(content)):
+    """Yield the content with one bit changed, in each third byte."""
+    for place in range(0, len(content), 3):
         bit = 1 << random.Random(place).randrange(8)  # noqa: S311
         yield content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
 
 
 def test_a_table_with_a_changed_bit_is_damaged(tmp_path):
     path = tmp_path / "days.parquet"
+    pq.write_table(DAYS, path)  # a table of an earlier version has no checksum
+    assert atomic_files.read_table(path, table_schemas.DAYS).equals(DAYS)
     atomic_files.write_table(path, DAYS)
     assert pq.read_table(path).equals(DAYS)  # any reader of Parquet reads it
     read = 0
@@ -42,21 +44,13 @@ def test_a_table_with_a_changed_bit_is_damaged(tmp_path):
     assert read <= 4
 
 
-def test_a_table_of_an_earlier_version_has_no_checksum(tmp_path):
-    pq.write_table(DAYS, tmp_path / "days.parquet")
-    assert atomic_files.read_table(tmp_path / "days.parquet", table_schemas.DAYS).equals(DAYS)
-
-
 def test_an_object_with_a_changed_bit_is_no_object_that_was_written():
-    record = {"name": "a.csv", "digest": "0f", "parts": [{"kept": 144, "months": {"2013-03": (144, 9, 9)}}]}
+    record = {"name": "a.csv", "digest": "0f", "parts": [{"kept": 144, "months": {"2013-03": [144, 9, 9]}}]}
     content = checked_json(record)
-    as_json = {**record, "parts": [{"kept": 144, "months": {"2013-03": [144, 9, 9]}}]}
-    assert read_checked_json(content) == as_json
+    assert read_checked_json(content) == record
     assert read_checked_json(b'{"name": "a.csv"}') == {"name": "a.csv"}
-    unnoticed = 0
     for wrong in changed(content):
         try:
-            unnoticed += read_checked_json(wrong).keys() <= record.keys()
+            assert not read_checked_json(wrong).keys() <= record.keys()  # an unknown key is refused by a manifest
         except ValueError:
             continue
-    assert unnoticed == 0  # a changed name of the checksum is an unknown key, which a manifest refuses

@@ -1,165 +1,264 @@
 """Every file of the confidential and the model folder, spoiled in five ways, and the night after it.
 
-The files are found by listing the folders, so a new kind is covered once a run writes it. Each night ends with status 0
-(in silence, or with one line of warning), or with one line whose advice, once followed, leads to status 0. Noise that
-only series, day and cell decide makes every wrong sum a wrong value in the ledger.
+The files are found by listing the folders, so a new kind is covered once a run writes it. Each night ends in silence,
+with a warning, or with an error whose advice, once followed, leads to a release. Without noise every wrong sum is a
+wrong value in the ledger.
 """
 
 from __future__ import annotations
 
+import os
+import random
+import re
+import shutil
 from collections.abc import Callable
+from datetime import date, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from tests.agedp import damaged_world
-from tests.agedp.damaged_world import WAYS, World
+from agedp.pipeline import calibrate, run_stages
+from agedp.store import file_identity
+from agedp_data import mechanisms
+from agedp_data.errors import AgedpError
+from tests.agedp.conftest import House
 
-FEBRUARY = "2013-02"
-SILENT = {  # read by people alone, or written anew by every run before anybody reads it
-    "confidential/forgetting/model.html",
-    "confidential/quality.parquet",
-    "confidential/quarantine_settled.parquet",
-    "confidential/report.html",
-    "confidential/store/quarantine/ID.parquet",
-    "confidential/store/quarantine/month=MONTH/ID.parquet",
-    "confidential/sums.parquet",
-    "model/edges.parquet",
+FEBRUARY, FIRST, NEXT = date(2013, 2, 14), date(2013, 2, 28), date(2013, 3, 3)
+PROMISE = (
+    'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.3\nmethod = "tight"\nsecret = "day"\n'
+    "max_day_epsilon = 0.5\nepsilon_total = 9\n"
+)
+REST = """[series.by_states]
+statistic = "mean"
+clamp_kwh = 20
+values = "states"
+share = 0.25
+[series.counts]
+statistic = "distribution"
+clamp_kwh = 20
+bins_kwh = [0, 10, 14, 20]
+share = 0.25
+[alerts]
+min_coverage = 0.9
+[engine]
+keep_days = 1
+[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [2013-02-14, 2013-02-25]
+step = "half-hour"
+states = 4
+edges = [0.1, 0.3, 0.8]
+chain = "homogeneous"
+min_visits = 1
+confidence = "plug-in"
+ages_days = [1, 2]
+publish = "envelope"
+"""
+STORE = "confidential/store"
+ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a kind of file
+    # read by people alone, or written anew by every run before anybody reads it
+    "confidential/forgetting/model.html": ("silent",),
+    "confidential/quality.parquet": ("silent",),
+    "confidential/quarantine_settled.parquet": ("silent",),
+    "confidential/report.html": ("silent",),
+    "confidential/sums.parquet": ("silent",),
+    f"{STORE}/quarantine/ID.parquet": ("silent",),
+    f"{STORE}/quarantine/month=MONTH/ID.parquet": ("silent",),
+    "model/edges.parquet": ("silent",),
+    # made anew
+    "confidential/preflight.json": ("silent",),
+    f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
+    f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
+    f"{STORE}/names.json": ("silent",),
+    # made anew where the input file is still delivered, refused where it is not
+    f"{STORE}/files/ID.json": ("silent", "refused"),
+    f"{STORE}/month=MONTH/ID.parquet": ("silent", "refused"),
+    f"{STORE}/part_days/month=MONTH/ID.parquet": ("silent", "refused"),
+    "confidential/alerts.jsonl": ("warning",),
+    "confidential/alerts.1.jsonl": ("warning",),
+    "confidential/counted_states.parquet": ("warning",),
+    "confidential/coverage.parquet": ("warning",),
+    "confidential/forgetting/model.parquet": ("warning",),
+    "confidential/true_counts.parquet": ("warning",),
+    "confidential/true_means.parquet": ("warning",),
+    "model/households.parquet": ("warning",),
+    "model/transitions.parquet": ("warning",),
+    "confidential/released_rosters.parquet": ("refused",),
+    f"{STORE}/forgotten_before": ("refused",),
+    "model/public.json": ("refused",),
+    "model/public.sha256": ("refused",),
 }
-WARNED = {
-    "confidential/alerts.jsonl",
-    "confidential/alerts.1.jsonl",
-    "confidential/counted_states.parquet",
-    "confidential/coverage.parquet",
-    "confidential/forgetting/model.parquet",
-    "confidential/true_counts.parquet",
-    "confidential/true_means.parquet",
-    "model/households.parquet",
-    "model/transitions.parquet",
+ALWAYS = (
+    "confidential/true_means.parquet", "confidential/released_rosters.parquet", f"{STORE}/forgotten_before",
+    f"{STORE}/files/ID.json", f"{STORE}/month=MONTH/ID.parquet", "model/public.json",
+)  # fmt: skip
+ADVICE = ("put the files back", "put back", "remove it", "name another confidential folder", "run again")
+
+
+def flipped(content: bytes) -> bytes:
+    at = len(content) // 2
+    return content[:at] + bytes([content[at] ^ 0x04]) + content[at + 1 :] if content else b"\x04"
+
+
+WAYS: dict[str, Callable[[bytes], bytes]] = {
+    "zeroed": lambda content: bytes(len(content)),
+    "half": lambda content: content[: len(content) // 2],
+    "empty": lambda _: b"",
+    "random": lambda content: random.Random(len(content)).randbytes(len(content)),  # noqa: S311
+    "one bit": flipped,
 }
-MADE_ANEW = {
-    "confidential/preflight.json",
-    "confidential/store/days/month=MONTH/ID.parquet",
-    "confidential/store/days/month=MONTH/ID.aside.parquet",
-    "confidential/store/names.json",
-}
-REFUSED = {
-    "confidential/released_rosters.parquet",
-    "confidential/store/forgotten_before",
-    "model/public.json",
-    "model/public.sha256",
-}
-OF_INPUT_FILES = {  # made anew where the input file is still delivered, refused where it is not
-    "confidential/store/files/ID.json",
-    "confidential/store/month=MONTH/ID.parquet",
-    "confidential/store/part_days/month=MONTH/ID.parquet",
-}
-KINDS = sorted(SILENT | WARNED | MADE_ANEW | REFUSED | OF_INPUT_FILES)
 
 
-def _most_behind_long(kinds: list[str]) -> list:
-    """Return kinds of files as parameters, every third of them without `long`."""
-    return [pytest.param(kind, marks=[pytest.mark.long] if i % 3 else []) for i, kind in enumerate(kinds)]
+class World(House):
+    """A live population of a few nights: its confidential and model folders hold every kind of file."""
+
+    draws = 0
+
+    def copied(self, to: Path) -> World:
+        return World(shutil.copytree(self.folder, to))
+
+    def deliver(self, name: str, first: date, days: int, *, homes: str = "ABC", extra: tuple[str, ...] = ()) -> None:
+        """Write readings that vary by household, day and slot; touched long ago, so that its digest is remembered."""
+        every = [first + timedelta(days=number) for number in range(days)]
+        self.london(
+            {(home, day, slot): energy(home, day, slot) for home in homes for day in every for slot in range(48)},
+            name=name,
+            extra=extra,
+        )
+        os.utime(self.folder / "input" / name, (1.4e9, 1.4e9))
+
+    def night(self, today: date = NEXT + timedelta(days=2)) -> str:
+        """Run without noise; return how it ended: silent, warning or the text of the error."""
+
+        def exact(values: object, **_: object) -> np.ndarray:
+            self.draws += 1
+            return np.asarray(values, np.int64)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(mechanisms, "discrete_laplace", exact)
+            patch.setattr(file_identity, "_SETTLING_NS", 0)  # the names of files just written are remembered
+            try:
+                summary = run_stages(self.context(today=today, hour=6))
+                summary.check_not_refused()
+            except AgedpError as error:
+                return f"{error} {error.private}"
+        return "warning" if summary.notices or summary.failures else "silent"
+
+    def values(self) -> dict[tuple[str, str], tuple[object, ...]]:
+        return {(row.day, row.series): (row.state, row.cells, row.values, row.scale) for row in self.rows()}
+
+    def true_figures(self) -> dict[tuple[str, ...], float]:
+        """Return the recorded true means and counts by day, series and cell."""
+        return {
+            (str(line["day"]), line["series"], line["cell"]): line[column]
+            for name, column in (("true_means", "true_mean_kwh"), ("true_counts", "true_households"))
+            for line in self.records(name)
+        }
+
+    def kinds(self) -> dict[str, list[Path]]:
+        """Return every file of the two folders by its name without content ids, months and numbers of parts."""
+        paths: dict[str, list[Path]] = {}
+        for path in sorted(path for place in ("confidential", "model") for path in (self.folder / place).rglob("*")):
+            if path.is_file():
+                name = path.relative_to(self.folder)
+                kind = re.sub(r"=\d{4}-\d{2}", "=MONTH", re.sub(r"[0-9a-f]{64}(-\d+)?", "ID", name.as_posix()))
+                paths.setdefault(kind, []).append(name)
+        return paths
+
+    def spoil(self, path: Path, way: str) -> None:
+        """Spoil a file; its times stay as they were."""
+        place = self.folder / path
+        times = place.stat()
+        place.write_bytes(WAYS[way](place.read_bytes()))
+        os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def follow(self, path: Path, sound: World, advice: str) -> None:
+        """Do what a line advises."""
+        if advice == "put back":
+            shutil.copy2(sound.folder / path, self.folder / path)
+        elif advice == "remove it":
+            (self.folder / path).unlink()
+        elif advice == "name another confidential folder":
+            self.edit(('confidential = "confidential"', 'confidential = "anew"'))
+        elif advice == "put the files back":
+            shutil.copytree(self.folder / "cleared", self.folder / "input", dirs_exist_ok=True)
 
 
-class Sound(NamedTuple):
-    """A world before its next night, and another one after it."""
-
-    before: World
-    after: World
+def energy(home: str, day: date, slot: int) -> int:
+    return (40, 170, 420, 900)[(ord(home) * 7 + day.toordinal() * 5 + slot * slot + slot * day.day) % 7 % 4]
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Sound]:
-    """Worlds that read a new file in the next night, or (ready) that have stored it already."""
-    worlds: dict[bool, Sound] = {}
-
-    def world(ready: bool) -> Sound:
-        if ready not in worlds:
-            folder = tmp_path_factory.mktemp("sound")
-            before = damaged_world.make(folder / "before", ready=ready)
-            after = before.copied(folder / "after")
-            end = after.next_night()
-            assert (end.status, end.out, end.err) == (0, "", "")
-            worlds[ready] = Sound(before, after)
-        return worlds[ready]
-
+def before(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A world after calibration and three nights; deliveries are cleared away, February has been let go."""
+    world = World(tmp_path_factory.mktemp("sound") / "before")
+    world.folder.mkdir()
+    world.write(FIRST, FIRST, mode="live", clamp="20\nshare = 0.5", promise=PROMISE, rest=REST)
+    world.edit((f"last_day = {FIRST}\n", ""))
+    world.roster([(home, date(2013, 2, 1), None) for home in "ABC"])
+    world.deliver("february.csv", FEBRUARY, 12)
+    calibrate(world.run_file)
+    for number in range(3):
+        day = FIRST + timedelta(days=number)
+        rejected = (f"A,{day} 00:30:00,soon", "A")
+        world.deliver(f"{day}.csv", day, 1, homes="AB" if number == 1 else "ABC", extra=rejected)
+        if number == 2:
+            world.london({("A", day, 23): 3000}, name="correction.csv")
+            os.utime(world.folder / "input" / "correction.csv", (1.4e9, 1.4e9))
+        assert world.night(day + timedelta(days=2)) == "silent"
+    confidential = world.folder / "confidential"
+    shutil.copy(confidential / "alerts.jsonl", confidential / "alerts.1.jsonl")  # as when the record grew too long
+    (world.folder / "cleared").mkdir()
+    for name in ("february.csv", f"{FIRST}.csv", f"{FIRST + timedelta(days=1)}.csv"):
+        (world.folder / "input" / name).rename(world.folder / "cleared" / name)
+    world.deliver(f"{NEXT}.csv", NEXT, 1)
     return world
 
 
-def night(sound: Sound, world: World, path: Path) -> str:
-    """Run the next night, and once more after following its advice if it ends with an error; return how it ended."""
-    before = world.values()
-    end = world.next_night()
-    assert end.status in (0, 2, 3), (path, end)
-    assert "Traceback" not in end.err
-    assert end.err.count("\n") <= 1, end
-    if end.status == 0:
-        return "warning" if end.err else "silent"
-    assert world.values() == before
-    [advice, *_] = damaged_world.advice_of(end.err)
-    damaged_world.follow(world, path, sound.before, advice)
-    end = world.next_night()
-    assert (end.status, "warning" in end.err) == (0, False), (path, end)
-    return "refused"
+@pytest.fixture(scope="module")
+def after(before: World) -> World:
+    world = before.copied(before.folder.with_name("after"))
+    assert world.night() == "silent"
+    return world
 
 
-def judge(sound: Sound, folder: Path, path: Path, way: str, *, nights: int = 1) -> str:
-    """Spoil one file and run some nights, of which the first has a day to release; return how that one ended."""
-    world = sound.before.copied(folder)
-    damaged_world.spoil(world, path, way)
-    endings = [night(sound, world, path) for _ in range(nights)]
-    assert world.values() == sound.after.values(), (path, way)
-    assert world.draws() == sound.after.draws()
-    figures, true = world.true_figures(), sound.after.true_figures()
-    let_go = {key for key in true if key[0].startswith(FEBRUARY)}  # their readings are gone
+def judge(before: World, after: World, folder: Path, path: Path, way: str) -> str:
+    """Spoil one file and run the next night, and once more after following its advice; return how it ended."""
+    world = before.copied(folder)
+    world.spoil(path, way)
+    ending = world.night()
+    if ending not in ("silent", "warning"):
+        assert world.values() == before.values()
+        world.follow(path, before, next(words for words in ADVICE if words in ending))
+        assert world.night() == "silent", (path, ending)
+        ending = "refused"
+    assert (world.values(), world.draws) == (after.values(), after.draws), (path, way)
+    figures, true = world.true_figures(), after.true_figures()
+    let_go = {key for key in true if key[0].startswith("2013-02")}  # their readings are gone
     assert figures.items() <= true.items(), (path, way)
     assert true.keys() - figures.keys() <= (let_go if path.name.startswith("true_") else set())
-    return ", ".join(endings)
+    return ending
 
 
-def expected(kind: str) -> set[str]:
-    if kind in WARNED:
-        return {"warning"}
-    if kind in REFUSED:
-        return {"refused"}
-    return {"silent", "refused"} if kind in OF_INPUT_FILES else {"silent"}
+def test_every_kind_of_file_is_listed(before):
+    assert before.kinds().keys() == ENDINGS.keys()
 
 
-def test_every_kind_of_file_is_listed(sound):
-    assert sorted(damaged_world.kinds(sound(False).before)) == KINDS
-
-
-@pytest.mark.parametrize("kind", _most_behind_long(KINDS))
-def test_a_night_after_damage_is_right_or_says_what_helps(sound, tmp_path, kind):
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in ALWAYS else [pytest.mark.long]) for kind in ENDINGS]
+)
+def test_a_night_after_damage_is_right_or_says_what_helps(before, after, tmp_path, kind):
     """Each kind once, in ways that take turns."""
-    number = KINDS.index(kind)
-    worlds = sound(number % 2 == 0)
-    path = damaged_world.kinds(worlds.before)[kind][-1]
-    judged = judge(worlds, tmp_path / "world", path, [*WAYS][number % len(WAYS)])
-    assert judged in expected(kind)
-
-
-@pytest.mark.parametrize("kind", _most_behind_long(sorted(REFUSED)))
-def test_every_alternative_of_an_advice_helps(sound, tmp_path, kind):
-    worlds = sound(False)
-    [path] = damaged_world.kinds(worlds.before)[kind]
-    spoiled = worlds.before.copied(tmp_path / "spoiled")
-    damaged_world.spoil(spoiled, path, "half")
-    advised = damaged_world.advice_of(spoiled.next_night().err)
-    for number, advice in enumerate(advised):
-        world = spoiled.copied(tmp_path / str(number))
-        damaged_world.follow(world, path, worlds.before, advice)
-        assert (world.next_night().status, world.values()) == (0, worlds.after.values()), advice
-    assert advised
+    way = [*WAYS][[*ENDINGS].index(kind) % len(WAYS)]
+    assert judge(before, after, tmp_path / "world", before.kinds()[kind][-1], way) in ENDINGS[kind]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ready", [False, True])
 @pytest.mark.parametrize("way", WAYS)
-def test_every_file_spoiled_in_every_way(sound, tmp_path, ready, way):
-    worlds = sound(ready)
-    for number, path in enumerate(damaged_world.files(worlds.before)):
-        judged = judge(worlds, tmp_path / str(number), path, way, nights=2)
-        print(f"{way:8s} {judged:18s} {path}")
+def test_every_file_spoiled_in_every_way(before, after, tmp_path, way):
+    paths = [path for kind in before.kinds().values() for path in kind]
+    for number, path in enumerate(paths):
+        judge(before, after, tmp_path / str(number), path, way)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import date
 
 import pytest
 
 from agedp.setup.noise_table import noise_table
 from agedp.setup.run_file_options import toml_of
-from agedp.setup.run_file_proposals import FileFacts, KeyLine
+from agedp.setup.run_file_proposals import FileFacts
 from agedp_data.notions import NOTIONS
 from agedp_data.roster import format_roster, read_roster
 
@@ -51,27 +50,7 @@ def test_all_notions_are_shown_at_their_closed_forms(roster):
     assert {name for name, _ in found} == {notion.name for notion in NOTIONS}
 
 
-def test_without_options_there_are_examples_for_several_pairs(roster):
-    table = noise_table(FACTS, {}, roster)
-    assert not table.is_given_pair
-    assert len(table.pairs) > 1
-    classical = next(row for row in table.rows if row.notion == "classical")
-    for (epsilon, clamp), value in zip(table.pairs, classical.noise_kwh, strict=True):
-        assert value == pytest.approx(noise(float(epsilon), float(clamp)), rel=1e-6)
-
-
-def test_columns_that_wait_for_a_decision_do_not_matter(roster):
-    columns = (
-        *(KeyLine(key, f'"{key}"') for key in ("household", "time", "energy")), KeyLine("time_format", '"iso"'),
-        KeyLine("unit", '"kWh"'), *(KeyLine(key, '"UTC"', decided=False) for key in ("zone", "day_zone")),
-        KeyLine("stamp", '"end"', decided=False),
-    )  # fmt: skip
-    long = replace(FACTS, dataset="long", columns=columns)
-    table = noise_table(long, toml_of({"clamp_kwh": "20", "epsilon_per_day": "1"}), roster)
-    assert table.rows[0].noise_kwh == (pytest.approx(noise(1, 20), rel=1e-6),)
-
-
-def test_parameters_of_the_chosen_notion_take_the_place_of_the_example(roster):
+def test_given_parameters_take_the_place_of_the_example(roster):
     given = toml_of(
         {"notion": "w-event", "window_days": "5", "epsilon_per_window": "1", "spend": "even", "clamp_kwh": "10"}
     )

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
+from contextlib import nullcontext
 from datetime import date, timedelta
 from fractions import Fraction
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy.stats import gamma
 
 from agedp_data.datasets.synthetic import write_london, write_roster
 from agedp_data.errors import LedgerError, Refused, RunFileError
 
-FIRST, DAYS = date(2013, 1, 28), 9
+FIRST, DAYS = date(2013, 1, 28), 7
 TODAY = date(2026, 1, 1)
 SMALL = 'notion = "classical"\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = {}\n'
 W_EVENT = (
@@ -32,7 +31,7 @@ COMPARE = "[compare]\nwindow_days = 4\n"
 
 @pytest.fixture
 def homes(house):
-    """Six made-up London homes over nine days."""
+    """Six synthetic London households over seven days."""
     made = write_london(house.folder / "input", households=6, first_day=FIRST, days=DAYS, seed=4)
     write_roster(house.folder / "roster.csv", household_ids=made.household_ids, first_day=FIRST)
     (house.folder / "curve.csv").write_text("1,0.9\n2,0.5\n7,0.2\n")
@@ -62,12 +61,11 @@ def test_a_classical_year_is_drawn_charged_and_published(homes):
         assert (row.sensitivity, row.loss, row.published_on) == (10, math.ceil(exact), "2026-01-01")
         assert row.loss <= 500_000_000
     table = pq.ParquetFile(homes.folder / "release" / "daily_averages.parquet").read()
-    assert [(field.name, str(field.type), field.nullable) for field in table.schema] == [
-        ("day", "date32[day]", False), ("group", "string", False), ("revision", "int32", False),
-        ("households", "int64", False), ("noisy_sum_wh", "int64", False), ("mean_kwh", "double", False),
-        ("noise_sd_kwh", "double", False), ("low_kwh", "double", False), ("high_kwh", "double", False),
-        ("published_on", "date32[day]", False), ("epsilon", "double", False), ("version", "int32", False),
-    ]  # fmt: skip
+    assert " ".join(f"{field.name}:{field.type}" for field in table.schema) == (
+        "day:date32[day] group:string revision:int32 households:int64 noisy_sum_wh:int64 mean_kwh:double "
+        "noise_sd_kwh:double low_kwh:double high_kwh:double published_on:date32[day] epsilon:double version:int32"
+    )
+    assert not any(field.nullable for field in table.schema)
     for line, row in zip(table.to_pylist(), rows, strict=True):
         (value,) = row.values
         deviation, half = law(row.scale, coverage=Fraction(95, 100))
@@ -86,22 +84,6 @@ def law(scale, *, coverage):
     weights = (1 - q) / (1 + q) * q**ks
     covered = (1 - q) / (1 + q) + 2 * np.cumsum(weights)
     return math.sqrt(2 * (weights * ks**2).sum()), int(ks[np.argmax(covered >= float(coverage))])
-
-
-def test_the_guarantee_travels_with_the_figures(homes):
-    write(homes, promise=SMALL.format(4.5), rest=COMPARE)
-    homes.run(today=TODAY)
-    metadata = pq.ParquetFile(homes.folder / "release" / "daily_averages.parquet").schema_arrow.metadata
-    assert set(metadata) == {b"agedp"}
-    guarantee, claim = json.loads(metadata[b"agedp"]), homes.release.statement
-    assert guarantee["interval"] == {"coverage": "0.95", "covers": "the noise and nothing else"}
-    assert guarantee["promise"]["notion"] == "classical"
-    assert guarantee["series"]["daily_mean"]["clamp_kwh"] == "50"
-    assert guarantee["day_zone"] == "GMT"
-    assert guarantee["ledger"] == claim["ledger"]
-    sums = dict(reversed(line.split("  ")) for line in homes.files()["SHA256SUMS"].decode().splitlines())
-    others = {"ledger_rows.jsonl", "report.html", "datapackage.json"}
-    assert set(sums) == {"daily_averages.parquet", "statement.json", "STATEMENT.md", *others}
 
 
 @pytest.mark.parametrize("spend", ["even", "remaining"])
@@ -124,21 +106,17 @@ def test_no_window_ever_spends_more_than_its_promise(homes, spend):
 def test_the_aged_risk_never_exceeds_its_promise(homes, assume):
     given = 'curve = "curve.csv"' if assume == "curve" else 'kernel = "kernel.csv"'
     write(homes, mode="rehearsal", promise=AGED, rest=CURVE.format(assume, given))
-    try:
-        homes.run()
-        refused = False
-    except Refused:
-        refused = True
+    with pytest.raises(Refused) if assume == "curve" else nullcontext():
+        homes.run()  # a curve's risk is nearly the sum: without the Markov assumption the series ends
     losses = losses_by_day(homes.rows())
     published = sorted(losses)
     risks = []
     for newest in published:  # the day after it was published everything is older: the largest is at publication
         known = {one: losses[one] / 1e9 for one in published if one <= newest}
         risks.append(risk_by_curve(known) if assume == "curve" else risk_by_kernel(known))
-    assert refused == (assume == "curve")  # nearly the sum: without the Markov assumption the series ends
     assert len(published) == (1 if assume == "curve" else DAYS)
     assert max(risks) <= 0.6
-    assert max(risks) > (0.28 if assume == "curve" else 0.45)
+    assert max(risks) > (0.28 if assume == "curve" else 0.4)
     figures = {one["name"]: one["epsilon"] for one in homes.release.statement["figures"]}
     assert max(risks) <= float(figures["risk"]) <= 0.6
 
@@ -171,7 +149,7 @@ def test_a_second_run_draws_nothing_and_writes_the_same_bytes(homes):
     assert (homes.files(), homes.rows()) == (before, rows)
 
 
-def test_at_the_total_the_run_is_refused_and_the_days_before_are_published(homes):
+def test_at_the_total_the_days_before_are_published(homes):
     write(homes, promise=SMALL.format(1.7))
     with pytest.raises(Refused) as caught:
         homes.run(today=TODAY)
@@ -186,56 +164,24 @@ def test_at_the_total_the_run_is_refused_and_the_days_before_are_published(homes
     assert [line["released_mean_kwh"] for line in true] == list(release.table()["mean_kwh"])
 
 
-def test_noise_is_what_the_true_mean_differs_by(homes):
-    write(
-        homes, promise=SMALL.format(4.5), clamp="0.001", least=2
-    )  # a home that is there is above: at most 6 Wh, at scale 2
-    homes.run(today=TODAY)
-    true = homes.records("true_means")
-    assert {round(line["true_mean_kwh"] * 6000) for line in true} <= {3, 4, 5, 6}
-    noise = [round((line["released_mean_kwh"] - line["true_mean_kwh"]) * 6000) for line in true]
-    assert any(noise)
-    assert max(map(abs, noise)) < 120  # e^-60
-
-
-def test_what_is_drawn_has_the_scale_that_is_recorded(house):
-    days = 400
-    house.london({("A", FIRST, 0): 100})  # no day has enough readings: every true sum is 0, every value is noise
-    house.roster([("A", FIRST, None), ("B", FIRST, None)])
-    house.write(FIRST, day(days - 1), promise=SMALL.format('"unlimited"'))
-    house.run(today=TODAY)
-    rows = house.rows()
-    drawn = sum(abs(row.values[0]) / row.scale for row in rows)
-    # At scale 100,000 Wh |noise|/scale is exponential to 1e-5, so the sum is Gamma(400); 1e-10 at either end.
-    low, high = gamma(days).ppf([1e-10, 1 - 1e-10])
-    assert {row.scale for row in rows} == {100_000.0}
-    assert low < drawn < high
-    assert not low < drawn / 2 < high
-    assert not low < drawn * 2 < high
-
-
-def test_days_with_too_few_households_are_skipped_published_as_such_and_never_drawn(homes):
+def test_days_with_too_few_households_are_skipped_and_never_drawn(homes):
     ids = [line.split(",")[0] for line in (homes.folder / "roster.csv").read_text().splitlines()[1:]]
     homes.roster([(home, FIRST if i < 2 else day(3), None) for i, home in enumerate(ids)])
+    write(homes, promise=SMALL.format(4.5), least=7)
+    with pytest.raises(RunFileError, match="min_households = 7"):  # there is no such day
+        homes.run(today=TODAY)
+    assert not (homes.folder / "ledger.sqlite").exists()
     write(homes, promise=SMALL.format(4.5), least=3)
     homes.run(today=TODAY)
-    states = [row.state for row in homes.rows()]
-    assert states == ["skipped"] * 3 + ["released"] * 6
-    claim = homes.release.statement
-    assert claim["days"]["skipped"] == [day(i).isoformat() for i in range(3)]
-    assert claim["days"]["first"] == day(3).isoformat()
+    assert [(row.state, row.values != ()) for row in homes.rows()] == [("skipped", False)] * 3 + [
+        ("released", True)
+    ] * 4
+    days = homes.release.statement["days"]
+    assert (days["skipped"], days["first"]) == ([str(day(i)) for i in range(3)], str(day(3)))
     homes.release.verify()
 
 
-def test_a_promise_to_too_few_homes_is_refused_before_it_is_registered(homes):
-    write(homes, promise=SMALL.format(4.5), least=7)
-    with pytest.raises(RunFileError, match="min_households = 7"):
-        homes.run(today=TODAY)
-    assert not (homes.folder / "ledger.sqlite").exists()
-    assert not (homes.folder / "release").exists()
-
-
-def test_a_rehearsal_steps_through_its_dates_and_two_halves_are_one_whole(homes):
+def test_two_halves_of_a_rehearsal_are_one_whole(homes):
     write(homes, mode="rehearsal", promise=SMALL.format(4.5) + "age_days = 2\n")
     homes.run(as_of=day(6))
     half = homes.rows()
@@ -249,14 +195,3 @@ def test_a_rehearsal_steps_through_its_dates_and_two_halves_are_one_whole(homes)
     write(homes, promise=SMALL.format(4.5))
     with pytest.raises(LedgerError, match="a rehearsal needs a ledger of its own"):
         homes.run(today=TODAY)
-
-
-def test_the_statement_keeps_the_figures_that_are_always_true_first(homes):
-    write(homes, promise=SMALL.format(4.5), rest=COMPARE + CURVE.format("curve", 'curve = "curve.csv"'))
-    homes.run(today=TODAY)
-    claim = homes.release.statement
-    kinds = [figure["kind"] for figure in claim["figures"]]
-    assert kinds == sorted(kinds)  # "assumption-free" before "conditional"
-    assert claim["figures"][0]["name"] == "day"
-    assert "envelope" not in claim["model"]
-    assert any("does not vouch for the model" in text for text in claim["warnings"])

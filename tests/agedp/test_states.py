@@ -1,36 +1,42 @@
-"""`values = "states"`: days of public representatives, the same for whoever counts them, however they are counted."""
+"""`values = "states"`: days of public representatives, the same for whoever counts them, from files to a release."""
 
 from __future__ import annotations
 
+import json
 import random
+import re
+import shutil
 from datetime import date, timedelta
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
-from agedp import one_pass as tallying
 from agedp.compute.engine_settings import Engine
-from agedp.one_pass import tally
+from agedp.pipeline import calibrate
 from agedp.stages.aggregate import aggregate
+from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import compute_state_days, state_days_path
 from agedp.store.store import Store
-from agedp_data.datasets.synthetic import write_ausgrid
+from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
+from agedp_data.errors import ContractChanged, LedgerError, RunFileError
 from agedp_data.markov.states import RepresentativeValues
+from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
 from agedp_data.series.series import Distribution, Mean
+from agedp_data.statement.facts import BEYOND_STATES, REPRESENTED
 from tests.agedp import recounted
 
-FIRST, DAYS, HOMES = date(2013, 1, 29), 6, "ABCDE"
-EVERY = [FIRST + timedelta(days=i) for i in range(DAYS)]
+FIRST, HOMES = date(2013, 1, 29), "ABCDE"
+EVERY = [FIRST + timedelta(days=i) for i in range(6)]
 EDGES = {"half-hour": [1, 60, 300, 301, 700], "day": [2_000, 9_000, 9_001, 15_000]}
-CLAMP, MISSING = 14_000, 3_333
 BINS = ("0", "6", "9", "11", "14")
 
 
 def mean(**keys):
-    return Mean(statistic="mean", values="states", clamp_kwh=Decimal(CLAMP) / 1000, **keys)
+    return Mean(statistic="mean", values="states", clamp_kwh=14, **keys)
 
 
 def counts(form, **keys):
@@ -39,7 +45,7 @@ def counts(form, **keys):
 
 
 SERIES = {
-    "strict": mean(max_missing=0, missing_kwh=Decimal(MISSING) / 1000),
+    "strict": mean(max_missing=0, missing_kwh=Decimal("3.333")),
     "lenient": mean(max_missing=45),
     "histogram": counts("histogram"),
     "cumulative": counts("cumulative", missing_kwh=7),
@@ -59,18 +65,15 @@ def made_up(house, seed=1):
     house.london(rows)
     again = {key: wh + (chance.random() < 0.1) for key, wh in rows.items() if chance.random() < 0.2}
     house.london(again, name="b.csv")
-    house.roster([(home, FIRST, None) for home in (*HOMES, "NOBODY")])
     return house.roster([(home, FIRST, None) for home in (*HOMES, "NOBODY")])
 
 
-def expected(house, name, day, step):
+def by_hand(house, name, day, step):
     one = SERIES[name]
     of = recounted.readings(house.folder / "input")
-    keys = {"edges": EDGES[step], "step": step, "clamp": CLAMP, "lacking": one.max_missing}
-    days = [
-        recounted.day(of.get((home, day), {}), missing=int(one.missing_kwh * 1000), **keys)
-        for home in (*HOMES, "NOBODY")
-    ]
+    keys = {"edges": EDGES[step], "step": step, "clamp": 14_000, "lacking": one.max_missing}
+    missing = int(one.missing_kwh * 1000)
+    days = [recounted.day(of.get((home, day), {}), missing=missing, **keys) for home in (*HOMES, "NOBODY")]
     if isinstance(one, Mean):
         return (sum(days),)
     return recounted.counts(days, [int(Decimal(edge) * 1000) for edge in BINS], one.form)
@@ -86,122 +89,199 @@ def summed(house, roster, step, *, engine=None, store="store"):
     return aggregate(of, delivery, roster, days=EVERY, series=SERIES, path=path, states=states)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("step", ["half-hour", "day"])
+@pytest.mark.parametrize(("step", "seed"), [("half-hour", 1), ("half-hour", 2), ("day", 1), ("day", 2)])
 def test_sums_and_counts_are_those_of_a_plain_reader_of_the_files(house, step, seed):
-    roster = made_up(house, seed)
-    found = summed(house, roster, step)
+    engine = Engine("threads", 3, 5_000) if seed == 2 else None  # whatever the chunks
+    found = summed(house, made_up(house, seed), step, engine=engine)
     assert {key: one.exact["all"] for key, one in found.items()} == {
-        (day, name): expected(house, name, day, step) for day in EVERY for name in SERIES
+        (day, name): by_hand(house, name, day, step) for day in EVERY for name in SERIES
     }
     assert len({one.exact["all"] for (_, name), one in found.items() if name == "lenient"}) > 1
-
-
-@pytest.mark.long
-def test_other_processes_count_the_same(house):
-    roster = made_up(house)
-    elsewhere = summed(house, roster, "half-hour", engine=Engine("processes", 2), store="elsewhere")
-    assert elsewhere == summed(house, roster, "half-hour")
-
-
-@pytest.mark.parametrize("step", ["half-hour", "day"])
-def test_any_blocks_workers_files_and_order_of_rows_count_the_same(house, step):
-    roster = made_up(house)
-    once = summed(house, roster, step)
-    for i, engine in enumerate([Engine("threads", 3, 5_000), Engine("synchronous", 1, 2**13)]):
-        assert summed(house, roster, step, engine=engine, store=f"store{i}") == once
-    lines = [line for path in (house.folder / "input").iterdir() for line in path.read_text().splitlines()[1:]]
-    random.Random(5).shuffle(lines)  # noqa: S311
-    for i in range(3):
-        text = "\n".join(["LCLid,tstp,energy(kWh/hh)", *lines[i::3]]) + "\n"
-        (house.folder / "input" / f"{'abc'[i]}.csv").write_text(text)
-    assert summed(house, roster, step, store="shuffled") == once
-
-
-def test_both_roads_of_a_tally_count_days_as_a_plain_reader_does(house, monkeypatch):
-    made_up(house)
-    (house.folder / "input" / "b.csv").unlink()
-    keys = {"dataset": "london", "edges": EDGES["half-hour"], "engine": Engine("threads", 2, 2_000)}
-    of = recounted.readings(house.folder / "input")
-    wanted = {key: sum(recounted.middle(EDGES["half-hour"], wh) for wh in slots.values()) for key, slots in of.items()}
-    for closed in ("_tally_by_store", "_tally_files"):
-        with monkeypatch.context() as patch:
-            patch.setattr(tallying, closed, contested)
-            found = tally([str(house.folder / "input")], values="states", **keys)
-        days = [date(1970, 1, 1) + timedelta(days=int(day)) for day in found.day]
-        assert dict(zip(((found.ids[i], day) for i, day in zip(found.household, days, strict=True)),
-                        found.energy_wh.tolist(), strict=True)) == wanted  # fmt: skip
-        read_as_they_are = tally([str(house.folder / "input")], **keys)
-        assert np.array_equal(found.counts, read_as_they_are.counts)
-        assert not np.array_equal(found.energy_wh, read_as_they_are.energy_wh)
-
-
-def contested(*_):
-    raise tallying._ConflictingParts
 
 
 def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monkeypatch):
     roster = made_up(house)
     first = summed(house, roster, "half-hour")
     store, delivery = house.read()
-    paths = {
-        state_days_path(store, "2013-01", delivery.contents, RepresentativeValues("half-hour", edges))
-        for edges in ((1, 60), (1, 61), (1, 60, 300))
-    }
-    assert len(paths) == 3
-    assert all(path.parent == store.folder / "days" / "month=2013-01" for path in paths)
+    cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
+    assert len({state_days_path(store, "2013-01", delivery.contents, each) for each in cuts}) == 3
     with monkeypatch.context() as patch:
         patch.setattr(RepresentativeValues, "represent", None)
         assert summed(house, roster, "half-hour") == first
     monkeypatch.setitem(EDGES, "half-hour", [100, 500])
     assert summed(house, roster, "half-hour") != first
-
-
-def test_a_series_that_counts_states_is_not_summed_without_them(house):
-    roster = made_up(house)
-    store, delivery = house.read()
     with pytest.raises(ValueError, match="counts states"):
         aggregate(store, delivery, roster, days=EVERY, series=SERIES, path=house.folder / "store" / "s.parquet")
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("step", ["half-hour", "day"])
-def test_one_households_day_moves_only_that_days_figures_and_by_no_more_than_the_sensitivity(house, step, seed):
+@pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])
+def test_one_households_day_moves_that_day_by_at_most_the_sensitivity(house, step, seed):
     roster = made_up(house, seed)
     before = summed(house, roster, step, store="before")
     chance = random.Random(seed)  # noqa: S311
     touched = chance.choice(EVERY)
     kept = recounted.readings(house.folder / "input")
-    slots = chance.sample(range(48), chance.choice([0, 1, 46, 48]))
+    slots = chance.sample(range(48), [0, 1, 46, 48][seed])
     kept["B", touched] = {slot: chance.choice([0, 1, 59, 60, 49_999]) for slot in slots}
     (house.folder / "input" / "b.csv").unlink()
     house.london({(home, day, slot): wh for (home, day), of in kept.items() for slot, wh in of.items()})
-    after = summed(house, roster, step, store="after")
-    for (day, name), one in after.items():
+    for (day, name), one in summed(house, roster, step, store="after").items():
         moved = sum(abs(np.subtract(one.exact["all"], before[day, name].exact["all"])))
         assert moved <= (SERIES[name].sensitivity("replacement") if day == touched else 0)
 
 
-@pytest.mark.parametrize("day", [date(2012, 10, 6), date(2012, 10, 7), date(2013, 4, 7)])
-def test_days_on_which_sydneys_clock_changes_count_the_half_hours_that_their_columns_hold(house, day):
-    made = write_ausgrid(house.folder / "input", households=4, first_day=day, days=1, seed=2, quirks=False)
-    states = RepresentativeValues("half-hour", (10, 100, 400, 900))
-    store, delivery = house.read("ausgrid")
-    roster = house.roster([(home, day, None) for home in made.household_ids])
-    one = Mean(statistic="mean", values="states", clamp_kwh=40)
-    sums = aggregate(
-        store, delivery, roster, days=[day], series={"m": one}, path=house.folder / "store/s.parquet", states=states
-    )
-    total = 0
-    for path in made.files:
-        use = {}
-        for line in path.read_text().splitlines()[2:]:
-            home, _, _, category, _, *cells = line.split(",")
-            if category in ("GC", "CL"):
-                for slot, cell in enumerate(cells[:48]):
-                    if cell and not (day == date(2012, 10, 7) and slot in (4, 5)):  # there was no half past two
-                        use[home, slot] = use.get((home, slot), 0) + int(Decimal(cell) * 1000)
-        for home in made.household_ids:
-            own = [wh for (name, _), wh in use.items() if name == home]
-            total += min(40_000, sum(recounted.middle([10, 100, 400, 900], wh) for wh in own))
-    assert sums[day, "m"].sum_wh == {"all": total}
+MODEL = """[model]
+source = "estimated"
+assume = "markov"
+file = "{file}"
+period = [2013-01-29, 2013-02-07]
+step = "{step}"
+states = 4
+edges = [{edges}]
+chain = "homogeneous"
+min_visits = 1
+confidence = "plug-in"
+ages_days = [1, 2]
+publish = "envelope"
+"""
+AGED = (
+    'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.3\nmethod = "tight"\nsecret = "day"\n'
+    'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
+)
+COUNTS = (
+    '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 10, 14, 20]\nshare = 0.5\n'
+    'values = "states"\n'
+)
+COARSE, FINE = "0.1, 0.3, 0.8", "0.1, 0.2, 0.8"
+
+
+def day(number):
+    return FIRST + timedelta(days=number)
+
+
+def lived_in(house, seed=4):
+    """Homes whose half-hours are drawn anew, of days that are low or high; now and then nothing is read."""
+    chance = np.random.default_rng(seed)
+    found = {}
+    for home in "ABC":
+        for number in range(10):
+            high = chance.random() < 0.5
+            for slot in range(48):
+                if chance.random() < 0.99:
+                    found[home, day(number), slot] = int(chance.choice([20, 150, 420 + 400 * high]))
+    house.london(found)
+    house.roster([(home, FIRST, None) for home in "ABC"])
+    return house
+
+
+def write(house, values, *, step="half-hour", edges=COARSE, file="model", rest=""):
+    model = MODEL.format(file=file, step=step, edges=edges)
+    clamp = f'20\nvalues = "{values}"\n' + ("share = 0.5\n" if rest else "")
+    return house.write(FIRST, day(9), clamp=clamp, promise=AGED, rest=rest + model)
+
+
+@pytest.fixture
+def homes(house):
+    return lived_in(house)
+
+
+def counted_by_hand(house, number, edges):
+    of = recounted.readings(house.folder / "input")
+    cuts = [int(1000 * float(edge)) for edge in edges.split(", ")]
+    keys = {"edges": cuts, "step": "half-hour", "clamp": 20_000, "missing": 0, "lacking": 2}
+    return sum(recounted.day(of.get((home, day(number)), {}), **keys) for home in "ABC")
+
+
+def test_recipients_are_told_what_is_counted_and_what_not(homes):
+    write(homes, "states")
+    calibrate(homes.run_file)
+    homes.run(today=day(3))  # a day is released when it is a day old
+    claim, words = homes.release.statement, homes.files()["STATEMENT.md"].decode()
+    assert BEYOND_STATES not in claim["warnings"]
+    assert claim["warnings"].count(REPRESENTED) == 1
+    assert "0, 0.1, 0.3, 0.8 kWh" in words
+    assert "Their representative values are 0.05, 0.2, 0.55, 1.05 kWh" in words
+    guarantee = json.loads(parquet.read_schema(homes.folder / "release/daily_averages.parquet").metadata[b"agedp"])
+    assert guarantee["states_by_version"] == {
+        "1": {"step": "half-hour", "edges_kwh": ["0.1", "0.3", "0.8"], "counts_as_kwh": ["0.05", "0.2", "0.55", "1.05"]}
+    }
+
+
+def test_states_and_other_cuts_come_by_amendment_not_back(homes):
+    write(homes, "readings")
+    calibrate(homes.run_file)
+    homes.run(today=day(3))
+    statement = homes.release.statement
+    assert (BEYOND_STATES in statement["warnings"], REPRESENTED in statement["warnings"]) == (True, False)
+    write(homes, "states")
+    with pytest.raises(ContractChanged, match="values"):
+        homes.run(today=day(4))
+    [change] = preview_amendment(homes.session()).changes
+    assert (change.key, change.old, change.new) == ("series.daily_mean.values", '"readings"', '"states"')
+    amend(homes.context())
+    homes.run(today=day(4))
+    assert {BEYOND_STATES, REPRESENTED} <= set(homes.release.statement["warnings"])  # two days were of readings
+    write(homes, "readings")
+    with pytest.raises(LedgerError, match="values"):
+        amend(homes.context())
+    write(homes, "states", edges=FINE, file="finer")
+    calibrate(homes.run_file)
+    with pytest.raises(ContractChanged, match="edges"):
+        homes.run(today=day(5))
+    amend(homes.context())
+    [last] = homes.run(today=day(5)).checked.sums.by_day.values()
+    assert last.sum_wh["all"] == counted_by_hand(homes, 3, FINE) != counted_by_hand(homes, 3, COARSE)
+    homes.release.verify()
+    assert len(homes.rows()) == 4
+
+
+@pytest.mark.parametrize("step", ["half-hour", pytest.param("day", marks=pytest.mark.long)])
+def test_what_leaves_the_house_is_the_same_of_other_readings(houses, tmp_path, monkeypatch, step):
+    stream = np.random.default_rng(3).integers(0, 10**6, 1000).tolist()
+    public, inside = [], []
+    for seed in (1, 2):
+        drawn = iter(stream)
+        monkeypatch.setattr(
+            mechanisms, "discrete_laplace", lambda exact, drawn=drawn, **_: np.array([next(drawn) for _ in exact])
+        )
+        (tmp_path / str(seed)).mkdir()
+        house = lived_in(houses(tmp_path / str(seed)), seed)
+        write(house, "states", step=step, edges=COARSE if step == "half-hour" else "12, 18, 24", rest=COUNTS)
+        calibrate(house.run_file)
+        if public:
+            for name in (PUBLIC_FILE, DIGEST_FILE):
+                shutil.copy(tmp_path / "1/model" / name, tmp_path / "2/model" / name)
+        work = house.run(today=day(6))
+        public.append((house.files(), [row.hash for row in work.session.opened().rows]))
+        inside.append({key: each.exact for key, each in work.checked.sums.by_day.items()})
+    assert public[0] == public[1]
+    assert inside[0] != inside[1]
+
+
+NEIGHBOURS = (
+    'notion = "neighbourhood"\ndelta_kwh = 2\nwindow_days = 7\nepsilon_per_window = 1\nspend = "offline"\n'
+    "max_day_epsilon = 9\nepsilon_total = 99\n"
+)
+CURVE = '[model]\nsource = "declared"\nassume = "curve"\ncurve = "c.csv"\nbasis = "b"\n'
+
+
+@pytest.mark.parametrize(
+    ("edits", "model", "said"),
+    [
+        ([("edges = [0.1, 0.3, 0.8]", 'edges = "quantile"')], "", "needs public edges; list them in [model]"),
+        (
+            [('"tight"', '"total_variation"')],
+            CURVE,
+            'needs public edges; list them in a [model] with source = "estimated"',
+        ),
+        ([("clamp_kwh = 20", "clamp_kwh = 50.401")], "", "exceeds 50.4 kWh, the largest daily total of these states"),
+        ([(AGED, NEIGHBOURS)], "", 'values = "states": do not go with notion = "neighbourhood"'),
+    ],
+)
+def test_what_states_cannot_keep_is_refused_when_the_run_file_is_read(homes, edits, model, said):
+    write(homes, "states")
+    homes.edit(*edits)
+    if model:
+        homes.run_file.write_text(homes.run_file.read_text().partition("[model]")[0] + model)
+    with pytest.raises(RunFileError, match=re.escape(said)):
+        homes.context()

@@ -22,11 +22,10 @@ SYDNEY = ZoneInfo("Australia/Sydney")
         (datetime(2026, 3, 4, tzinfo=UTC), 2, date(2026, 3, 6)),  # ... and is due at midnight of 5 to 6 March
         (datetime(2026, 3, 4, 0, 0, 1, tzinfo=UTC), 2, date(2026, 3, 7)),
         (datetime(2012, 7, 2, tzinfo=SYDNEY), 0, date(2012, 7, 2)),  # 1 July ends at 14:00 UTC of 1 July
-        (datetime(2012, 7, 2, tzinfo=SYDNEY), 1, date(2012, 7, 3)),
         (datetime(2012, 12, 2, tzinfo=SYDNEY), 1, date(2012, 12, 3)),  # summer: 13:00 UTC
     ],
 )
-def test_a_day_is_due_on_the_first_date_that_is_old_enough_at_its_first_instant(ended, age, due):
+def test_a_day_is_due_on_the_first_date_that_is_old_enough(ended, age, due):
     assert clock.due_on(ended, age_days=age) == due
 
 
@@ -37,11 +36,8 @@ def test_no_earlier_date_is_old_enough(ended, age):
     assert due - timedelta(days=1) - ended < timedelta(days=age)
 
 
-def test_an_instant_is_recorded_in_utc():
+def test_instants_and_dates_are_in_utc():
     assert clock.format_instant(datetime(2012, 7, 2, tzinfo=SYDNEY)) == "2012-07-01T14:00:00Z"
-
-
-def test_today_is_the_date_in_utc():
     before, today, after = datetime.now(UTC).date(), clock.today(), datetime.now(UTC).date()
     assert before <= today <= after
 

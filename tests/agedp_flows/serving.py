@@ -13,40 +13,63 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.agedp_flows.worlds import DECLARED, World, make
+from tests.agedp_flows.worlds import World, make
 from tests.source_path import source_path
 
-ROOT = Path(__file__).parents[2]
 AGEDP = Path(sys.executable).with_name("agedp")
 PATIENCE_SECONDS = 120.0
 CRON, ZONE = "30 1 * * 0", "Europe/London"  # an hour that a night in spring does not have
+ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a process without any setting of Prefect's but those named."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    return {**inherited, "PYTHONPATH": source_path(), **more}
 
 
 def live_world(folder: Path) -> World:
-    """A world of live nights whose folder holds packages of its owner under our names."""
-    world = make(folder, seed=1, mode="live", model=DECLARED, method="total_variation")
-    run_file = world.folder / "run.toml"
-    text = run_file.read_text().replace("epsilon_total = 2.5", "epsilon_total = 3")
-    run_file.write_text(text.replace("last_day", f'cron = "{CRON}"\nzone = "{ZONE}"\nlast_day'))
+    """A world of live nights whose folder contains packages of its owner under our names."""
+    world = make(folder, mode="live")
+    world.edit(("last_day", f'cron = "{CRON}"\nzone = "{ZONE}"\nlast_day'))
     for name in ("flows", "pipelines"):
-        (world.folder / name).mkdir()
-        (world.folder / name / "__init__.py").write_text("raise RuntimeError('not ours')\n")
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text("raise RuntimeError('not ours')\n")
     return world
 
 
-class Serving:
-    """A running `agedp serve`, its output so far, and its server."""
+def ask(address: str, body: dict[str, Any] | None = None, *, password: str = "") -> Any:
+    """Return what a Prefect API answers; POST if there is a body."""
+    key = base64.b64encode(password.encode()).decode()
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Basic {key}"} if password else {})}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address, data=data, headers=headers)  # noqa: S310 - loopback
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+                return json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            # its database is busy: Prefect's own clients ask again too
+            if error.code != 503 or time.monotonic() > until:
+                raise
+            time.sleep(1)
 
-    def __init__(self, process: subprocess.Popen[bytes], world: World, output: Path) -> None:
-        self.process, self.world, self._output = process, world, output
+
+@dataclass(frozen=True)
+class Serving:
+    """A running `agedp serve` and its server."""
+
+    process: subprocess.Popen[bytes]
+    world: World
 
     @property
-    def said(self) -> str:
-        return self._output.read_text()
+    def printed(self) -> str:
+        return (self.world.folder / "printed.txt").read_text()
 
     @property
     def home(self) -> Path:
@@ -54,103 +77,79 @@ class Serving:
 
     @property
     def pages(self) -> str:
-        return next(line for line in self.said.splitlines() if "pages: " in line).split()[2].rstrip(",")
+        return next(line for line in self.printed.splitlines() if "pages: " in line).split()[2].rstrip(",")
 
     @property
     def password(self) -> str:
         return (self.home / "password").read_text().strip()
 
-    def ask(self, path: str, told: dict[str, Any] | None = None, *, password: str | None = None) -> Any:
-        """Return what the API answers; POST if it is told something."""
-        key = base64.b64encode((self.password if password is None else password).encode()).decode()
-        headers = {"Authorization": f"Basic {key}", "Content-Type": "application/json"}
-        data = None if told is None else json.dumps(told).encode()
-        asked = urllib.request.Request(f"{self.pages}/api/{path}", data=data, headers=headers)  # noqa: S310 - loopback
-        until = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
-                    return json.loads(answer.read())
-            except urllib.error.HTTPError as error:
-                # its database is busy: Prefect's own clients ask again too
-                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > until:
-                    raise
-                time.sleep(1)
+    def ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        return ask(f"{self.pages}/api/{path}", body, password=self.password)
 
     def deployment(self) -> dict[str, Any]:
         return self.ask("deployments/name/agedp/homes")
 
+    def start_run(self) -> str:
+        """Have the deployment run now; return the id of the run."""
+        path = f"deployments/{self.deployment()['id']}/create_flow_run"
+        return self.ask(path, {"state": {"type": "SCHEDULED"}})["id"]
+
     def run(self) -> dict[str, Any]:
         """Have the deployment run now and return the run once it has ended."""
-        run = self.ask(f"deployments/{self.deployment()['id']}/create_flow_run", {"state": {"type": "SCHEDULED"}})
-        return self.ended(run["id"])
+        run = self.start_run()
+        self.wait_for(lambda: self.ask(f"flow_runs/{run}")["state_type"] in ENDED)
+        return self.ask(f"flow_runs/{run}")
 
-    def ended(self, run: str) -> dict[str, Any]:
-        def found() -> dict[str, Any] | None:
-            now = self.ask(f"flow_runs/{run}")
-            return now if now["state_type"] in ("COMPLETED", "FAILED", "CRASHED", "CANCELLED") else None
+    def scheduled(self) -> list[dict[str, Any]]:
+        """Return the runs that the schedule asks for, the next one first."""
+        asked = {"deployments": {"id": {"any_": [self.deployment()["id"]]}}, "sort": "EXPECTED_START_TIME_ASC"}
+        return [run for run in self.ask("flow_runs/filter", asked) if run["auto_scheduled"]]
 
-        return wait_for(found, self)
+    def wait_for(self, condition: Any) -> Any:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not (answer := condition()):
+            assert time.monotonic() < until, self.printed
+            assert self.process.poll() is None, self.printed
+            time.sleep(0.2)
+        return answer
 
-    def end(self, how: signal.Signals = signal.SIGTERM) -> int:
+    def end(self, how: signal.Signals) -> int:
         self.process.send_signal(how)
         return self.process.wait(timeout=PATIENCE_SECONDS)
 
 
-def wait_for(found: Any, serving: Serving) -> Any:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not (answer := found()):
-        assert time.monotonic() < until, serving.said
-        assert serving.process.poll() is None, serving.said
-        time.sleep(0.2)
-    return answer
-
-
-def left(home: Path) -> list[int]:
-    """Processes whose Prefect home is this one, or that a server of agedp was told to serve from it."""
-    mark, found = f"PREFECT_HOME={home}".encode(), []
-    for entry in Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
-
-
-def none_left(home: Path, seconds: float) -> bool:
+def processes_of(home: Path, *, seconds: float = 0) -> list[int]:
+    """Return the processes whose Prefect home is this one, given some seconds to end."""
     until = time.monotonic() + seconds
-    while left(home) and time.monotonic() < until:
+    while (alive := [int(entry.name) for entry in Path("/proc").iterdir() if _is_of(entry, home)]) and (
+        time.monotonic() < until
+    ):
         time.sleep(0.2)
-    return not left(home)
+    return alive
+
+
+def _is_of(process: Path, home: Path) -> bool:
+    try:
+        return process.name.isdigit() and f"PREFECT_HOME={home}".encode() in (process / "environ").read_bytes()
+    except OSError:
+        return False
 
 
 @contextmanager
-def serving(world: World, **environment: str) -> Iterator[Serving]:
-    """Start `agedp serve` in the world's folder and wait until it says that it serves."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
-    told = {"PYTHONPATH": source_path()}
-    output = world.folder / "said.txt"
-    with output.open("wb") as stream:
+def serving(world: World) -> Iterator[Serving]:
+    """Start `agedp serve` in the world's folder and wait until it prints that it serves."""
+    with (world.folder / "printed.txt").open("wb") as stream:
         process = subprocess.Popen(
-            [AGEDP, "serve", "run.toml"],
-            cwd=world.folder,
-            env={**inherited, **told, "PREFECT_RUNNER_POLL_FREQUENCY": "1", **environment},
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+            [AGEDP, "serve", "run.toml"], cwd=world.folder, env=environment(PREFECT_RUNNER_POLL_FREQUENCY="1"),
+            stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
     # if the tests are killed themselves, nobody else would end what serves in a session of its own
-    guard = subprocess.Popen(
-        ["sh", "-c", 'read done || kill -KILL "$1"', "guard", str(process.pid)],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
-    found = Serving(process, world, output)
+    script = ["sh", "-c", 'read done || kill -KILL "$1"', "guard", str(process.pid)]
+    guard = subprocess.Popen(script, stdin=subprocess.PIPE, start_new_session=True)
+    served = Serving(process, world)
     try:
-        wait_for(lambda: "pages: " in found.said, found)
-        yield found
+        served.wait_for(lambda: "pages: " in served.printed)
+        yield served
     finally:
         if process.poll() is None:
             process.kill()

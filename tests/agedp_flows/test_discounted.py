@@ -12,7 +12,7 @@ import pytest
 from agedp.release_folder.release_folder import open_release
 from agedp_data.datasets.synthetic import write_ausgrid, write_roster
 from agedp_data.ledger import Ledger, ReleaseRecord
-from tests.agedp_flows.worlds import DECLARED, World, make
+from tests.agedp_flows.worlds import World, make
 from tests.command import CommandFolder
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "ausgrid.toml"
@@ -29,17 +29,11 @@ def ausgrid(folder: Path, discount: str, *, households: int = 6, days: int = 5) 
     if days < 365:
         last = FIRST + timedelta(days=days - 1)
         text = text.replace("2013-06-30", str(last)).replace("min_households = 100", f"min_households = {households}")
-    made = write_ausgrid(folder, households=households, first_day=FIRST, days=days, seed=11, quirks=False)
-    made.files[0].rename(folder / "2012-2013 Solar home electricity data v2.csv")
-    write_roster(folder / "ausgrid-roster.csv", household_ids=made.household_ids, first_day=FIRST)
+    written = write_ausgrid(folder, households=households, first_day=FIRST, days=days, seed=11, quirks=False)
+    written.files[0].rename(folder / "2012-2013 Solar home electricity data v2.csv")
+    write_roster(folder / "ausgrid-roster.csv", household_ids=written.household_ids, first_day=FIRST)
     (folder / "run.toml").write_text(text)
     return CommandFolder(folder)
-
-
-def counts(discount: str, days: int) -> list[Fraction]:
-    """Return what a loss counts, by the days since."""
-    rate = Fraction(TWINS[discount][0])
-    return [rate**j if discount == "exponential" else 1 / (1 + rate * j) for j in range(days)]
 
 
 def rows_of(site: CommandFolder, ledger: str) -> tuple[ReleaseRecord, ...]:
@@ -49,19 +43,21 @@ def rows_of(site: CommandFolder, ledger: str) -> tuple[ReleaseRecord, ...]:
 
 def require_promise_kept(site: CommandFolder, discount: str, *, days: int) -> list[float]:
     """Return the losses, the promise checked in fractions on every day and a month after the last."""
-    rows = rows_of(site, "out/ausgrid/ledger.sqlite")
+    rows, rate = rows_of(site, "out/ausgrid/ledger.sqlite"), Fraction(TWINS[discount][0])
     assert [row.day for row in rows] == [str(FIRST + timedelta(days=i)) for i in range(days)]
     assert {row.state for row in rows} == {"released"}
-    weights, spent = counts(discount, days + 30), [Fraction(row.loss, 10**9) for row in rows]
-    for t in range(days + 30):
-        assert sum(weights[t - k] * spent[k] for k in range(min(t + 1, days))) <= 1
+    weights = [rate**j if discount == "exponential" else 1 / (1 + rate * j) for j in range(days + 30)]
+    spent = [Fraction(row.loss, 10**9) for row in rows]
+    sums = [sum(weights[t - k] * spent[k] for k in range(min(t + 1, days))) for t in range(days + 30)]
+    assert max(sums) <= 1
     for row, loss in zip(rows, spent, strict=True):  # the noise was drawn at these losses: scale = sensitivity/loss
         assert row.scale == pytest.approx(row.sensitivity / float(loss), rel=1e-6)
     release = open_release(site.folder / "out" / "ausgrid" / "release")
     release.verify()
     bounds = {bound["name"]: Fraction(bound["epsilon"]) for bound in release.statement["figures"]}
     assert bounds["total"] == sum(spent)
-    assert Fraction(99, 100) * max(spent) <= bounds[f"discounted sum ({discount} {TWINS[discount][0]})"] <= 1
+    stated = bounds[f"discounted sum ({discount} {TWINS[discount][0]})"]
+    assert (max(sums) <= stated <= 1, stated - max(sums) < Fraction(1, 10**8)) == (True, True)
     return [float(loss) for loss in spent]
 
 
@@ -77,12 +73,6 @@ def test_the_shipped_run_file_and_its_twin_keep_their_schedule(tmp_path: Path, d
     assert losses == sorted(losses, reverse=True)
     bound = released[0].removeprefix("Bound of the notion: ")
     assert planned == [f"Bound of the notion after these releases: {bound}"]
-    value, _, scope = bound.removeprefix("epsilon ").partition(" of at most 1. Scope: ")
-    nano = [row.loss for row in rows_of(site, "out/ausgrid/ledger.sqlite")]
-    largest = sum(count * loss for count, loss in zip(counts(discount, 5)[::-1], nano, strict=True))
-    assert Fraction(value) * 10**9 == -(-largest // 1)
-    assert f"{discount} discounting" in scope
-    assert scope.endswith("; maximum over days.")
 
 
 @pytest.mark.long
@@ -94,76 +84,33 @@ def test_a_year_of_300_households_has_the_reference_noise(tmp_path: Path, discou
     assert sum(1 / loss for loss in losses) / 365 == pytest.approx(TWINS[discount][1], rel=2e-4)
 
 
-def test_the_plan_compares_the_schedules_over_the_horizon(tmp_path: Path) -> None:
-    site = ausgrid(tmp_path, "hyperbolic")
-    shown = site.succeed("plan", "run.toml")
-    assert (
-        "mean noise scale by schedule over 365 days, one published each day, as a multiple of clamp_kwh, before caps: "
-        "optimal 5.835, renewal 5.857, constant 6.478, paper 16.26, classical 365\n"
-    ) in shown
-    assert "5 releases are due" in shown
-    # over five days only the first losses of the year's 365 are spent; both are in the table
-    assert "horizon_days = 365, but [schedule] has 5 days: the epsilon of the other 360 days stays unspent; " in shown
-    plan = site.load("plan", "run.toml")
-    assert plan["mean_noise_by_schedule"]["optimal"] == pytest.approx(5.8354, abs=1e-4)
-    noise = {one["method"]: one.get("noise_sd_kwh") for one in plan["notions"]["offers"]}
-    assert noise["hyperbolic 1.0, optimal"] < noise["hyperbolic 1.0, optimal of 365"]
-
-
-def test_a_run_that_ends_the_series_says_what_it_released_and_why(tmp_path: Path) -> None:
-    site = ausgrid(tmp_path, "exponential")
-    site.edit(("horizon_days  = 365", "horizon_days = 3"))
-    assert "horizon_days = 3, but [schedule] has 5 days: the series ends after 3 days\n" in site.succeed(
-        "plan", "run.toml"
-    )
-    ended = site.agedp("run", "run.toml")
-    line = "agedp: 2012-07-04: horizon_days = 3 days are released and the series is over; nothing was drawn\n"
-    assert (ended.status, ended.err) == (3, line)
-    assert "3 days released now\n" in ended.out
-    assert "release folder: " in ended.out
-    assert site.agedp("run", "run.toml") == (3, "", line)
-
-
-PROMISE = """[promise]
-notion = "discounted"
+PROMISE = """notion = "discounted"
 discount = "exponential"
 rate = 0.5
 epsilon = 1
-schedule = "{schedule}"
-clock = "{clock}"
 max_day_epsilon = 1
 epsilon_total = "unlimited"
 """
 
 
 def released(folder: Path, *, schedule: str, clock: str, mode: str = "archive") -> World:
-    world = make(folder, seed=1, mode=mode, model=DECLARED, method="total_variation")
-    head, _, rest = (folder / "run.toml").read_text().partition("[promise]")
-    promise = PROMISE.format(schedule=schedule, clock=clock) + ("age_days = 1\n" if mode != "archive" else "")
-    (folder / "run.toml").write_text(head + promise + rest[rest.index("[model]") :])
+    age = "age_days = 1\n" if mode != "archive" else ""
+    world = make(folder, mode=mode, promise=f'{PROMISE}schedule = "{schedule}"\nclock = "{clock}"\n{age}')
     world.succeed("run", "run.toml")
     return world
 
 
 @pytest.mark.parametrize(
-    ("clock", "counted", "scope"),
+    ("clock", "days", "scope"),
     [("data-day", 6, "by the day of the data"), ("publication-day", 2, "by the day of publication")],
 )
 def test_days_published_together_are_discounted_by_data_day_only(
-    tmp_path: Path, clock: str, counted: int, scope: str
+    tmp_path: Path, clock: str, days: int, scope: str
 ) -> None:
     world = released(tmp_path / "world", schedule="paper", clock=clock)
     # half of epsilon each: on one date two fit, up to the rounding of the first, and the others are skipped
-    assert sum(row.loss > 400_000_000 for row in rows_of(world, "out/ledger.sqlite")) == counted
+    assert sum(row.loss > 400_000_000 for row in rows_of(world, "out/ledger.sqlite")) == days
     release = world.folder / "out" / "release"
     first = (release / "STATEMENT.md").read_text().splitlines()[2]
     assert first == f"**{json.loads((release / 'statement.json').read_text())['notes'][0]}**"
     assert scope in first
-    assert "0.5^j" in first
-
-
-def test_a_rehearsal_has_the_same_losses_by_both_clocks(tmp_path: Path) -> None:
-    clocks = ("data-day", "publication-day")
-    worlds = [released(tmp_path / clock, schedule="renewal", clock=clock, mode="rehearsal") for clock in clocks]
-    losses = [[row.loss for row in rows_of(world, "out/ledger.sqlite")] for world in worlds]
-    assert losses[0] == losses[1] == pytest.approx([1e9, *[5e8] * 5], abs=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -15,20 +16,18 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import disable_run_logger
 
-from agedp.calibration_pipeline import begin_calibration, calibrate
+from agedp.pipeline import begin_calibration, calibrate
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
 from agedp_flows import audit_flow, calibrate_flow, deployment_entrypoint, release_flow, verify_flow
-from agedp_flows.artifacts import artifact_key, slug
-from agedp_flows.calibration_artifacts import bounds_table
+from agedp_flows.artifacts import artifact_key, bounds_table, due_text, released_text, slug
 from agedp_flows.deployments import deployments_of
-from agedp_flows.run_handles import RunHandle
+from agedp_flows.prefect_server import _password
 from agedp_flows.scheduled_runs import ScheduledRun
-from agedp_flows.stage_tasks import FlowObserver, failed_state, is_unavailable, run_stage, use_observer
-from agedp_flows.text.log_text import due_text, released_text
+from agedp_flows.stage_tasks import FlowObserver, RunHandle, failed_state, is_unavailable, run_stage, use_observer
 from tests.agedp_flows.worlds import ESTIMATED, World, make
 
 TASKS: dict[ModuleType, dict[str, int]] = {
@@ -39,11 +38,6 @@ TASKS: dict[ModuleType, dict[str, int]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return make(tmp_path_factory.mktemp("flows") / "world", seed=2, mode="rehearsal", model=ESTIMATED, method="tight")
-
-
 @pytest.mark.parametrize("module", TASKS, ids=lambda module: module.__name__)
 def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> None:
     tasks = {name: value for name, value in vars(module).items() if isinstance(value, Task)}
@@ -52,18 +46,21 @@ def test_tasks_are_named_uncached_and_retried_on_io_only(module: ModuleType) -> 
         assert task.persist_result is False
         assert task.cache_policy == NO_CACHE
         assert task.name.isalpha()
-        assert task.retries is not None
         assert (task.retry_condition_fn is is_unavailable) is (task.retries > 0)
 
 
-def test_no_default_of_the_installation_repeats_a_draw() -> None:
-    """Prefect's own setting asks for retries of everything; a task that draws, and a flow that holds it, has none."""
-    code = "from agedp_flows import release_flow as f; print(f.release_days.retries, f.plan.retries, f.release.retries)"
-    asked = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
+@pytest.mark.parametrize(("asked", "seconds"), [("", 600), ("30", 30)])
+def test_no_default_of_the_installation_repeats_a_draw_and_a_server_has_time_to_start(asked: str, seconds: int) -> None:
+    """Prefect's own setting asks for retries of everything; what draws has none."""
+    code = "from agedp_flows import release_flow as f; import prefect.settings as s; ephemeral = "
+    code += "s.get_current_settings().server.ephemeral; print(f.release_days.retries, f.plan.retries, f.release.retries"
+    defaults = {"PREFECT_TASKS_DEFAULT_RETRIES": "2", "PREFECT_FLOWS_DEFAULT_RETRIES": "2"}
+    limit = {"PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": asked} if asked else {}
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["0", "0", "0"]
+        [sys.executable, "-c", f"{code}, int(ephemeral.startup_timeout_seconds))"],
+        env={**os.environ, **defaults, **limit}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0", "0", "0", str(seconds)]
 
 
 def test_only_input_that_did_not_answer_is_retried() -> None:
@@ -75,18 +72,34 @@ def test_only_input_that_did_not_answer_is_retried() -> None:
         assert is_unavailable(calibrate_flow.load, None, failed_state(error)) is expected
 
 
-def test_a_failed_stage_is_a_state_with_public_text() -> None:
+def test_a_failed_stage_is_a_state_with_public_text_and_without_a_traceback() -> None:
     def stage() -> None:
         raise InputError("input 1 of 2: unknown columns", private="CANARY.csv: unknown columns")
 
     state = run_stage("ingest", stage)
-    assert state.message == "InputError: input 1 of 2: unknown columns"
-    assert state.data is None
+    assert (state.message, state.data) == ("InputError: input 1 of 2: unknown columns", None)
+
+    def logged() -> str:
+        """Return a task's error, told to add the traceback of now, as Prefect tells it."""
+        log = logging.getLogger("prefect.task_runs")
+        record = log.makeRecord(log.name, logging.ERROR, __file__, 1, "failed", (), sys.exc_info())
+        assert log.filter(record)
+        return logging.Formatter().format(record)
+
+    assert logged() == "failed"
+    try:
+        raise ValueError("seen")
+    except ValueError:
+        assert logged().endswith("ValueError: seen")
 
 
-def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_make_the_model_of_the_plain_function_and_release_under_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make(tmp_path / "world", seed=2, mode="rehearsal", model=ESTIMATED, method="tight", total="2.5")
     monkeypatch.chdir(world.folder)
     monkeypatch.setattr(calibrate_flow, "record_bounds", lambda *_: None)
+    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda *_: None)
     plain = calibrate("run.toml")
     text = (world.folder / "run.toml").read_text().replace('file = "model"', 'file = "model-by-tasks"')
     (world.folder / "tasks.toml").write_text(text)
@@ -95,19 +108,26 @@ def test_calibrate_tasks_make_the_model_of_the_plain_function(world: World, monk
         loaded = calibrate_flow.load.fn(context)
         edges = calibrate_flow.quantize.fn(context, loaded)
         transitions = calibrate_flow.estimate.fn(context, loaded, edges)
-        model = calibrate_flow.bound.fn(context, loaded, edges, transitions)
-    assert model.value.model.id == plain.model.id
-    assert model.value.readings == plain.readings
-    assert model.value.curves.keys() == plain.curves.keys()
+        model = calibrate_flow.bound.fn(context, loaded, edges, transitions).value
+    assert (model.model.id, model.readings) == (plain.model.id, plain.readings)
+    assert model.curves.keys() == plain.curves.keys()
     for name, curve in plain.curves.items():
-        np.testing.assert_array_equal(model.value.curves[name], curve)
+        np.testing.assert_array_equal(model.curves[name], curve)
+    require_the_public_bounds(world)
+    require_released_by_tasks(world)
 
 
-def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(world.folder)
-    monkeypatch.setattr(release_flow.release_artifacts, "record_plan", lambda *_: None)
-    if not (world.folder / "model" / "public.json").exists():
-        calibrate("run.toml")
+def require_the_public_bounds(world: World) -> None:
+    text = (world.folder / "model" / "public.json").read_text()
+    public = json.loads(text)["envelope"]
+    for line, steps in zip(bounds_table(Model.from_text(text), [1, 2]), (48, 96), strict=True):
+        at = public["ages"].index(steps)
+        for name in ("total_variation", "spectral", "reversibilised"):
+            stored = public["bounds"].get(name)
+            assert line[MIXING_NAMES[name]] == ("not applicable" if stored is None else f"{stored[at] / 1e9:.4f}")
+
+
+def require_released_by_tasks(world: World) -> None:
     run = RunHandle("run", RunContext.load("run.toml"))
     with disable_run_logger(), use_observer(FlowObserver()) as observer:
         planned = release_flow.plan.fn(run)
@@ -117,40 +137,25 @@ def test_release_tasks_log_public_facts(world: World, monkeypatch: pytest.Monkey
         release_flow.publish.fn(planned)
     # epsilon_total allows five of the six days; four of the 12 households leave with 5 February
     assert refusal.message.startswith("Refused: 2013-02-07: ")
-    expected = 2**0.5 * 20 / (0.5 * 8)
     assert released_text(ReleaseResult(observer.result.session, observer.result.released)) == (
         f"5 days released, 0 skipped. Epsilon per day: at most 0.5. Noise standard deviation: at most "
-        f"{expected:.3g} kWh per household (daily_mean)."
+        f"{2**0.5 * 20 / (0.5 * 8):.3g} kWh per household (daily_mean)."
     )
-    table = release_flow.release_artifacts.released_table(run.value, observer.result.drawn)
+    table = release_flow.artifacts.released_table(run.value, observer.result.drawn)
     assert [line["households"] for line in table] == [12, 12, 12, 12, 8]
     assert (world.folder / "out" / "release" / "SHA256SUMS").exists()
 
 
-def test_the_table_of_bounds_is_the_public_part(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(world.folder)
-    if not (world.folder / "model" / "public.json").exists():
-        calibrate("run.toml")
-    text = (world.folder / "model" / "public.json").read_text()
-    public = json.loads(text)["envelope"]
-    table = bounds_table(Model.from_text(text), [1, 2])
-    for line, steps in zip(table, (48, 96), strict=True):
-        at = public["ages"].index(steps)
-        for name in ("total_variation", "spectral", "reversibilised"):
-            stored = public["bounds"].get(name)
-            assert line[MIXING_NAMES[name]] == ("not applicable" if stored is None else f"{stored[at] / 1e9:.4f}")
-
-
 def test_deployments_offer_release_and_calibration(tmp_path: Path) -> None:
     night = ScheduledRun(tmp_path / "run.toml", "homes", "30 6 * * *", "Europe/London", tmp_path, is_calibrated=True)
-    made = deployments_of(night)
-    assert [(each.flow_name, each.name, len(each.schedules or [])) for each in made] == [
+    deployments = deployments_of(night)
+    assert [(deployment.flow_name, deployment.name, len(deployment.schedules or [])) for deployment in deployments] == [
         ("agedp", "homes", 1), ("agedp-calibrate", "homes", 0),
     ]  # fmt: skip
-    for each in made:
-        path, _, name = (each.entrypoint or "").rpartition(":")
+    for deployment in deployments:
+        path, _, name = (deployment.entrypoint or "").rpartition(":")
         assert path == "agedp_flows.deployment_entrypoint"
-        assert getattr(deployment_entrypoint, name).name == each.flow_name
+        assert getattr(deployment_entrypoint, name).name == deployment.flow_name
 
 
 def test_artifact_keys_differ_by_population() -> None:
@@ -158,3 +163,13 @@ def test_artifact_keys_differ_by_population() -> None:
     keys = {slug(name) for name in ("haus 7", "Haus 7", "haus-7", "häuser", "h user", "日本")}
     assert len(keys) == 6
     assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") and key[0] != "-" for key in keys)
+
+
+@pytest.mark.parametrize("content", [b"", b"agedp", b"\0" * 38, b"\xff\xfe:agedp"])
+def test_a_damaged_password_of_the_server_is_made_anew(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "password"
+    password = _password(file)
+    assert (_password(file), file.stat().st_mode & 0o077) == (password, 0)
+    file.write_bytes(content)
+    renewed = _password(file)
+    assert (renewed != password, _password(file)) == (True, renewed)

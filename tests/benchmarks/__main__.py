@@ -17,7 +17,6 @@ from tests.benchmarks.contenders import CONTENDERS
 from tests.benchmarks.judging import disagreements, judged
 from tests.benchmarks.lcl import write_night
 from tests.benchmarks.measuring import Measured, measure, settled
-from tests.benchmarks.packaging import with_install
 from tests.benchmarks.report import write_report
 from tests.benchmarks.scenes import scene, year_of_nights
 
@@ -29,10 +28,6 @@ SMALL_HOMES, ALL_HOMES = 300, 5_566
 
 def main() -> None:
     chosen = _arguments()
-    if chosen.install:
-        page = chosen.docs / "benchmarks.md"
-        page.write_text(with_install(page.read_text(encoding="utf-8")), encoding="utf-8")
-        return
     sizes = [round(millions * 1e6) for millions in chosen.rows] + [FULL_ROWS] * chosen.full
     folder = chosen.folder or Path(tempfile.mkdtemp(prefix="agedp-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +53,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", nargs="*", type=float, default=[1, 10, 40], metavar="MILLIONS")
     parser.add_argument("--full", action="store_true", help="the size of the real London set, and its nights, too")
-    parser.add_argument("--install", action="store_true", help="only measure install and start anew")
     parser.add_argument("--folder", type=Path, help="where to work; inputs in it are used again (default: a new one)")
     parser.add_argument("--only", nargs="+", choices=list(CONTENDERS), default=[])
     parser.add_argument("--rounds", type=int, default=3, help="the best of so many, interleaved")

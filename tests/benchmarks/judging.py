@@ -16,10 +16,9 @@ SUMS, RUN, AGAIN, EDGES, NIGHT = (
     "agedp calibrate",
     "agedp night",
 )
-_COUNTING = (SUMS, "polars", "DuckDB", "pandas", "pandas groupby-apply", "dask.dataframe")
+_COUNTING = (SUMS, "polars", "DuckDB", "pandas groupby-apply")
 _TO_LIMIT = ((SUMS, 2.2, 3.0), (RUN, 3.0, 5.0), (EDGES, 4.0, 5.0))
 _FASTER = (("polars", 1.8), ("DuckDB", 3.5), ("pandas groupby-apply", 10.0))
-_JUDGED_FROM = 39e6
 
 
 @dataclass(frozen=True, slots=True)

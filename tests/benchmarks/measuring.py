@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def measure(contender: str, path: Path, *, rows: int, minutes: float = 60) -> Me
             start_new_session=True,
         )
         peak = _Peak(process.pid)
-        too_long = threading.Timer(60 * minutes, _end, [process.pid])
+        too_long = threading.Timer(60 * minutes, os.killpg, [process.pid, signal.SIGKILL])
         too_long.start()
         peak.start()
         _, status, used = os.wait4(process.pid, 0)
@@ -72,10 +73,6 @@ def measure(contender: str, path: Path, *, rows: int, minutes: float = 60) -> Me
     told = json.loads(printed.splitlines()[-1])
     cpu_s = used.ru_utime + used.ru_stime - told.pop("start_cpu_s")
     return Measured(contender, rows, cpu_s=cpu_s, peak_mb=max(peak.most, used.ru_maxrss * 1024) / 1e6, **told)
-
-
-def _end(pid: int) -> None:
-    os.killpg(pid, signal.SIGKILL)
 
 
 def _why(status: int, said: str, minutes: float) -> str:
@@ -96,26 +93,14 @@ class _Peak(threading.Thread):
 
     def run(self) -> None:
         while not self._done.wait(_EVERY_S):
-            self.most = max(self.most, _proportional_bytes(self._pid))
+            with suppress(psutil.Error):
+                root = psutil.Process(self._pid)
+                tree = (root, *root.children(recursive=True))
+                self.most = max(self.most, sum(int(process.memory_full_info().pss) for process in tree))
 
     def stop(self) -> None:
         self._done.set()
         self.join()
-
-
-def _proportional_bytes(pid: int) -> int:
-    try:
-        root = psutil.Process(pid)
-        return sum(_pss(one) for one in (root, *root.children(recursive=True)))
-    except psutil.Error:
-        return 0
-
-
-def _pss(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.Error:
-        return 0
 
 
 def settled(seconds: float = 0.5) -> None:

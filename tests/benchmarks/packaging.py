@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -19,7 +19,6 @@ STARTS = {
     "the stages (`agedp.pipeline`)": "import agedp.pipeline",
     "the flow (`agedp_flows.release_flow`, with Prefect)": "import agedp_flows.release_flow",
 }
-HEADING = "## Install and start"
 
 
 def closure(name: str) -> set[str]:
@@ -62,40 +61,28 @@ def seconds(code: str) -> float:
 
 
 def _least(code: str) -> float:
-    took = []
+    spent = []
     for _ in range(_ROUNDS):
-        before = _children()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True)
-        took.append(_children() - before)
-    return min(took)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(spent)
 
 
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def install_lines() -> Iterator[str]:
-    """Yield the section of the report."""
+@cache
+def install_lines() -> list[str]:
+    """Return the section of the report."""
     sizes = {name: megabytes(name) for name in closure("agedp")}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
-    yield HEADING
-    yield ""
-    yield f"Without extras, {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB on disk; agedp itself"
-    yield f"{sizes['agedp']:.1f} MB, the largest {', '.join(f'{name} {sizes[name]:.0f} MB' for name in largest)}."
-    yield ""
-    yield f"| | CPU s, least of {_ROUNDS}, a bare `python` taken off |"
-    yield "|---|---|"
-    for what, code in STARTS.items():
-        yield f"| {what} | {seconds(code):.2f} |"
-
-
-def with_install(text: str) -> str:
-    """Return a report with this section in place of an older one, or before the one on failures or on the targets."""
-    section = "\n".join(install_lines()) + "\n"
-    old = re.compile(rf"{HEADING}\n.*?(?=\n## |\Z)", re.DOTALL)
-    if old.search(text):
-        return old.sub(lambda _: section, text, count=1)
-    before = re.search(r"^## (Failed|Against the targets)$", text, re.MULTILINE)
-    place = before.start() if before else len(text)
-    return f"{text[:place]}{section}\n{text[place:]}"
+    parts = ", ".join(f"{name} {sizes[name]:.0f} MB" for name in largest)
+    return [
+        "## Install and start",
+        "",
+        f"Without extras, {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB on disk; agedp itself",
+        f"{sizes['agedp']:.1f} MB, the largest {parts}.",
+        "",
+        f"| | CPU s, least of {_ROUNDS}, a bare `python` taken off |",
+        "|---|---|",
+        *(f"| {what} | {seconds(code):.2f} |" for what, code in STARTS.items()),
+    ]

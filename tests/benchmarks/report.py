@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 
 import psutil
 
 from tests.benchmarks.judging import RUN, SUMS, by_size, disagreements, judged, seconds, slope
 from tests.benchmarks.measuring import Measured
-from tests.benchmarks.packaging import with_install
+from tests.benchmarks.packaging import install_lines
 
 _PACKAGES = ("agedp", "numpy", "pyarrow", "dask", "pandas", "polars", "duckdb")
 _METERS = 30_000_000
@@ -26,12 +27,12 @@ _MARKERS = "os^vD<>pXP*"
 def write_report(folder: Path, found: Sequence[Measured]) -> None:
     """Write both files into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "benchmarks.md").write_text(with_install("\n".join(_lines(found)) + "\n"), encoding="utf-8")
+    (folder / "benchmarks.md").write_text("\n".join(_lines(found, install_lines())) + "\n", encoding="utf-8")
     if by_size(found):
         _draw(folder / "benchmarks.svg", found)
 
 
-def _lines(found: Sequence[Measured]) -> Iterator[str]:
+def _lines(found: Sequence[Measured], install: Sequence[str] = ()) -> Iterator[str]:
     yield "# Benchmarks"
     yield ""
     yield "Written by `python -m tests.benchmarks`; every number is of one run, the best of several rounds;"
@@ -54,7 +55,10 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
             ratio = f"{seconds(one) / limit.work_s:.2f}" if limit else ""
             took = f"{seconds(one):.2f}"
             yield f"| {name} | {took} | {ratio} | {one.cpu_s:.2f} | {one.peak_mb:.0f} | {one.start_s:.2f} |"
-    yield from _failures(found)
+    yield from ["", *install]
+    if failed := [one for one in found if one.failed]:
+        yield from ["", "## Failed", ""]
+        yield from (f"* {one.contender} at {one.rows / 1e6:.1f} million rows: {one.failed}" for one in failed)
     yield from ["", "## Against the targets", ""]
     yield "For information; no test asserts on time. The targets of time refer to 40 and 160 million rows."
     yield from ["", "| million rows | target | measured | |", "|---|---|---|---|"]
@@ -69,35 +73,15 @@ def _lines(found: Sequence[Measured]) -> Iterator[str]:
 
 
 def _machine() -> str:
-    memory = psutil.virtual_memory().total / 2**30
-    found = []
-    for name in _PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    cores = psutil.cpu_count(logical=True)
+    versions = {package.name: package.version for package in distributions()}
+    packages = ", ".join(f"{name} {versions[name]}" for name in _PACKAGES if name in versions)
+    names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return (
-        f"{_processor()}, {cores} logical processors, {memory:.0f} GiB of memory, {platform.system()}, "
-        f"Python {platform.python_version()}; {', '.join(found)}. {datetime.now(UTC):%B %Y}."
+        f"{names[0] if names else platform.machine()}, {psutil.cpu_count(logical=True)} logical processors, "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GiB of memory, {platform.system()}, Python "
+        f"{platform.python_version()}; {packages}. "
+        f"{datetime.now(UTC):%B %Y}."
     )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def _failures(found: Sequence[Measured]) -> Iterator[str]:
-    failed = [one for one in found if one.failed]
-    if failed:
-        yield from ["", "## Failed", ""]
-        for one in failed:
-            yield f"* {one.contender} at {one.rows / 1e6:.1f} million rows: {one.failed.replace('|', '/')}"
 
 
 def _scaling(found: Sequence[Measured]) -> Iterator[str]:

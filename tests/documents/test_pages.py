@@ -6,9 +6,23 @@ import pytest
 
 from tests.documents.pages import ROOT, Reader, blocks, pages
 
-FOLLOWED = [page for page in pages() if any(block.status is not None for block in blocks(page.read_text("utf-8")))]
-
-WITH_LONG_BLOCKS = [page for page in FOLLOWED if any(block.is_long for block in blocks(page.read_text("utf-8")))]
+BLOCKS = {page: list(blocks(page.read_text("utf-8"))) for page in pages()}
+FOLLOWED = [
+    pytest.param(
+        page, with_long, marks=pytest.mark.long if with_long else [], id=f"{page.relative_to(ROOT)}-{with_long}"
+    )
+    for page, found in BLOCKS.items()
+    for with_long in (False, True)
+    if any(block.status is not None and (block.is_long or not with_long) for block in found)
+]
+WRONG = [
+    "```sh run\nagedp plann\n```\n",
+    "```sh fails=3\nagedp verify nowhere\n```\n",
+    "```sh run\necho one two\n```\n\n```text says\none three\n```\n",
+    "```sh run\necho 1 kWh\n```\n\n```text alike\n2 Wh\n```\n",
+    "```sh run\necho 1; echo 2\n```\n\n```text says\n2\n1\n```\n",
+    "```python run long\nassert 1 == 2\n```\n",
+]
 
 
 @pytest.fixture
@@ -18,34 +32,12 @@ def reader(tmp_path, monkeypatch):
     return Reader(folder, monkeypatch)
 
 
-def by_name(page):
-    return str(page.relative_to(ROOT))
+@pytest.mark.parametrize(("page", "with_long"), FOLLOWED)
+def test_a_reader_who_follows_a_page_sees_what_it_shows(page, with_long, reader):
+    reader.follow(page.read_text("utf-8"), with_long=with_long)
 
 
-@pytest.mark.parametrize("page", FOLLOWED, ids=by_name)
-def test_whoever_follows_a_page_sees_what_it_says(page, reader):
-    reader.follow(page.read_text("utf-8"))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("page", WITH_LONG_BLOCKS, ids=by_name)
-def test_whoever_follows_a_page_to_its_long_blocks_sees_what_it_says(page, reader):
-    reader.follow(page.read_text("utf-8"), with_long=True)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "```sh run\nagedp plann\n```\n",
-        "```sh run\nagedp verify nowhere\n```\n",
-        "```sh fails=3\nagedp verify nowhere\n```\n",
-        "```sh run\necho one two\n```\n\n```text says\none three\n```\n",
-        "```sh run\necho 1 kWh\n```\n\n```text alike\n2 Wh\n```\n",
-        "```sh run\necho 1; echo 2\n```\n\n```text says\n2\n1\n```\n",
-        "```python run\nassert 1 == 2\n```\n",
-        "```python run long\nassert 1 == 2\n```\n",
-    ],
-)
+@pytest.mark.parametrize("wrong", WRONG)
 def test_a_page_with_a_wrong_command_or_a_wrong_output_fails(wrong, reader):
     with pytest.raises(AssertionError):
         reader.follow(wrong, with_long=True)

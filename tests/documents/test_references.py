@@ -11,6 +11,8 @@ import pytest
 import typer
 
 from agedp_data.config import parse
+from agedp_data.config.run_file import RunFile
+from agedp_data.parameters import Section
 from tests.documents.pages import CONTINUED, ROOT, blocks, pages
 
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
@@ -64,35 +66,26 @@ def refused(call: str) -> str:
 
 
 @PAGES
-def test_every_command_of_a_page_is_one_that_there_is(page):
-    assert {call: said for call in called(page.read_text("utf-8")) if (said := refused(call))} == {}
-
-
-@pytest.mark.parametrize(
-    "call", ["agedp plann run.toml", "agedp run --flo run.toml", "agedp verify", "agedp ledger shaw x"]
-)
-def test_a_command_that_there_is_not_is_found(call):
-    assert refused(call)
-
-
-@PAGES
-def test_every_link_of_a_page_to_another_leads_somewhere(page):
+def test_every_command_link_and_run_file_of_a_page_is_sound(page):
+    text = page.read_text("utf-8")
+    assert {call: message for call in called(text) if (message := refused(call))} == {}
     lost = []
-    for to in _LINK.findall(without_blocks(page.read_text("utf-8"))):
+    for to in _LINK.findall(without_blocks(text)):
         path, _, anchor = to.partition("#")
         if re.match(r"https?://|mailto:", to):
             continue
-        there = page if not path else (page.parent / path).resolve()
-        if not there.exists() or (anchor and anchor not in anchors(there.read_text("utf-8"))):
+        target = page if not path else (page.parent / path).resolve()
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
             lost.append(to)
     assert lost == []
-
-
-@PAGES
-def test_every_run_file_on_a_page_can_be_read(page):
-    for block in blocks(page.read_text("utf-8")):
+    for block in blocks(text):
         if block.language == "toml" and block.text.startswith("version = 1"):
             parse(block.text, base=ROOT, name=f"line {block.line}")
+
+
+def test_a_command_that_does_not_exist_is_found():
+    for call in ("agedp plann run.toml", "agedp run --flo run.toml", "agedp verify", "agedp ledger shaw x"):
+        assert refused(call)
 
 
 def test_every_test_that_the_errata_point_to_is_there():
@@ -125,22 +118,12 @@ def test_a_page_without_its_generated_part_is_refused(tmp_path, monkeypatch):
         regenerate("commands")
 
 
-def test_every_key_of_a_run_file_has_a_meaning_and_stands_on_its_page():
+def test_every_table_and_key_of_a_run_file_has_a_meaning_and_is_on_its_page():
+    assert {name.partition(".")[0] for name in TABLES} == set(RunFile.model_fields) - {"version"}
     page = run_file_page()
     for block, key in every_key():
         assert key_meaning(block, key).endswith((".", '"'))
         assert key == "version" or f"`{key}`" in page or f"### {key} = " in page
-
-
-def test_every_table_of_a_run_file_stands_on_its_page():
-    from agedp_data.config.run_file import RunFile
-
-    tables = {name.partition(".")[0] for name in TABLES}
-    assert tables == set(RunFile.model_fields) - {"version"}
-
-
-def test_a_key_without_a_meaning_is_an_error():
-    from agedp_data.parameters import Section
 
     class Bare(Section):
         key: int
@@ -156,8 +139,5 @@ def test_a_formula_of_a_docstring_stands_as_written_and_signs_are_no_markup():
         *["", "::", "", "    x_1 = *y*", ""],
         *["and more.", "", "Args:", "    x: a value", "", ">>> f(1) * 2"],
     ]
-
-
-def test_a_formula_in_latex_is_passed_on_unchanged():
     lines = ["Sum.", "", ".. math:: \\sum_{i} x_i * y", "    + z_i", "", "A * B"]
     assert list(restructured_text(lines)) == [*lines[:5], "A \\* B"]

@@ -1,7 +1,7 @@
 """The `agedp` command, watched: what it opens, whom it starts, its Dask keys, all its log lines; a bug on request.
 
 `driver.py agedp-words...`, with what is wanted in the environment: WATCH names the file to write what was seen to
-(JSON lines), BUG where an exception is raised that quotes a household and a file.
+(JSON lines), BUG where an exception is raised that quotes a household and a file. The sampler ignores its argument.
 """
 
 from __future__ import annotations
@@ -10,108 +10,87 @@ import json
 import logging
 import os
 import sys
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-BUG_TEXT = "MARKhome1 in MARKfile1.csv used 7.7391"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = ("os.mkdir", "os.rename", "os.symlink", "os.link", "tempfile.mkstemp", "tempfile.mkdtemp")
+_PLACES = {
+    "begin": ("agedp.run_context", "read_roster"),
+    "read": ("agedp.stages.ingest", "ingest"),
+    "release": ("agedp.stages.release", "release"),
+    "artifact": ("agedp_flows.text.run_text", "markdown"),
+    "estimate": ("agedp.pipeline", "estimate"),
+}
 
 
-def watch(seen: Path) -> None:
-    """Note every file opened for writing, folder made, process started and socket bound, from now on."""
-    descriptor = os.open(seen, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.set_inheritable(descriptor, False)
+class Watch(logging.Handler):
+    """Writes every record of every logger, its arguments and exception included, and what else is seen."""
 
-    def hook(event: str, args: tuple[Any, ...]) -> None:
-        if event == "open" and not isinstance(args[0], int) and _writes(args):
-            _note(descriptor, "open", str(Path(os.fsdecode(args[0])).absolute()))
-        elif event in ("os.mkdir", "os.rename", "os.symlink", "os.link", "tempfile.mkstemp", "tempfile.mkdtemp"):
-            _note(descriptor, event, str(Path(os.fsdecode(args[1 if event == "os.rename" else 0])).absolute()))
-        elif event == "sqlite3.connect":
-            _note(descriptor, event, os.fsdecode(args[0]))
-        elif event == "subprocess.Popen":
-            words, environment = args[1], args[3] if args[3] is not None else dict(os.environ)
-            _note(
-                descriptor,
-                event,
-                json.dumps([[str(each) for each in words], {str(k): str(v) for k, v in dict(environment).items()}]),
-            )
-
-    sys.addaudithook(hook)
-
-
-def _writes(args: tuple[Any, ...]) -> bool:
-    mode, flags = args[1], args[2]
-    return bool(isinstance(flags, int) and flags & _WRITING) or any(each in "wax+" for each in str(mode or ""))
-
-
-def _note(descriptor: int, what: str, value: str) -> None:
-    os.write(descriptor, (json.dumps([what, value]) + "\n").encode())
-
-
-class _Lines(logging.Handler):
-    """Writes every record of every logger, its arguments and exception included."""
-
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, seen: Path) -> None:
         super().__init__(logging.DEBUG)
-        self._descriptor = descriptor
+        self._descriptor = os.open(seen, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.set_inheritable(self._descriptor, False)
+
+    def note(self, what: str, value: str) -> None:
+        os.write(self._descriptor, (json.dumps([what, value]) + "\n").encode())
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = logging.Formatter("%(name)s %(message)s").format(record)
-        _note(self._descriptor, "log", f"{said} {record.args!r}")
+        text = logging.Formatter("%(name)s %(message)s").format(record)
+        self.note("log", f"{text} {record.args!r}")
+
+    def hook(self, event: str, args: tuple[Any, ...]) -> None:
+        """Note every file opened for writing, folder made and process started."""
+        if event == "open" and not isinstance(args[0], int):
+            _, mode, flags = args
+            if (isinstance(flags, int) and flags & _WRITING) or set(str(mode or "")) & set("wax+"):
+                self.note("open", str(Path(os.fsdecode(args[0])).absolute()))
+        elif event in _CHANGES:
+            self.note(event, str(Path(os.fsdecode(args[1 if event == "os.rename" else 0])).absolute()))
+        elif event == "subprocess.Popen":
+            environment = dict(os.environ) if args[3] is None else args[3]
+            self.note(event, json.dumps([list(map(str, args[1])), {str(k): str(v) for k, v in environment.items()}]))
+
+    def listen(self) -> None:
+        """Note every log line at DEBUG and every Dask key."""
+        from dask.callbacks import Callback
+
+        logging.getLogger().addHandler(self)
+        for name in ("", "sqlalchemy.engine", "sqlalchemy.pool", "dask", "distributed", "asyncio", "httpx"):
+            logging.getLogger(name).setLevel(logging.DEBUG)
+        logging.captureWarnings(True)
+        Callback(pretask=lambda key, *_: self.note("key", str(key))).register()
 
 
-def listen(seen: Path) -> None:
-    """Note every log line at DEBUG and every Dask key."""
-    from dask.callbacks import Callback
-
-    descriptor = os.open(seen, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    logging.getLogger().addHandler(_Lines(descriptor))
-    logging.getLogger().setLevel(logging.DEBUG)
-    for name in ("sqlalchemy.engine", "sqlalchemy.pool", "dask", "distributed", "asyncio", "httpx", "concurrent"):
-        logging.getLogger(name).setLevel(logging.DEBUG)
-    logging.captureWarnings(True)
-    Callback(pretask=lambda key, *_: _note(descriptor, "key", str(key))).register()
-
-
-def break_at(place: str) -> None:
-    """Make something raise what no message of ours would say."""
-    import agedp_flows.text.run_text
-    from agedp import calibration_pipeline, run_context
-    from agedp.stages import aggregate, ingest, publish, release
-
-    def boom(*_: object, **__: object) -> Any:
-        raise ValueError(BUG_TEXT)
-
-    where = {
-        "begin": (run_context, "read_roster"),
-        "read": (ingest, "ingest"),
-        "aggregate": (aggregate, "aggregate"),
-        "release": (release, "release"),
-        "publish": (publish, "publish_release"),
-        "artifact": (agedp_flows.text.run_text, "markdown"),
-        "estimate": (calibration_pipeline, "estimate"),
-        "announce": (agedp_flows.text.run_text, "result_json"),
-    }
-    setattr(*where[place], boom)
+def bug(*_: object, **__: object) -> Any:
+    """Raise what no message of ours would contain."""
+    raise ValueError("MARKhome1 in MARKfile1.csv used 7.7391")
 
 
 def main() -> None:
     """Run the command, arranged and watched."""
-    from tests.agedp_flows import driver
+    from agedp_data import clock, mechanisms
+    from agedp_flows.cli import app
+    from tests.exposure.pairs import fixed_stream
 
-    if SEEN:
-        listen(Path(SEEN))
-    if bug := os.environ.pop("BUG", ""):
-        break_at(bug)
-    driver.main()
+    if WATCH is not None:
+        WATCH.listen()
+    if place := os.environ.pop("BUG", ""):
+        module, name = _PLACES[place]
+        setattr(import_module(module), name, bug)
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    mechanisms.discrete_laplace, clock.now = fixed_stream(now), lambda: now
+    sys.argv[0] = "agedp"
+    app.main()
 
 
 # Not in `main`: the processes that Dask starts import this module, and are watched from then on.
-sys.path.insert(0, str(ROOT))
-if SEEN := os.environ.get("WATCH", ""):
-    watch(Path(SEEN))
+sys.path.insert(0, str(Path(__file__).parents[2]))
+WATCH = Watch(Path(os.environ["WATCH"])) if os.environ.get("WATCH") else None
+if WATCH is not None:
+    sys.addaudithook(WATCH.hook)
 
 if __name__ == "__main__":
     main()

@@ -1,8 +1,7 @@
-"""What must not get out, in every form in which it could: ids, file names, readings, true sums and means."""
+"""What must not become public, in every form in which it could: ids, file names, readings, true sums and means."""
 
 from __future__ import annotations
 
-import io
 import re
 import sqlite3
 import struct
@@ -12,81 +11,57 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 MARK = b"MARK"  # in every household id, input file name and unreadable row of a marked world
-READINGS = {"7.7391", "7.739"}
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Texts that stand alone where they stand, and byte strings wherever they stand."""
+    """Numbers that stand alone in a text, and byte strings anywhere."""
 
-    numbers: tuple[bytes, ...]
-    patterns: tuple[bytes, ...]
+    numbers: tuple[str, ...]
+    patterns: tuple[bytes, ...] = ()
 
-    def found_in(self, raw: bytes) -> list[str]:
+    def found_in(self, raw: bytes | str) -> list[str]:
         """Return what is found, for the message of a failing test."""
-        found = [f"mark: {raw[max(0, at - 40) : at + 40]!r}" for at in _places(raw, MARK)]
-        found += [f"number {each!r}" for each in self.numbers if _alone(each, raw)]
-        return found + [f"bytes {each!r}" for each in self.patterns if each in raw]
+        raw = raw.encode() if isinstance(raw, str) else raw
+        found = [f"mark: {raw[max(0, at.start() - 40) : at.start() + 40]!r}" for at in re.finditer(MARK, raw)][:3]
+        # a number alone, not as a part of a hash or of a longer number
+        alone = rb"(?<![0-9A-Za-z.])%s(?![0-9A-Za-z])"
+        found += [f"number {text}" for text in self.numbers if re.search(alone % re.escape(text.encode()), raw)]
+        return found + [f"bytes {pattern!r}" for pattern in self.patterns if pattern in raw]
+
+    def in_folder(self, folder: Path) -> list[str]:
+        """Return what is found in the files of a folder, the columns of Parquet files unpacked."""
+        found = []
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            raws = [path.read_bytes(), path.name.encode()]
+            if path.suffix == ".parquet":
+                table = pq.ParquetFile(path).read()
+                rows = [" ".join(map(str, row.values())) for row in table.to_pylist()]
+                raws.append("\n".join([*rows, repr(table.schema.metadata)]).encode())
+            found += [f"{path.name}: {mark}" for raw in raws for mark in self.found_in(raw)]
+        return found
+
+    def in_database(self, path: Path) -> list[str]:
+        """Return what is found in a SQLite file: its raw bytes, the free pages, its journals, and every cell."""
+        raws = [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+            tables = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
+            rows = [row for (table,) in tables for row in connection.execute(f'select * from "{table}"')]
+        connection.close()
+        raws.append("\n".join(str(cell) for row in rows for cell in row).encode())
+        return [mark for raw in raws for mark in self.found_in(raw)]
 
 
-def _places(raw: bytes, mark: bytes) -> list[int]:
-    return [each.start() for each in re.finditer(re.escape(mark), raw)][:3]
-
-
-def _alone(number: bytes, raw: bytes) -> bool:
-    """Return whether a number stands in a text, not as a part of a hash or of a longer number."""
-    return re.search(rb"(?<![0-9A-Za-z.])" + re.escape(number) + rb"(?![0-9A-Za-z])", raw) is not None
+READINGS = Marks(("7.7391", "7.739", "7739"))
 
 
 def marks_of(confidential: Path) -> Marks:
-    """Return the marks of a world that ran: its sums and true means are read where they may lie."""
-    sums, means = set[int](), set[float]()
-    for name, column in (("sums.parquet", "value"), ("true_means.parquet", "true_mean_kwh")):
-        table = pq.ParquetFile(confidential / name).read().to_pylist()
-        (sums if column == "value" else means).update(line[column] for line in table)
+    """Return the marks of a world that ran: its sums and true means are read where they may be."""
+    sums = {row["value"] for row in pq.ParquetFile(confidential / "sums.parquet").read().to_pylist()}
+    means = {row["true_mean_kwh"] for row in pq.ParquetFile(confidential / "true_means.parquet").read().to_pylist()}
     assert min(sums) > 10_000
-    whole = [str(each) for each in sums] + [f"{each / 1000}" for each in sums]
-    parts = [str(each)[:9] for each in means]
-    numbers = {*whole, *(str(each) for each in means), *(each for each in parts if len(each) == 9)}
-    numbers |= READINGS  # not in whole Wh: four digits stand alone in a UUID now and then
-    doubles = [struct.pack(order + "d", each) for each in means for order in "<>"]
-    return Marks(
-        tuple(sorted(each.encode() for each in numbers)),
-        tuple([struct.pack("<q", each) for each in sums] + doubles),
-    )
-
-
-def of_folder(marks: Marks, folder: Path) -> list[str]:
-    """Return what is found in the files of a folder, the columns of Parquet files unpacked."""
-    found = []
-    for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-        raws = [path.read_bytes(), path.name.encode()]
-        if path.suffix == ".parquet":
-            raws.append(_columns(path))
-        found += [f"{path.name}: {each}" for raw in raws for each in marks.found_in(raw)]
-    return found
-
-
-def _columns(path: Path) -> bytes:
-    table = pq.ParquetFile(path).read()
-    out = io.BytesIO()
-    for row in table.to_pylist():
-        out.write(" ".join(map(str, row.values())).encode() + b"\n")
-    return out.getvalue() + repr(table.schema.metadata).encode()
-
-
-def of_database(marks: Marks, path: Path) -> list[str]:
-    """Return what is found in a SQLite file: its raw bytes, the pages that are free, its journals, and every cell."""
-    raws = [each.read_bytes() for each in path.parent.glob(f"{path.name}*")]
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
-        tables = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
-        cells = [
-            cell
-            for table in tables
-            for row in connection.execute(f'select * from "{table}"')
-            for cell in row
-            if cell is not None
-        ]
-    connection.close()
-    raws.append("\n".join(map(str, cells)).encode())
-    return [each for raw in raws for each in marks.found_in(raw)]
+    texts = {str(value) for each in sums for value in (each, each / 1000)} | {str(mean) for mean in means}
+    texts |= {text[:9] for text in map(str, means) if len(text) >= 9}
+    texts |= {*READINGS.numbers[:2]}  # not in whole Wh: four digits stand alone in a UUID now and then
+    doubles = [struct.pack(order + "d", mean) for mean in means for order in "<>"]
+    return Marks(tuple(sorted(texts)), (*(struct.pack("<q", value) for value in sums), *doubles))

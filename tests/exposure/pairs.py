@@ -6,6 +6,7 @@ names, readings, gaps, repeats, corrections, late rows, rows that cannot be read
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -15,20 +16,20 @@ from unittest import mock
 import numpy as np
 
 from agedp_data import clock, mechanisms
-from tests.command import Ended, agedp
+from tests.command import CommandFolder, Ended
 
 FIRST = date(2013, 2, 2)
 DAYS, HOMES = 4, 6
 NIGHTS = (FIRST + timedelta(days=3), FIRST + timedelta(days=6))
 
 PROMISES = {
-    "classical": 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\n',
-    "w-event": 'notion = "w-event"\nage_days = 1\nwindow_days = 3\nepsilon_per_window = 1.2\nspend = "remaining"\n',
-    "neighbourhood": 'notion = "neighbourhood"\nage_days = 1\ndelta_kwh = 2\nwindow_days = 3\n'
-    'epsilon_per_window = 0.2\nspend = "fraction"\nfraction = 0.4\n',
-    "discounted": 'notion = "discounted"\nage_days = 1\ndiscount = "exponential"\nrate = 0.5\nepsilon = 1\n'
-    'schedule = "renewal"\nclock = "publication-day"\n',
-    "age-dependent": 'notion = "age-dependent"\nage_days = 1\nrisk = 0.4\nmethod = "total_variation"\nsecret = "day"\n',
+    "classical": "epsilon_per_day = 0.5\n",
+    "w-event": 'window_days = 3\nepsilon_per_window = 1.2\nspend = "remaining"\n',
+    "neighbourhood": 'delta_kwh = 2\nwindow_days = 3\nepsilon_per_window = 0.2\nspend = "fraction"\nfraction = 0.4\n',
+    "discounted": 'discount = "exponential"\nrate = 0.5\nepsilon = 1\nschedule = "renewal"\n'
+    'clock = "publication-day"\n',
+    "age-dependent": 'risk = 0.4\nmethod = "total_variation"\nsecret = "day"\n',
+    "temporal": 'alpha = 1.5\nhorizon_days = 6\nbudget = "best"\n',
 }
 _RUN = """version = 1
 [input]
@@ -47,6 +48,7 @@ first_day = {first}
 {last}{wait}
 {series}
 [promise]
+notion = "{notion}"
 {promise}max_day_epsilon = 0.6
 epsilon_total = {total}
 {model}
@@ -63,10 +65,8 @@ _INPUT = {
     'energy = "wh"\nunit = "Wh"\nmissing = [""]\n',
 }
 _MEAN = '[series.{name}]\nstatistic = "mean"\nclamp_kwh = {clamp}\n{share}{by}'
-_COUNTS = (
-    '[series.counts]\nstatistic = "distribution"\nform = "{form}"\nclamp_kwh = 20\nbins_kwh = [0, 1, 2.5, 20]\n'
-    "{share}{by}"
-)
+_COUNTS = '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 20\nbins_kwh = [0, 1, 2.5, 20]\nshare = 0.5\n'
+_MODEL = '[model]\nsource = "declared"\n{} = "{}.csv"\nbasis = "made up"\nassume = "markov"\n'
 
 
 @dataclass(frozen=True)
@@ -88,34 +88,25 @@ class Public:
     preflight: str = "report"
     witnessed: bool = False
 
-    def _input_keys(self) -> str:
-        rule = "later-file" if self.later_file else "set-aside"
-        return f'corrections = "{rule}"\npreflight = "{self.preflight}"\n'
-
     def run_file(self) -> str:
-        several = self.two_series + bool(self.counts)
-        share = ("", "share = 0.5\n", "share = 0.25\n")[several]
-        by = 'by = "tariff"\n' if self.grouped else ""
+        share = ("", "share = 0.5\n", "share = 0.25\n")[self.two_series + bool(self.counts)]
+        by, aged = 'by = "tariff"\n' if self.grouped else "", self.mode != "archive" or self.notion == "age-dependent"
         series = _MEAN.format(name="daily_mean", clamp=20, share=share, by=by)
-        if self.two_series:
-            series += _MEAN.format(name="coarse", clamp=5, share=share, by="")
-        if self.counts:
-            rest = "share = 0.5\n"
-            series += _COUNTS.format(form=self.counts, share=rest, by=by)
-        curve = '[model]\nsource = "declared"\ncurve = "forgetting.csv"\nbasis = "made up"\nassume = "markov"\n'
-        promise = PROMISES[self.notion]
-        if self.mode == "archive" and self.notion != "age-dependent":
-            promise = promise.replace("age_days = 1\n", "")
+        series += _MEAN.format(name="coarse", clamp=5, share=share, by="") if self.two_series else ""
+        series += f'{_COUNTS}form = "{self.counts}"\n{by}' if self.counts else ""
+        model = _MODEL.format("curve", "forgetting") if self.model or self.notion == "age-dependent" else ""
+        rule = "later-file" if self.later_file else "set-aside"
         return _RUN.format(
-            input=_INPUT[self.dataset].format(corrections=self._input_keys()),
+            input=_INPUT[self.dataset].format(corrections=f'corrections = "{rule}"\npreflight = "{self.preflight}"\n'),
             mode=self.mode,
             first=FIRST,
             last="" if self.mode == "live" else f"last_day = {FIRST + timedelta(days=DAYS - 1)}\n",
             wait='wait_for = "{day}.done"\ngive_up_days = 1\n' if self.marked and self.mode != "archive" else "",
             series=series,
-            promise=promise,
+            notion=self.notion,
+            promise=("age_days = 1\n" if aged else "") + PROMISES[self.notion],
             total=self.total,
-            model=curve if self.model or self.notion == "age-dependent" else "",
+            model=_MODEL.format("kernel", "kernel") if self.notion == "temporal" else model,
             keep=self.keep_days,
             witness='witness = "far/homes.witness"\n' if self.witnessed else "",
         )
@@ -130,10 +121,11 @@ class House:
     seed: int
 
     def build(self) -> None:
-        (self.folder / "incoming").mkdir(parents=True)
-        (self.folder / "far").mkdir()
+        for name in ("incoming", "far"):
+            (self.folder / name).mkdir(parents=True)
         (self.folder / "run.toml").write_text(self.public.run_file())
         (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.7\n2,0.5\n")
+        (self.folder / "kernel.csv").write_text("0.8,0.2\n0.3,0.7\n")
         chance = Random(self.seed)  # noqa: S311
         homes = [f"{chance.choice(['MARK', 'x', 'Flat 7 ', 'é'])}{self.seed}-{number}" for number in range(HOMES)]
         chance.shuffle(homes)
@@ -141,12 +133,11 @@ class House:
         lines = [f"{home},{FIRST},{leaves if i == 5 else ''},{'AB'[i % 2]}" for i, home in enumerate(homes)]
         chance.shuffle(lines)
         (self.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *lines]) + "\n")
-        for day in range(DAYS):
-            if day != 1:
-                (self.folder / f"{FIRST + timedelta(days=day)}.done").touch()
+        for day in (0, 2, 3):
+            (self.folder / f"{FIRST + timedelta(days=day)}.done").touch()
 
     def deliver(self, night: int) -> None:
-        """Write the two files of a night: the days up to then, and what is left again of earlier ones."""
+        """Write the two files of a night: the days up to then, and what there is again of earlier ones."""
         chance = Random(self.seed * 10 + night)  # noqa: S311
         sound = self.public.preflight == "refuse" and night == 0
         lines = self._lines(chance, (NIGHTS[night] - FIRST).days + 1, sound=sound)
@@ -165,7 +156,7 @@ class House:
         gaps, again, bad = chance.choice([0, 0.02, 0.3]), chance.choice([0, 0.05]), chance.choice([0, 0.05])
         gaps, bad = (0, 0) if sound else (gaps, bad)
         most = chance.choice([5, 400, 3000])
-        lines = []
+        lines: list[str] = []
         for home in homes:
             for step in range(48 * min(days, DAYS)):
                 if chance.random() < gaps and lines:
@@ -178,20 +169,15 @@ class House:
                 lines += [f"{home},{stamp},{text}"] * (2 if chance.random() < again else 1)
         return lines
 
-    def run_command(self, *words: str, now: datetime) -> Ended:
-        """Return exit status, standard output and standard error of a command, in this process."""
-        return with_fixed_noise(self.folder, *words, now=now)
-
     def published(self) -> dict[str, bytes]:
         release = self.folder / "out" / "release"
-        found = {each.name: each.read_bytes() for each in sorted(release.iterdir())} if release.exists() else {}
-        ledger, witness = self.folder / "out" / "ledger.sqlite", self.folder / "far" / "homes.witness"
-        others = {"ledger": ledger, "witness": witness}
-        return {**found, **{name: path.read_bytes() if path.exists() else b"" for name, path in others.items()}}
+        files = {path.name: path.read_bytes() for path in sorted(release.iterdir())} if release.exists() else {}
+        others = {"ledger": self.folder / "out" / "ledger.sqlite", "witness": self.folder / "far" / "homes.witness"}
+        return {**files, **{name: path.read_bytes() if path.exists() else b"" for name, path in others.items()}}
 
-    def lived(self) -> list[object]:
-        """Live two nights and return all that left the house, command by command."""
-        left: list[object] = []
+    def live(self) -> list[object]:
+        """Live two nights and return all that becomes public, command by command."""
+        seen: list[object] = []
         self.build()
         for night, on in enumerate(NIGHTS):
             self.deliver(night)
@@ -199,28 +185,25 @@ class House:
             as_of = ("--as-of", str(on)) if self.public.mode == "rehearsal" else ()
             if night and self.public.adopts:
                 (self.folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.6\n2,0.4\n")
-                left.append(self.run_command("ledger", "amend", "run.toml", "--yes", "--json", now=now))
-            for words in (("plan", "run.toml", *as_of), ("run", "run.toml", *as_of), ("publish", "run.toml")):
-                left.append(self.run_command(*words, "--json", now=now))
-                left.append(self.published())
-        left.append(self.run_command("ledger", "show", "run.toml", "--json", now=now))
-        return left
+                seen.append(with_fixed_noise(self.folder, "ledger", "amend", "run.toml", "--yes", "--json", now=now))
+            for verb in (("plan", *as_of), ("run", *as_of), ("publish",)):
+                words = (verb[0], "run.toml", *verb[1:], "--json")
+                seen += [with_fixed_noise(self.folder, *words, now=now), self.published()]
+        notions = ("plan", "run.toml", "--notions", "--json")
+        seen.append(with_fixed_noise(self.folder, *notions, now=now) if not self.public.counts else "")
+        return [*seen, self.published(), with_fixed_noise(self.folder, "ledger", "show", "run.toml", "--json", now=now)]
 
 
 def with_fixed_noise(folder: Path, *words: str, now: datetime) -> Ended:
     """Run the command in a folder with a sampler that ignores what it is given and a clock that stands still."""
     with (
         mock.patch.object(clock, "now", return_value=now),
-        mock.patch.object(mechanisms, "discrete_laplace", _stream(now)),
+        mock.patch.object(mechanisms, "discrete_laplace", fixed_stream(now)),
     ):
-        return agedp(*words, folder=folder)
+        return CommandFolder(folder).agedp(*words)
 
 
-def _stream(now: datetime) -> object:
-    """A sampler that ignores what it is given."""
+def fixed_stream(now: datetime) -> Callable[..., np.ndarray]:
+    """Return a sampler that ignores what it is given."""
     stream = np.random.default_rng(now.toordinal())
-
-    def fixed(values: object, *, sensitivity: int, loss: object) -> np.ndarray:
-        return stream.integers(0, 10**6, len(np.asarray(values)))
-
-    return fixed
+    return lambda values, *, sensitivity, loss: stream.integers(0, 10**6, len(np.asarray(values)))

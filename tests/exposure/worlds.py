@@ -9,42 +9,44 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from tests.agedp_flows.worlds import DECLARED, ESTIMATED, RUN_FILE
+from tests.agedp_flows.worlds import AGED, DECLARED, ESTIMATED, RUN_FILE
+from tests.command import CommandFolder
 from tests.exposure.marks import Marks, marks_of
 
 DRIVER = Path(__file__).with_name("driver.py")
 FIRST, DAYS, HOMES = date(2013, 2, 1), 5, 6
-CONSTANT_KWH = "7.7391"
-TOO_MUCH = "MARKreading"
+LOUD = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a watched command did and said."""
+    """What a watched command did and printed."""
 
     status: int
     stdout: str
     stderr: str
     noted: list[tuple[str, str]]
 
-    def of(self, what: str) -> list[str]:
-        return [value for kind, value in self.noted if kind == what]
+    def of(self, *what: str) -> list[str]:
+        return [value for kind, value in self.noted if kind in what]
 
     @property
     def written(self) -> list[Path]:
         """Every place that was written to, by whatever means."""
-        kinds = ("open", "os.mkdir", "os.rename", "os.symlink", "os.link", "tempfile.mkstemp", "tempfile.mkdtemp")
-        return [Path(value) for kind in kinds for value in self.of(kind)]
+        return [Path(value) for kind, value in self.noted if kind == "open" or kind.startswith(("os.", "tempfile."))]
+
+    def public(self) -> str:
+        """Return what it printed, logged, called its tasks and told its children but for the environment they share."""
+        inherited = json.dumps(dict(os.environ))
+        return "\n".join([self.stdout, *self.of("log", "key", "subprocess.Popen")]).replace(inherited, "")
 
 
 @dataclass(frozen=True)
-class MarkedWorld:
-    """A folder with marked input, roster and run file; everything it makes lies in `out` and `model`."""
-
-    folder: Path
+class MarkedWorld(CommandFolder):
+    """A folder with marked input, roster and run file; everything it makes is in `out` and `model`."""
 
     @property
     def confidential(self) -> Path:
@@ -58,10 +60,6 @@ class MarkedWorld:
     def ledger(self) -> Path:
         return self.folder / "out" / "ledger.sqlite"
 
-    @property
-    def marks(self) -> Marks:
-        return marks_of(self.confidential)
-
     def run(self, *words: str, umask: int = 0o022, **environment: str) -> Seen:
         """Run a command, watched, with a temporary folder of its own that it should leave alone."""
         watched = self.folder / "watched.jsonl"
@@ -69,22 +67,27 @@ class MarkedWorld:
         (self.folder / "tmp").mkdir(exist_ok=True)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
         done = subprocess.run(
-            [sys.executable, "-B", str(DRIVER), *words],
-            cwd=self.folder,
+            [sys.executable, "-B", str(DRIVER), *words], cwd=self.folder, capture_output=True, text=True, timeout=900,
+            check=False, umask=umask,
             env={**inherited, "WATCH": str(watched), "TMPDIR": str(self.folder / "tmp"), **environment},
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-            umask=umask,
-        )
-        noted: list[Any] = [json.loads(each) for each in watched.read_text().splitlines()]
-        return Seen(done.returncode, done.stdout, done.stderr, [(kind, value) for kind, value in noted])
+        )  # fmt: skip
+        noted = [tuple(json.loads(line)) for line in watched.read_text().splitlines()]
+        return Seen(done.returncode, done.stdout, done.stderr, noted)
 
-    def edit(self, old: str, new: str) -> None:
-        run_file = self.folder / "run.toml"
-        assert old in run_file.read_text()
-        run_file.write_text(run_file.read_text().replace(old, new))
+
+class Ran:
+    """A world, what its two commands did, and the marks that were read before anything else ran."""
+
+    def __init__(self, world: MarkedWorld) -> None:
+        self.world = world
+        seen = [world.run(verb, "run.toml", "--json", umask=0) for verb in ("calibrate", "run")]
+        self.calibrated, self.released = seen
+        assert [(run.status, run.stderr) for run in seen] == [(0, "")] * 2, seen
+        assert self.marks
+
+    @cached_property
+    def marks(self) -> Marks:
+        return marks_of(self.world.confidential)
 
 
 def make(folder: Path, *, estimated: bool = False, scheduler: str = "threads") -> MarkedWorld:
@@ -92,26 +95,20 @@ def make(folder: Path, *, estimated: bool = False, scheduler: str = "threads") -
     chance = random.Random(8)  # noqa: S311
     (folder / "incoming").mkdir(parents=True)
     homes = [f"MARKhome{number}" for number in range(1, HOMES + 1)]
+    start = datetime.combine(FIRST, time())
+    stamps = [start + timedelta(minutes=30 * (step + 1)) for step in range(DAYS * 48)]
     for number, part in enumerate((homes[:3], homes[3:]), 1):
-        rows = [row for home in part for row in _rows(home, chance)]
-        text = "\n".join(["LCLid,tstp,energy(kWh/hh)", *rows]) + "\n"
-        (folder / "incoming" / f"MARKfile{number}.csv").write_text(text)
-    (folder / "roster.csv").write_text(
-        "\n".join(["household_id,from,to", *(f"{home},{FIRST}," for home in homes)]) + "\n"
-    )
+        rows = ["LCLid,tstp,energy(kWh/hh)", f"MARKhome2,{start},MARKreading"]
+        for home in part:
+            own = ["7.7391" if home == homes[0] else f"{chance.uniform(0.05, 2):.3f}" for _ in stamps]
+            rows += [f"{home},{stamp},{energy}" for stamp, energy in zip(stamps, own, strict=True)]
+        (folder / "incoming" / f"MARKfile{number}.csv").write_text("\n".join(rows) + "\n")
+    roster = [f"{home},{FIRST}," for home in homes]
+    (folder / "roster.csv").write_text("\n".join(["household_id,from,to", *roster]) + "\n")
     (folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.8\n2,0.5\n")
-    text = RUN_FILE.format(
-        mode="rehearsal", model=ESTIMATED if estimated else DECLARED, method="tight" if estimated else "total_variation"
-    )
+    promise = AGED.format(method="tight" if estimated else "total_variation", total="2.5")
+    text = RUN_FILE.format(mode="rehearsal", model=ESTIMATED if estimated else DECLARED, promise=promise)
     text = text.replace("last_day = 2013-02-07", "last_day = 2013-02-04").replace("clamp_kwh = 20", "clamp_kwh = 400")
     text = text.replace("[2013-02-01, 2013-02-08]", "[2013-02-01, 2013-02-05]")
     (folder / "run.toml").write_text(f'{text}\n[engine]\nscheduler = "{scheduler}"\n')
     return MarkedWorld(folder)
-
-
-def _rows(home: str, chance: random.Random) -> list[str]:
-    start = datetime.combine(FIRST, time())
-    stamps = [str(start + timedelta(minutes=30 * (step + 1))) for step in range(DAYS * 48)]
-    constant = home.endswith("1")
-    rows = [f"{home},{stamp},{CONSTANT_KWH if constant else f'{chance.uniform(0.05, 2):.3f}'}" for stamp in stamps]
-    return [*rows, f"{home},{start},{TOO_MUCH}"] if home.endswith("2") else rows

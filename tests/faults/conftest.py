@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.faults.runs import Runs
-from tests.faults.scenes import SCENES, Scene
+from tests.faults.scenes import Scene, make_scene
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def scene(runs: Runs, tmp_path_factory: pytest.TempPathFactory, request: pytest.
     def of(name: str, *, on_server: bool = False) -> Scene:
         if (name, on_server) not in made:
             server = request.getfixturevalue("postgresql") if on_server else None
-            made[name, on_server] = SCENES[name](runs, tmp_path_factory.mktemp("scene"), server)
+            made[name, on_server] = make_scene(name, runs, tmp_path_factory.mktemp("scene"), server)
         made[name, on_server].restore()
         return made[name, on_server]
 

@@ -1,8 +1,9 @@
-"""Runs of the `agedp` command, each in a fresh fork of a process that has imported everything: `server.py`.
+"""Runs of the `agedp` command, each in a fresh fork of a process that has imported everything: `server.py SCRATCH`.
 
 Reads one JSON list of orders a line, starts them all at once, waits for all, and answers with a list of their ends:
 exit status (negative: signal), standard output, standard error, boundaries passed. An order may name a boundary or
-an instant to be killed at, a limit of file sizes, a user to be, a clock.
+an instant to be killed at, a limit of file sizes, a user to be, a clock. `server.py --order ORDER` is one run that is
+no fork, as Prefect's flow needs.
 """
 
 from __future__ import annotations
@@ -13,29 +14,24 @@ import os
 import resource
 import signal
 import struct
-import subprocess
 import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).parents[2]
+_TEXTS = ("cli.app", "text.amendment_text", "text.calibration_text", "text.ledger_text", "text.run_text")
+_STAGES = ("ledger_transfer", "pipeline", "stages.amend")
 _IMPORTED = (
     *("pandas", "pyarrow.parquet", "tests.faults.boundaries", "tests.nights.keyed"),
-    *(
-        f"agedp_flows.{name}"
-        for name in ("cli.app", "text.amendment_text", "text.calibration_text", "text.ledger_text", "text.run_text")
-    ),
-    *(f"agedp.{name}" for name in ("calibration_pipeline", "ledger_transfer", "pipeline", "stages.amend")),
+    *(f"agedp_flows.{name}" for name in _TEXTS),
+    *(f"agedp.{name}" for name in _STAGES),
 )
 """What a fork finds there already."""
-_SYSCALLS = "write,pwrite64,fsync,fdatasync,ftruncate,unlink,rename,renameat,renameat2,openat,open"
 
 
 def _let_permissions_bind() -> None:
@@ -46,49 +42,27 @@ def _let_permissions_bind() -> None:
         raise OSError(ctypes.get_errno(), "capset")
 
 
-def _child(order: dict[str, Any], scratch: Path, streams: tuple[int, int]) -> None:
-    """Be the command; never returns."""
-    status = 1
-    try:
-        for stream, place in zip((1, 2), streams, strict=True):
-            os.dup2(place, stream)
-        _arrange(order, scratch)
-        from agedp_flows.cli.app import main
-        from tests.nights.keyed import keyed_sampler
-
-        with keyed_sampler(Path(order["journal"])):
-            main()
-        status = 0
-    except SystemExit as end:
-        status = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:
-        status = 1
-    os._exit(status)
-
-
 def _cut(cut: dict[str, Any]) -> None:
     """End what serves this run's ledger, as an administrator does or as a crash."""
     import psycopg
 
-    said = "SELECT pid FROM pg_stat_activity WHERE application_name = 'agedp' AND datname = %s"
+    served = "SELECT pid FROM pg_stat_activity WHERE application_name = 'agedp' AND datname = %s"
     where = {"host": cut["host"], "port": cut["port"], "user": "admin", "dbname": "postgres"}
     with psycopg.connect(**where, autocommit=True) as connection:
-        for (pid,) in connection.execute(said, (cut["database"],)).fetchall():
+        for (pid,) in connection.execute(served, (cut["database"],)).fetchall():
             if cut["how"] == "terminate":
                 connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
             else:
                 os.kill(pid, signal.SIGKILL)
 
 
-def _arrange(order: dict[str, Any], scratch: Path) -> None:
+def _be(order: dict[str, Any], log: Path) -> None:
+    """Be the command under the faults of an order."""
     from agedp_data import clock
     from agedp_data.ledger.backends import postgresql, sqlite
-    from tests.faults.boundaries import Boundaries
+    from agedp_flows.cli.app import main
+    from tests.faults.boundaries import Boundaries, die
+    from tests.nights.keyed import keyed_sampler
 
     os.chdir(order["house"])
     time.sleep(order.get("begins_after", 0))
@@ -105,82 +79,79 @@ def _arrange(order: dict[str, Any], scratch: Path) -> None:
     if order.get("bound"):
         _let_permissions_bind()
     if order.get("boundaries", True):
-        where = {key: order[key] for key in ("kill_at", "like", "pauses") if key in order}
-        instead = partial(_cut, order["cut"]) if "cut" in order else None
-        Boundaries(Path(order["house"]), scratch / "log", instead=instead, **where).watch()
-    if "kill_in_ledger" in order:
-        os.kill(os.getpid(), signal.SIGSTOP)
+        where = {key: order[key] for key in ("kill_at", "like") if key in order}
+        then = partial(_cut, order["cut"]) if "cut" in order else die
+        if "pauses" in order:
+            then = partial(time.sleep, order["pauses"])
+        Boundaries(Path(order["house"]), log, then=then, **where).watch()
+    with keyed_sampler(Path(order["journal"])):
+        main()
 
 
-@dataclass
-class Run:
-    """A run under way: its process, the pipes that its words fit into, and who traces or kills it."""
+def _child(order: dict[str, Any], log: Path, streams: dict[int, int]) -> None:
+    """Be the command in a fork; never returns."""
+    status = 1
+    try:
+        for stream, pipe in streams.items():
+            os.dup2(pipe, stream)
+        _be(order, log)
+        status = 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = 1
+    os._exit(status)
 
-    child: int
-    words: dict[str, int]
-    tracer: subprocess.Popen[bytes] | None = None
-    timer: threading.Timer | None = None
 
-
-def _start(order: dict[str, Any], scratch: Path) -> Run:
-    scratch.mkdir(parents=True, exist_ok=True)
-    pipes = {name: os.pipe() for name in ("out", "err")}
+def _start(order: dict[str, Any], log: Path) -> tuple[int, tuple[int, int], threading.Timer]:
+    """Return the process, the pipes that it prints to, and who kills it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    out, err = os.pipe(), os.pipe()
     child = os.fork()
     if not child:
-        _child(order, scratch, (pipes["out"][1], pipes["err"][1]))
-    for _, write in pipes.values():
-        os.close(write)
-    run = Run(child, {name: read for name, (read, _) in pipes.items()})
-    if "kill_in_ledger" in order:
-        run.tracer = _traced(child, order)
-    if "kill_after" in order:
-        run.timer = threading.Timer(order["kill_after"], os.kill, (child, signal.SIGKILL))
-        run.timer.start()
-    return run
+        _child(order, log, {1: out[1], 2: err[1]})
+    os.close(out[1])
+    os.close(err[1])
+    timer = threading.Timer(order.get("kill_after", 3600), os.kill, (child, signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+    return child, (out[0], err[0]), timer
 
 
-def _traced(child: int, order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """Let `strace` kill the child at its k-th system call on the ledger or its journal."""
-    os.waitpid(child, os.WUNTRACED)
-    paths = [word for name in ("", "-journal") for word in ("-P", f"{order['ledger']}{name}")]
-    what = ["-e", f"trace={_SYSCALLS}", "-e", f"inject={_SYSCALLS}:signal=KILL:when={order['kill_in_ledger']}"]
-    log = order.get("calls", os.devnull)
-    tracer = subprocess.Popen(["strace", "-p", str(child), "-o", log, *paths, *what], stderr=subprocess.DEVNULL)
-    while "TracerPid:\t0\n" in Path(f"/proc/{child}/status").read_text():
-        time.sleep(0.002)
-    os.kill(child, signal.SIGCONT)
-    return tracer
-
-
-def _end(run: Run, order: dict[str, Any], scratch: Path) -> dict[str, Any]:
-    said = {}
-    for name, read in run.words.items():
-        with os.fdopen(read, errors="replace") as stream:
-            said[name] = stream.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(run.child, 0)[1])
-    if run.timer is not None:
-        run.timer.cancel()
-    if run.tracer is not None:
-        run.tracer.wait()
-    log = scratch / "log"
-    passed = log.read_text().splitlines() if order.get("boundaries", True) and log.exists() else []
-    return {"status": status, **said, "passed": passed}
+def _end(child: int, pipes: tuple[int, int], timer: threading.Timer, log: Path | None) -> dict[str, Any]:
+    texts = []
+    for pipe in pipes:
+        with os.fdopen(pipe, errors="replace") as stream:
+            texts.append(stream.read())
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    timer.cancel()
+    passed = log.read_text().splitlines() if log is not None and log.exists() else []
+    return {"status": status, "out": texts[0], "err": texts[1], "passed": passed}
 
 
 def main() -> None:
     """Serve until standard input ends."""
-    sys.path.insert(0, str(_HERE))
     for name in _IMPORTED:
         import_module(name)
-    scratch = Path(sys.argv[1])
     for line in sys.stdin:
         orders = json.loads(line)
-        places = [scratch / str(number) for number in range(len(orders))]
-        started = [_start(order, place) for order, place in zip(orders, places, strict=True)]
-        ends = [_end(run, order, place) for run, order, place in zip(started, orders, places, strict=True)]
+        logs = [Path(sys.argv[1]) / str(number) / "log" for number in range(len(orders))]
+        started = [_start(order, log) for order, log in zip(orders, logs, strict=True)]
+        watched = [log if order.get("boundaries", True) else None for order, log in zip(orders, logs, strict=True)]
+        ends = [_end(*run, log) for run, log in zip(started, watched, strict=True)]
         sys.stdout.write(json.dumps(ends) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    if sys.argv[1] == "--order":
+        only = json.loads(sys.argv[2])
+        _be(only, Path(only["log"]))
+    else:
+        main()

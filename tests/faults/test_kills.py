@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
-import shutil
+import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 import pytest
 
-from tests.faults.scenes import SCENES, Scene
+from agedp.release_folder.origin import release_origins
+from agedp_data.ledger import Ledger
+from agedp_data.ledger.records import ReleaseRecord
+from agedp_data.ledger.witness_file import FileWitness
+from tests.agedp_flows.serving import environment, processes_of
+from tests.faults.runs import SERVER, LedgerServer
+from tests.faults.scenes import SCENES, WITNESS, Scene
+from tests.nights.keyed import draws
 
-Scenes = Callable[[str], Scene]
+Scenes = Callable[..., Scene]
 NAMED = {
-    "the first run": {
-        "open ledger.sqlite": 1,
-        "execute CREATE TABLE*": 4,
-        "execute CREATE TRIGGER*": 1,
-        "committed": 2,
-    },
+    "the first run": {"execute CREATE TRIGGER*": 1, "committed": 2},
     "a night": {
-        "os.rename .*.json.*": 1,
         "execute INSERT INTO release*": 2,
-        "commit": 1,
         "committed": 2,
         "os.rename .released_rosters.*": 1,
-        "os.rename .statement.json.*": 1,
         "os.rename .SHA256SUMS.*": 1,
         "os.rename .true_means.*": 1,
         "os.rmdir month=2026-01": 2,
     },
-    "publish": {"fsync": 2, "os.rename .SHA256SUMS.*": 1},
+    "a night, with a witness": {"os.rename .homes.witness.new": 2, "commit": 1, "committed": 1},
+    "publish": {"os.rename .SHA256SUMS.*": 1},
     "calibrate": {"os.rename .public.json.*": 1},
     "amend": {"committed": 1},
-    "export": {"os.rename .rows.jsonl.*": 1, "commit": 1},
+    "export": {"commit": 1},
     "import": {"committed": 1},
     "recover": {"execute INSERT INTO release*": 1},
 }
@@ -51,43 +55,124 @@ def test_killed_at_a_named_boundary_and_run_again_it_is_as_undisturbed(scene: Sc
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SCENES)
-def test_killed_at_every_boundary_and_run_again_it_is_as_undisturbed(scene: Scenes, name: str) -> None:
-    trials = scene(name)
+@pytest.mark.parametrize(
+    ("name", "on_server"),
+    [(name, where) for name in SCENES for where in (False, True) if name != "calibrate" or not where],
+)
+def test_killed_at_every_boundary_and_run_again_it_is_as_undisturbed(scene: Scenes, name: str, on_server: bool) -> None:
+    trials = scene(name, on_server=on_server)
     killed = [trials.trial(kill_at=at).killed for at in range(1, len(trials.passed) + 1)]
     assert all(killed[:-4])  # of two threads both may come to make a folder, or one
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(150, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", ["the first run", "a night"])
-def test_killed_at_random_instants_and_run_again_it_is_as_undisturbed(scene: Scenes, name: str, times: int) -> None:
-    trials = scene(name)
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [("a night, with a witness", 6), *(pytest.param(name, 150, marks=pytest.mark.long) for name in list(SCENES)[:4])],
+)
+def test_killed_again_and_again_at_random_no_day_has_two_values(scene: Scenes, name: str, kills: int) -> None:
+    chance, trials = random.Random(kills), scene(name)  # noqa: S311 - instants, no secrets
     begun = time.monotonic()
-    assert trials.runs.one(trials.order()).status == 0
+    assert trials.run().status == 0
     lasts = time.monotonic() - begun
-    chance = random.Random(times)  # noqa: S311 - instants, no secrets
-    killed = [trials.trial(kill_after=chance.uniform(0, lasts)).killed for _ in range(times)]
-    assert sum(killed) >= times // 4
+    trials.restore()
+    died = 0
+    while died < kills:
+        stored = {(row.series, row.day) for row in trials.after_death() if isinstance(row, ReleaseRecord)}
+        drawn, by_time = draws(trials.journal), chance.random() < 0.5
+        instant, boundary = chance.uniform(0, lasts), chance.randint(1, len(trials.passed))
+        end = trials.run(**{"kill_after": instant} if by_time else {"kill_at": boundary})
+        assert not stored & set(draws(trials.journal) - drawn)
+        require_published_is_settled(trials)
+        died += end.killed
+        if not end.killed:  # it came to its end and begins anew
+            assert (end.status, end.err) == (0, ""), end
+            trials.require_undisturbed()
+            trials.restore()
+    trials.mend()
+
+
+def require_published_is_settled(trials: Scene) -> None:
+    """Require that the release folder, whole or cut off, names no head that the witness has not confirmed."""
+    heads = {origin.head for origin in release_origins(trials.house / "release")}
+    if trials.witnessed and heads:
+        record = FileWitness(trials.house / WITNESS).read()
+        assert record is not None
+        with Ledger.open(trials.shelf.url(trials.ledger)) as ledger:
+            settled = ledger.row_number(record.committed_head)
+            places = [ledger.row_number(head) for head in heads]
+        assert settled is not None
+        assert all(place is not None and place <= settled for place in places)
+
+
+CUTS = (
+    ("a night, with a witness", "commit", 1),
+    ("import", "commit", 2),
+    ("a night", "execute INSERT INTO release*", 2),
+    ("a night", "committed", 1),
+    ("amend", "commit", 1),
+    ("export", "commit", 1),
+)
+
+
+@pytest.mark.parametrize("how", ["terminate", pytest.param("kill", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "like", "nth"), [CUTS[0], *(pytest.param(*cut, marks=pytest.mark.long) for cut in CUTS[1:])]
+)
+def test_a_run_whose_connection_is_cut_or_whose_server_crashes_goes_on(
+    scene: Scenes, name: str, like: str, nth: int, how: str
+) -> None:
+    if how == "kill" and os.geteuid():
+        pytest.skip("only root may kill a process of the server's user")
+    trials = scene(name, on_server=True)
+    assert isinstance(trials.shelf, LedgerServer)
+    end = trials.run(**trials.shelf.cut(how), like=like, kill_at=nth)
+    assert len(end.passed) >= len(trials.passed)
+    trials.shelf.server.wait()
+    assert (end.status, end.err) == (0, ""), end
+    trials.require_undisturbed()
+    assert set((draws(trials.journal) - trials.drawn).values()) <= {1}
+    assert trials.drawn - draws(trials.journal) == Counter()
+
+
+def flow(trials: Scene, *, kill_after: float = 300, **how: object) -> int:
+    """Run the flow in a process of its own; return its status."""
+    order = trials.order("run", "run.toml", "--flow", log=str(trials.folder / "log"), **how)
+    words = [sys.executable, str(SERVER), "--order", json.dumps(order)]
+    with subprocess.Popen(
+        words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            _, err = run.communicate(timeout=kill_after)
+        except subprocess.TimeoutExpired:
+            run.kill()
+            _, err = run.communicate()
+    assert "Traceback" not in err
+    return run.returncode
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"like": "execute INSERT INTO release*", "kill_at": 3},
+        pytest.param({"like": "open .*.json.*", "kill_at": 1}, marks=pytest.mark.long),
+        pytest.param({"like": "os.rename .SHA256SUMS.*", "kill_at": 1}, marks=pytest.mark.long),
+        *(pytest.param({"kill_after": seconds}, marks=pytest.mark.long) for seconds in (3, 8, 12, 16)),
+    ],
+)
+def test_a_killed_flow_leaves_no_server_and_the_next_run_mends(scene: Scenes, how: dict[str, object]) -> None:
+    trials = scene("a night")
+    assert flow(trials, **how) == -9 or "kill_after" in how  # type: ignore[arg-type]
+    rows = trials.after_death()
+    assert processes_of(trials.house, seconds=30) == []
+    trials.mend()
+    trials.require_drawn_once(rows)
 
 
 @pytest.mark.long
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace kills inside SQLite's own writes")
-@pytest.mark.parametrize("name", ["the first run", "a night"])
-def test_killed_at_every_system_call_on_the_ledger_and_run_again_it_is_as_undisturbed(scene: Scenes, name: str) -> None:
-    trials = scene(name)
-    at = 1
-    while trials.trial(kill_in_ledger=at, boundaries=False).killed:
-        at += 1
-    assert at > 30
-
-
-def test_killed_again_and_again_in_one_night_it_goes_on_where_it_stood(scene: Scenes) -> None:
+@pytest.mark.prefect
+def test_the_flow_mends_what_a_killed_run_left(scene: Scenes) -> None:
     trials = scene("a night")
-    lengths = []
-    end = trials.runs.one(trials.order(kill_at=30))
-    while end.killed and len(lengths) < 12:
-        lengths.append(len(trials.after_death()))
-        end = trials.runs.one(trials.order(kill_at=30))
-    assert len(lengths) > 2
-    assert lengths == sorted(lengths)
-    trials.mended()
+    assert trials.run(like="committed", kill_at=4).killed
+    assert flow(trials) == 0
+    trials.require_undisturbed()

@@ -33,24 +33,20 @@ IDS = [
     "", " ", '"a,b"', '"a""b"', '"a\nb"', "\ufeffMAC1", "\u00e9", "MAC1 ", "\u202eMAC", "a" * 5000, "\\", "'", '"',
     "A\x1fB", "\u2028",
 ]  # fmt: skip
+ODD_BYTES = [
+    b"\xff", b"\xe9", b"\x80", b"\x1a", b"\x0c", b"\x85", b'"', b",", b"\r", b"\n", b";", b"\t", b"\x00",
+]  # fmt: skip
 
 
-def _lines(data: bytes) -> list[bytes]:
-    return data.splitlines(keepends=True)
-
-
-def _some_line(lines: list[bytes], choice: random.Random) -> int:
-    return choice.randrange(len(lines)) if choice.random() < 0.1 else choice.randrange(1, len(lines))
-
-
-def on_lines(change: Callable[[list[bytes], int, random.Random], None]) -> Mutation:
-    """A mutation of the list of lines at one of them."""
+def on_line(change: Callable[[list[bytes], int, random.Random], None]) -> Mutation:
+    """A mutation of the list of lines at one of them, rarely the header."""
 
     def mutation(data: bytes, choice: random.Random) -> bytes:
-        lines = _lines(data)
+        lines = data.splitlines(keepends=True)
         if len(lines) < 3:
             return data
-        change(lines, _some_line(lines, choice), choice)
+        at = choice.randrange(len(lines)) if choice.random() < 0.1 else choice.randrange(1, len(lines))
+        change(lines, at, choice)
         return b"".join(lines)
 
     return mutation
@@ -60,42 +56,31 @@ def on_cell(values: list[str]) -> Mutation:
     """A mutation that writes something odd into one cell of one line."""
 
     def change(lines: list[bytes], at: int, choice: random.Random) -> None:
-        cells = lines[at].split(b",")
-        cells[choice.randrange(len(cells))] = choice.choice(values).encode() + (
-            b"\n" if choice.random() < 0.05 else b""
-        )
-        lines[at] = b",".join(cells).rstrip(b"\r\n") + b"\n"
+        odd = choice.choice(values).encode() + (b"\n" if choice.random() < 0.05 else b"")
+        _write_cell(lines, at, choice, lambda _: odd)
 
-    return on_lines(change)
+    return on_line(change)
 
 
-def _odd_bytes(data: bytes, choice: random.Random) -> bytes:
-    at = choice.randrange(len(data) + 1)
-    odd = choice.choice(
-        [
-            b"\xff", b"\xe9", b"\x80", b"\x1a", b"\x0c", b"\x85", b'"', b",", b"\r", b"\n", b";", b"\t", b"\x00",
-            bytes([choice.randrange(256)]),
-        ]
-    )  # fmt: skip
-    return [data[:at] + odd + data[at:], data[:at] + odd + data[at + 1 :], data[:at] + data[at + 1 :]][
-        choice.randrange(3)
-    ]
+def _write_cell(lines: list[bytes], at: int, choice: random.Random, change: Callable[[bytes], bytes]) -> None:
+    cells = lines[at].split(b",")
+    place = choice.randrange(len(cells))
+    cells[place] = change(cells[place])
+    lines[at] = b",".join(cells).rstrip(b"\r\n") + b"\n"
 
 
-def _cut(data: bytes, choice: random.Random) -> bytes:
-    return data[: choice.randrange(len(data) + 1)]
+def _bytes(data: bytes, choice: random.Random) -> bytes:
+    at, odd = choice.randrange(len(data) + 1), choice.choice([*ODD_BYTES, bytes([choice.randrange(256)])])
+    before = data[:at]
+    return choice.choice([before + odd + data[at:], before + odd + data[at + 1 :], before + data[at + 1 :]])
 
 
 def _columns(data: bytes, choice: random.Random) -> bytes:
     """Remove, repeat, rename or move a column, in all lines or in the header alone."""
-    lines = _lines(data)
-    if not lines:
-        return data
+    lines = data.splitlines(keepends=True)
     width = lines[0].count(b",") + 1
     at, to, kind, whole = choice.randrange(width), choice.randrange(width), choice.randrange(4), choice.random() < 0.7
-    for number, line in enumerate(lines):
-        if number and not whole:
-            break
+    for number, line in enumerate(lines if whole else lines[:1]):
         body = line.rstrip(b"\r\n")
         cells = body.split(b",")
         if len(cells) != width:
@@ -105,9 +90,8 @@ def _columns(data: bytes, choice: random.Random) -> bytes:
         elif kind == 1:
             cells.insert(at, cells[to])
         elif kind == 2 and number == 0:
-            cells[at] = choice.choice(
-                [b"kWh", b"", cells[at].upper(), b" " + cells[at] + b" ", b'"' + cells[at] + b'"', b"\xff"]
-            )
+            name = cells[at]
+            cells[at] = choice.choice([b"kWh", b"", name.upper(), b" " + name + b" ", b'"' + name + b'"', b"\xff"])
         elif kind == 3:
             cells[at], cells[to] = cells[to], cells[at]
         lines[number] = b",".join(cells) + line[len(body) :]
@@ -116,29 +100,34 @@ def _columns(data: bytes, choice: random.Random) -> bytes:
 
 def _line_ends(data: bytes, choice: random.Random) -> bytes:
     ends = choice.choice([[b"\r\n"], [b"\r"], [b"\n"], [b"\r\n", b"\n", b"\r"], [b"\n\n"], [b"\r\r\n"], [b"\n\r"]])
-    joined = b"".join(line.rstrip(b"\r\n") + choice.choice(ends) for line in _lines(data))
+    joined = b"".join(line.rstrip(b"\r\n") + choice.choice(ends) for line in data.splitlines(keepends=True))
     return joined.rstrip(b"\r\n") if choice.random() < 0.3 else joined
 
 
 def _encoding(data: bytes, choice: random.Random) -> bytes:
     text = data.decode("latin-1")
-    return choice.choice(
-        [
-            b"\xef\xbb\xbf" + data,
-            b"\xef\xbb\xbf\xef\xbb\xbf" + data,
-            text.encode("utf-16"),
-            text.encode("utf-16-le"),
-            text.encode("utf-32"),
-            data.replace(b"MAC", b"\xe9MAC"),
-            data.replace(b"MAC", "\u00e9MAC".encode()),
-            data.replace(b"Std", b"\xfctd"),
-            data.translate(bytes(range(255, -1, -1))),
-        ]
-    )
+    coded = [text.encode(coding) for coding in ("utf-16", "utf-16-le", "utf-32")]
+    marked = [b"\xef\xbb\xbf" + data, b"\xef\xbb\xbf\xef\xbb\xbf" + data, data.translate(bytes(range(255, -1, -1)))]
+    ids = [
+        data.replace(b"MAC", b"\xe9MAC"),
+        data.replace(b"MAC", "\u00e9MAC".encode()),
+        data.replace(b"Std", b"\xfctd"),
+    ]
+    return choice.choice([*coded, *marked, *ids])
 
 
-def _duplicate(lines: list[bytes], at: int, choice: random.Random) -> None:
-    lines.insert(choice.randrange(1, len(lines) + 1), lines[at])
+def _quote(lines: list[bytes], at: int, choice: random.Random) -> None:
+    def quoted(cell: bytes) -> bytes:
+        half = len(cell) // 2
+        ways = [b'"' + cell, cell + b'"', cell[:half] + b'"' + cell[half:], b'""' + cell, b'"' + cell.rstrip() + b'"']
+        return choice.choice([*ways, b"'" + cell + b"'"])
+
+    _write_cell(lines, at, choice, quoted)
+
+
+def _huge(lines: list[bytes], at: int, choice: random.Random) -> None:
+    length = choice.choice([1000, 70_000, 200_000])
+    _write_cell(lines, at, choice, lambda _: choice.choice([b"x", b"9", b",", b" ", b"\xc3\xa9"]) * length)
 
 
 def _swap(lines: list[bytes], at: int, choice: random.Random) -> None:
@@ -146,65 +135,25 @@ def _swap(lines: list[bytes], at: int, choice: random.Random) -> None:
     lines[at], lines[to] = lines[to], lines[at]
 
 
-def _join(lines: list[bytes], at: int, choice: random.Random) -> None:
-    lines[at] = lines[at].rstrip(b"\r\n")
-
-
-def _blank(lines: list[bytes], at: int, choice: random.Random) -> None:
-    lines.insert(at, choice.choice([b"\n", b"\r\n", b"  \n", b"\t\n", b",,,\n", b'""\n', b'"\n"\n', b"#\n", b"\x0c\n"]))
-
-
-def _huge(lines: list[bytes], at: int, choice: random.Random) -> None:
-    cells = lines[at].split(b",")
-    cells[choice.randrange(len(cells))] = choice.choice([b"x", b"9", b",", b" ", b"\xc3\xa9"]) * choice.choice(
-        [1000, 70_000, 200_000]
-    )
-    lines[at] = b",".join(cells).rstrip(b"\r\n") + b"\n"
-
-
-def _quote(lines: list[bytes], at: int, choice: random.Random) -> None:
-    cells = lines[at].split(b",")
-    place = choice.randrange(len(cells))
-    cell = cells[place]
-    middle = len(cell) // 2
-    cells[place] = choice.choice(
-        [
-            b'"' + cell,
-            cell + b'"',
-            cell[:middle] + b'"' + cell[middle:],
-            b'""' + cell,
-            b'"' + cell.rstrip() + b'"',
-            b"'" + cell + b"'",
-        ]
-    )
-    lines[at] = b",".join(cells)
-
-
-def _cut_line(lines: list[bytes], at: int, choice: random.Random) -> None:
-    lines[at] = lines[at][: choice.randrange(len(lines[at]))]
-
-
-def _drop(lines: list[bytes], at: int, choice: random.Random) -> None:
-    del lines[at]
-
-
-def _header_again(lines: list[bytes], at: int, choice: random.Random) -> None:
-    lines.insert(at, lines[0])
-
-
+BLANKS = [b"\n", b"\r\n", b"  \n", b"\t\n", b",,,\n", b'""\n', b'"\n"\n', b"#\n", b"\x0c\n"]
 MUTATIONS: dict[str, Mutation] = {
-    "bytes": _odd_bytes,
-    "cut": _cut,
+    "bytes": _bytes,
+    "cut": lambda data, choice: data[: choice.randrange(len(data) + 1)],
     "columns": _columns,
     "line ends": _line_ends,
     "encoding": _encoding,
-    "stamp": on_cell(STAMPS),
+    "timestamp": on_cell(STAMPS),
     "number": on_cell(NUMBERS),
     "id": on_cell(IDS),
-    **{
-        change.__name__.strip("_").replace("_", " "): on_lines(change)
-        for change in (_duplicate, _swap, _join, _blank, _huge, _quote, _cut_line, _drop, _header_again)
-    },
+    "quote": on_line(_quote),
+    "huge": on_line(_huge),
+    "swap": on_line(_swap),
+    "duplicate": on_line(lambda lines, at, choice: lines.insert(choice.randrange(1, len(lines) + 1), lines[at])),
+    "join": on_line(lambda lines, at, _: lines.__setitem__(at, lines[at].rstrip(b"\r\n"))),
+    "blank": on_line(lambda lines, at, choice: lines.insert(at, choice.choice(BLANKS))),
+    "cut line": on_line(lambda lines, at, choice: lines.__setitem__(at, lines[at][: choice.randrange(len(lines[at]))])),
+    "drop": on_line(lambda lines, at, _: lines.pop(at)),
+    "header again": on_line(lambda lines, at, _: lines.insert(at, lines[0])),
 }
 
 

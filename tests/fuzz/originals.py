@@ -1,4 +1,4 @@
-"""Sound files to spoil: every layout in the publishers' exact format, small."""
+"""Sound files to spoil: every layout in the publishers' exact format; and the project's own reading of a file."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from agedp.store.file_identity import read_header
+from agedp_data.datasets.chunking import read_lines, split_into_chunks
+from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.file_listing import list_input_files
+from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic.ausgrid import write_ausgrid
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
+from tests.agedp_data.datasets.parsing import Settled, settle
 from tests.fuzz import plain_reader
 from tests.fuzz.plain_reader import Long, Read
 
@@ -94,3 +100,16 @@ def originals() -> dict[str, Original]:
         "long", _iso(), ReadingRules(columns=ISO_NAMED), lambda data: plain_reader.long(data, ISO_SHAPE)
     )
     return found
+
+
+def read_file(path: Path, original: Original, *, chunk_bytes: int) -> Settled:
+    """Read one file as the project does, in chunks, without the store."""
+    layout = layout_of(original.dataset, original.rules.columns)
+    source = list_input_files([str(path)]).sources[0]
+    header, start = read_header(source, layout)
+    if header is None:
+        return Settled(0, 0, 0, {})
+    chunks = split_into_chunks(source, start=start, chunk_bytes=chunk_bytes)
+    batches = (data for chunk in chunks for data in read_lines(chunk, batch_bytes=chunk_bytes))
+    parsed = (parse_lines(data, layout=layout, header=header, rules=original.rules) for data in batches)
+    return settle(layout, original.rules, parsed)

@@ -53,14 +53,11 @@ class Key:
     choice: str
     key: str
     value: Any
+    literals: tuple[str, ...] = ()
+    """The texts that the key may have, if they are listed."""
 
     def __str__(self) -> str:
         return f"{'.'.join(self.path)}({self.choice}).{self.key}"
-
-    @property
-    def literals(self) -> tuple[str, ...]:
-        """The texts that the key may have, if they are listed."""
-        return tuple(each for each in _leaves(_field(self).annotation) if isinstance(each, str))
 
     def document(self) -> tuple[Document, dict[str, Any]]:
         """Return a sound run file and, inside it, the table that has the key."""
@@ -75,18 +72,6 @@ class Key:
             here = here[name]
         here[self.key] = copy.deepcopy(self.value)
         return document, here
-
-
-def _field(key: Key) -> Any:
-    if not key.path:
-        return RunFile.model_fields[key.key]
-    return next(
-        f
-        for path, choice, block in blocks()
-        if (path, choice) == (key.path, key.choice)
-        for n, f in block.model_fields.items()
-        if n == key.key
-    )
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
@@ -119,7 +104,7 @@ def keys() -> tuple[Key, ...]:
         here: Any = sound(path[0], choice)
         for name in path:
             here = here[name]
-        for key in block.model_fields:
+        for key, field in block.model_fields.items():
             if key == "columns":
                 continue  # a table of its own
             value = _EITHER.get((path[0], choice, key), here.get(key))
@@ -127,15 +112,9 @@ def keys() -> tuple[Key, ...]:
                 value = 2
             if value is None:
                 raise LookupError(f"write a sound value of [{'.'.join(path)}] {key} for {choice!r} into sound.toml")
-            found.append(Key(path, path[0], choice, key, value))
+            literals = tuple(each for each in _leaves(field.annotation) if isinstance(each, str))
+            found.append(Key(path, path[0], choice, key, value, literals))
     return tuple(found)
-
-
-def toml(document: Document) -> str:
-    """Return a document as TOML; a `Raw` value as it is written."""
-    top = [f"{_name(key)} = {_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
-    tables = [line for key, value in document.items() if isinstance(value, dict) for line in _table((key,), value)]
-    return "\n".join([*top, *tables]) + "\n"
 
 
 class Raw(str):
@@ -144,31 +123,31 @@ class Raw(str):
     __slots__ = ()
 
 
-def _table(path: tuple[str, ...], table: Document) -> Iterator[str]:
-    yield f"[{'.'.join(map(_name, path))}]"
-    for key, value in table.items():
-        if not isinstance(value, dict):
-            yield f"{_name(key)} = {_value(value)}"
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _table((*path, key), value)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def toml(document: Document, path: tuple[str, ...] = ()) -> str:
+    """Return a document as TOML; a `Raw` value as it is written."""
+    lines = [f"[{'.'.join(map(_name, path))}]"] if path else []
+    lines += [f"{_name(key)} = {_value(value)}" for key, value in document.items() if not isinstance(value, dict)]
+    tables = [toml(value, (*path, key)) for key, value in document.items() if isinstance(value, dict)]
+    return "\n".join(lines) + "\n" + "".join(tables)
 
 
 def _name(key: str) -> str:
     return key if key.isascii() and key.replace("_", "").replace("-", "").isalnum() else _quoted(key)
 
 
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _value(value: Any) -> str:
-    if isinstance(value, Raw):
-        return str(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return value.isoformat() if isinstance(value, date) else str(value)
+    match value:
+        case Raw():
+            return str(value)
+        case bool():
+            return str(value).lower()
+        case str():
+            return _quoted(value)
+        case list():
+            return f"[{', '.join(map(_value, value))}]"
+        case _:
+            return value.isoformat() if isinstance(value, date) else str(value)

@@ -84,18 +84,23 @@ def write_artefacts(artefacts: Artefacts, folder: Path) -> None:
 
 def _all_of(name: str, world: Path, text: str) -> Commands:
     document = tomllib.loads(text)
-    dataset, mode = document["input"]["dataset"], document["schedule"]["mode"]
+    dataset, mode, now = document["input"]["dataset"], document["schedule"]["mode"], inputs.NIGHTS[1]
     inputs.write_surroundings(world, dataset)
     (world / "run.toml").write_text(text, encoding="utf-8")
     inputs.write_readings(world, dataset, night=0)
     if mode == "archive":
         inputs.write_readings(world, dataset, night=1)
-        yield from _first_night(world, document, now=inputs.NIGHTS[1], json_run=True)
+        yield from _first_night(world, document, now=now, json_run=True)
     else:
         yield from _first_night(world, document, now=inputs.NIGHTS[0], json_run=False)
         inputs.write_readings(world, dataset, night=1)
-        yield from _second_night(world, mode, now=inputs.NIGHTS[1])
-    yield from _checks(world, now=inputs.NIGHTS[1])
+        as_of = _as_of(mode, now)
+        yield from _command(world, "second-plan", "plan", "run.toml", *as_of, now=now)
+        yield from _command(world, "run-json", "run", "run.toml", *as_of, "--json", now=now)
+    ledger = f"sqlite:///{world}/out/ledger.sqlite"
+    yield from _command(world, "verify", "verify", "out/release", now=now)
+    yield from _command(world, "verify-json", "verify", "out/release", "--ledger", ledger, "--json", now=now)
+    yield from _command(world, "ledger-show", "ledger", "show", "run.toml", now=now)
     yield from _files(world / "out")
     yield from _ledger(world / "out" / "ledger.sqlite")
     for witness in sorted((world / "witness").iterdir()):
@@ -116,19 +121,6 @@ def _first_night(world: Path, document: dict[str, dict[str, str]], *, now: datet
         for artefact, content in _command(twin, "run-json", "run", "run.toml", *as_of, "--json", now=now):
             yield artefact, content.replace(str(twin).encode(), str(world).encode())
     yield from _command(world, "run", "run", "run.toml", *as_of, now=now)
-
-
-def _second_night(world: Path, mode: str, *, now: datetime) -> Commands:
-    as_of = _as_of(mode, now)
-    yield from _command(world, "second-plan", "plan", "run.toml", *as_of, now=now)
-    yield from _command(world, "run-json", "run", "run.toml", *as_of, "--json", now=now)
-
-
-def _checks(world: Path, *, now: datetime) -> Commands:
-    ledger = f"sqlite:///{world}/out/ledger.sqlite"
-    yield from _command(world, "verify", "verify", "out/release", now=now)
-    yield from _command(world, "verify-json", "verify", "out/release", "--ledger", ledger, "--json", now=now)
-    yield from _command(world, "ledger-show", "ledger", "show", "run.toml", now=now)
 
 
 def _as_of(mode: str, now: datetime) -> tuple[str, ...]:

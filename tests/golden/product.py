@@ -1,6 +1,6 @@
 """The command in this process with fixed noise, clock and versions: all that the golden set knows of the product.
 
-A restructuring of the packages changes the three names below and nothing else in this folder.
+A restructuring of the packages changes the two names below and nothing else in this folder.
 """
 
 from __future__ import annotations
@@ -8,11 +8,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import importlib
 import importlib.metadata
-import io
 import os
-import sys
 import zoneinfo
 from collections.abc import Iterator
 from datetime import datetime
@@ -23,11 +20,12 @@ from unittest import mock
 
 import numpy as np
 
-MAIN = "agedp_flows.cli.app:main"
-NOISE = "agedp_data.mechanisms:discrete_laplace"
-CLOCK = "agedp_data.clock:now"
+from tests.command import agedp
+from tests.source_path import ROOT
 
-ROOT = Path(__file__).parents[2]
+NOISE = "agedp_data.mechanisms.discrete_laplace"
+CLOCK = "agedp_data.clock.now"
+
 VERSION = "0.0.0"
 _VERSIONS_SHOWN = {"agedp", "numpy", "opendp", "pyarrow", "scipy", "tzdata"}
 _UNFIXED = dict.fromkeys(("AGEDP_PROGRESS", "FORCE_COLOR", "NO_COLOR", "TERM"))
@@ -38,22 +36,8 @@ def run_command(folder: Path, *words: str, now: datetime, seed: int) -> tuple[in
 
     The surroundings are the caller's to fix, once for all commands of a run.
     """
-    out, err = io.StringIO(), io.StringIO()
-    main = _attribute(MAIN)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_replaced(NOISE, _fixed_noise(seed)))
-        stack.enter_context(_replaced(CLOCK, lambda: now))
-        stack.enter_context(contextlib.chdir(folder))
-        stack.enter_context(mock.patch.object(sys, "argv", ["agedp", *words]))
-        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO()))
-        stack.enter_context(contextlib.redirect_stdout(out))
-        stack.enter_context(contextlib.redirect_stderr(err))
-        status = 0
-        try:
-            main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-    return status, out.getvalue(), err.getvalue()
+    with mock.patch(NOISE, _fixed_noise(seed)), mock.patch(CLOCK, return_value=now):
+        return agedp(*words, folder=folder)
 
 
 def _fixed_noise(seed: int) -> Any:
@@ -113,13 +97,3 @@ def _clear_caches() -> None:
             code = getattr(cached.__wrapped__, "__code__", None)
             if code is not None and code.co_filename.startswith(f"{ROOT}{os.sep}"):
                 cached.cache_clear()
-
-
-def _attribute(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-def _replaced(place: str, value: object) -> Any:
-    module, _, name = place.partition(":")
-    return mock.patch.object(importlib.import_module(module), name, value)

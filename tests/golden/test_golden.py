@@ -19,7 +19,7 @@ Where a difference comes from:
     diff -r /tmp/before /tmp/after
 
 After a change on purpose: `python -m tests.golden --update [RUN ...]`, then read the diff of digests.json: it names
-the artefacts, and a numbers line in it needs a reason. A renamed or moved package changes the three names at the top
+the artefacts, and a numbers line in it needs a reason. A renamed or moved package changes the two names at the top
 of `product.py` only. The digests belong to the library versions of `constraints.txt`; other ones may differ in the
 last digits of a float or in Parquet's encoding.
 """

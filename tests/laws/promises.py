@@ -90,122 +90,66 @@ def amounts(most: int = 2) -> st.SearchStrategy[Decimal]:
     return coarse | st.decimals(NANO, most, places=9) | st.decimals(Decimal("0.001"), most, places=15)
 
 
-def _also(**keys: Any) -> Callable[[Keys], Keys]:
-    return lambda drawn: {**keys, **{key: value for key, value in drawn.items() if value is not None}}
+def _one_of(*choices: Keys) -> st.SearchStrategy[Keys]:
+    return st.sampled_from(choices)
 
 
-_AGED = st.fixed_dictionaries(
-    {
-        "age_days": st.integers(0, 3),
-        "method": st.sampled_from(["tight", "total_variation"]),
-        "secret": st.sampled_from(["day", "half-hour"]),
-    }
-)
+def _drawn(notion: str, *parts: st.SearchStrategy[Keys], **keys: st.SearchStrategy[Any]) -> st.SearchStrategy[Keys]:
+    """Keys of a notion: some drawn one by one, some together."""
+    drawn = st.tuples(st.fixed_dictionaries(keys), *parts)
+    return drawn.map(lambda pieces: {"notion": notion} | {key: value for part in pieces for key, value in part.items()})
+
 
 TRIED: dict[str, Tried] = {
     "classical": Tried(
-        st.fixed_dictionaries({"epsilon_per_day": amounts()}).map(_also(notion="classical")),
-        lambda promise: {"day": promise.epsilon_per_day},
+        _drawn("classical", epsilon_per_day=amounts()), lambda promise: {"day": promise.epsilon_per_day}
     ),
     "w-event": Tried(
-        st.fixed_dictionaries(
-            {
-                "window_days": st.integers(1, 9),
-                "epsilon_per_window": amounts(),
-                "spend": st.sampled_from(["even", "remaining"]),
-            }
-        ).map(_also(notion="w-event")),
+        _drawn("w-event", window_days=st.integers(1, 9), epsilon_per_window=amounts(),
+               spend=st.sampled_from(["even", "remaining"])),
         lambda promise: {f"window of {promise.window_days} days": promise.epsilon_per_window},
     ),
     "age-dependent": Tried(
-        st.builds(
-            lambda aged, key, amount: {"notion": "age-dependent", key: amount, **aged},
-            _AGED,
-            st.sampled_from(["epsilon_per_day", "risk"]),
-            amounts(),
-        ),
+        _drawn("age-dependent", st.dictionaries(
+            st.sampled_from(["epsilon_per_day", "risk"]), amounts(), min_size=1, max_size=1),
+               age_days=st.integers(0, 3), method=st.sampled_from(["tight", "total_variation"]),
+               secret=st.sampled_from(["day", "half-hour"])),
         lambda promise: {"day": promise.epsilon_per_day, "risk": promise.risk},
     ),
     "temporal": Tried(
-        st.builds(
-            lambda ends, amount: {"notion": "temporal", "alpha": amount, **ends},
-            st.sampled_from(
-                [
-                    {"horizon_days": "unlimited", "budget": "supremum"},
-                    {"horizon_days": "unlimited", "budget": "best"},
-                    {"horizon_days": 1, "budget": "best"},
-                    {"horizon_days": 5, "budget": "exact"},
-                    {"horizon_days": 6, "budget": "even"},
-                    {"horizon_days": 40, "budget": "exact"},
-                    {"horizon_days": 7, "budget": "supremum"},
-                ]
-            ),
-            amounts(),
-        ),
+        _drawn("temporal", _one_of(
+            {"horizon_days": "unlimited", "budget": "supremum"}, {"horizon_days": "unlimited", "budget": "best"},
+            {"horizon_days": 1, "budget": "best"}, {"horizon_days": 5, "budget": "exact"},
+            {"horizon_days": 6, "budget": "even"}, {"horizon_days": 40, "budget": "exact"},
+            {"horizon_days": 7, "budget": "supremum"},
+        ), alpha=amounts()),
         lambda promise: {"temporal leakage": promise.alpha},
     ),
     "discounted": Tried(
-        st.builds(
-            lambda fading, scheduled, clock, amount: {
-                "notion": "discounted",
-                "epsilon": amount,
-                "clock": clock,
-                **fading,
-                **scheduled,
-            },
-            st.sampled_from(
-                [
-                    {"discount": "exponential", "rate": Decimal("0.5")},
-                    {"discount": "exponential", "rate": Decimal("0.95")},
-                    {"discount": "hyperbolic", "rate": Decimal("0.01")},
-                    {"discount": "hyperbolic", "rate": Decimal("3")},
-                ]
-            ),
-            st.sampled_from(
-                [
-                    {"schedule": "renewal"},
-                    {"schedule": "paper"},
-                    {"schedule": "classical"},
-                    {"schedule": "classical", "horizon_days": 5},
-                    {"schedule": "constant", "horizon_days": 6},
-                    {"schedule": "optimal", "horizon_days": 5},
-                    {"schedule": "optimal", "horizon_days": 40},
-                ]
-            ),
-            st.sampled_from(["data-day", "publication-day"]),
-            amounts(),
-        ),
+        _drawn("discounted", _one_of(
+            {"discount": "exponential", "rate": Decimal("0.5")}, {"discount": "exponential", "rate": Decimal("0.95")},
+            {"discount": "hyperbolic", "rate": Decimal("0.01")}, {"discount": "hyperbolic", "rate": Decimal("3")},
+        ), _one_of(
+            {"schedule": "renewal"}, {"schedule": "paper"}, {"schedule": "classical"},
+            {"schedule": "classical", "horizon_days": 5}, {"schedule": "constant", "horizon_days": 6},
+            {"schedule": "optimal", "horizon_days": 5}, {"schedule": "optimal", "horizon_days": 40},
+        ), clock=st.sampled_from(["data-day", "publication-day"]), epsilon=amounts()),
         lambda promise: {
             f"discounted sum ({promise.discount} {promise.rate}{_BY_CLOCK[promise.clock]})": promise.epsilon,
         },
     ),
     "neighbourhood": Tried(
-        st.builds(
-            lambda spend, amount, window, delta: {
-                "notion": "neighbourhood",
-                "epsilon_per_window": amount,
-                "window_days": window,
-                "delta_kwh": delta,
-                **spend,
-            },
-            st.sampled_from(
-                [
-                    {"spend": "fraction", "fraction": Decimal("0.2")},
-                    {"spend": "fraction", "fraction": Decimal("0.7")},
-                    {"spend": "per-request"},
-                    {"spend": "offline"},
-                ]
-            ),
-            amounts(),
-            st.integers(1, 9),
-            st.sampled_from([Decimal("0.7"), Decimal(2), Decimal("6.999")]),
-        ),
+        _drawn("neighbourhood", _one_of(
+            {"spend": "fraction", "fraction": Decimal("0.2")}, {"spend": "fraction", "fraction": Decimal("0.7")},
+            {"spend": "per-request"}, {"spend": "offline"},
+        ), epsilon_per_window=amounts(), window_days=st.integers(1, 9),
+            delta_kwh=st.sampled_from([Decimal("0.7"), Decimal(2), Decimal("6.999")])),
         lambda promise: {
             f"change of {promise.delta_kwh} kWh": promise.epsilon_per_window,
             f"change of {promise.delta_kwh} kWh, window of {promise.window_days} days": promise.epsilon_per_window,
         },
     ),
-}
+}  # fmt: skip
 
 
 class Alike(dict[str, Mean]):
@@ -247,25 +191,13 @@ def anew(promise: Promise) -> Any:
 
 @st.composite
 def promises(draw: st.DrawFn, notion: type[Promise]) -> Any:
-    """A promise of a notion with caps that now and then bind."""
-    return over(draw(_alone(notion)), draw(CLAMPS))
-
-
-@st.composite
-def _alone(draw: st.DrawFn, notion: type[Promise]) -> Any:
-    keys = draw(TRIED[notion.name].keys)
-    caps = {"max_day_epsilon": draw(amounts()), "epsilon_total": draw(amounts(6) | st.just("unlimited"))}
-    try:
-        return notion.model_validate({**keys, **caps})
-    except ValidationError:
-        # the caps were too small for one day's amount
-        total = caps["epsilon_total"]
-        wider = {"max_day_epsilon": Decimal(2), "epsilon_total": total if total == "unlimited" else 2 + total}
-        return _valid(notion, {**keys, **wider})
-
-
-def _valid(notion: type[Promise], keys: Keys) -> Any:
-    try:
-        return notion.model_validate(keys)
-    except ValidationError:  # no caps help: for example a window's amount that rounds to nothing a day
-        reject()
+    """A promise of a notion with caps that now and then bind, and are wider where they are too small for one day."""
+    keys, cap, total = draw(TRIED[notion.name].keys), draw(amounts()), draw(amounts(6) | st.just("unlimited"))
+    wider = total if total == "unlimited" else 2 + total
+    for caps in ((cap, total), (Decimal(2), wider)):
+        try:
+            promise = notion.model_validate({**keys, "max_day_epsilon": caps[0], "epsilon_total": caps[1]})
+        except ValidationError:
+            continue
+        return over(promise, draw(CLAMPS))
+    return reject()  # no caps help: for example a window's amount that rounds to nothing a day

@@ -24,7 +24,7 @@ DAYS = st.integers(0, 12)
 PARTS = st.sampled_from([1.0, 1.0, 1.0, 0.6, 0.1])
 LOSSES = st.integers(0, 2 * NANO) | st.integers(0, 5)
 ATTEMPTS = st.lists(st.tuples(DAYS, st.integers(0, 3), PARTS | LOSSES), max_size=14)
-EXAMPLES = settings(max_examples=40, deadline=None)
+EXAMPLES = settings(max_examples=25, deadline=None)
 
 
 def line(promise: Any, history: Sequence[Line], offset: int, wait: int, loss: int = 0) -> Line:
@@ -63,7 +63,6 @@ def values(promise: Any, history: Sequence[Line], model: Any) -> dict[str, float
 
 
 def test_every_notion_that_can_be_promised_is_tried():
-    assert [notion.name for notion in kept()] == [name for name in TRIED if name in {each.name for each in kept()}]
     assert {notion.name for notion in kept()} == TRIED.keys()
 
 
@@ -97,12 +96,17 @@ class TestEveryNotion:
 
     @EXAMPLES
     @given(data=st.data(), offset=DAYS, wait=st.integers(0, 3), part=PARTS)
-    def test_what_loss_grants_is_always_admitted(self, notion, data, offset, wait, part):
+    def test_what_loss_grants_is_admitted_and_a_skipped_day_counts_nothing(self, notion, data, offset, wait, part):
         promise, model, history = data.draw(lives(notion))
         row = line(promise, history, offset, wait)
         grant = promise.loss(history, row.day, model)
         assert grant >= 0
         promise.admit(history, replace(row, loss=int(grant * part)), model)
+        skipped = replace(row, state="skipped")
+        promise.admit(history, skipped, model)
+        assert values(promise, [*history, skipped], model) == values(promise, history, model)
+        for day in {skipped.day, line(promise, history, 5, 0).day}:
+            assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)
 
     @EXAMPLES
     @given(data=st.data(), offset=DAYS, loss=LOSSES, share=st.floats(0, 1))
@@ -159,13 +163,3 @@ class TestEveryNotion:
         assert promise == again
         assert lived(promise, model, attempts) == lived(again, model, attempts)
         assert values(promise, history, model) == values(again, history, model)
-
-    @EXAMPLES
-    @given(data=st.data(), offset=DAYS)
-    def test_a_skipped_day_is_admitted_and_counts_nothing(self, notion, data, offset):
-        promise, model, history = data.draw(lives(notion))
-        skipped = replace(line(promise, history, offset, 0), state="skipped")
-        promise.admit(history, skipped, model)
-        assert values(promise, [*history, skipped], model) == values(promise, history, model)
-        for day in {skipped.day, line(promise, history, 5, 0).day}:
-            assert promise.loss([*history, skipped], day, model) == promise.loss(history, day, model)

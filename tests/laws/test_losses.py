@@ -21,18 +21,13 @@ neighbours = st.integers(-(2**70), 2**70).map(lambda each: math.nextafter(each /
 
 
 @given(finite | written | st.fractions() | st.integers() | halves | neighbours)
-@example(5e-324)
-@example(-5e-324)
-@example(1e-300)
 @example(1e300)
 @example(sys.float_info.max)
 @example(sys.float_info.min)
-@example(0.1)
 @example(Decimal("1e-40"))
-@example(Decimal("0.0000000005"))
 @example(Decimal("0.0000000015"))
 @example(2**53 + 1)
-def test_grants_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount):
+def test_budgets_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount):
     exact = Fraction(amount) * NANO
     assert floor_nano(amount) == math.floor(exact)
     assert ceil_nano(amount) == math.ceil(exact)
@@ -44,36 +39,22 @@ def test_grants_are_the_floor_and_records_the_ceiling_of_the_exact_amount(amount
     [
         (5e-324, 0, 1),
         (-5e-324, -1, 0),
-        (1e-300, 0, 1),
-        (1e300, 10**9 * int(1e300), 10**9 * int(1e300)),
         (0.1, 100_000_000, 100_000_001),  # the float is a little more than a tenth
         (0.3, 299_999_999, 300_000_000),  # and this one a little less than three
         (Decimal("0.0000000005"), 0, 1),
         (Fraction(1, 3), 333_333_333, 333_333_334),
+        (np.uint64(2**63), 2**63 * NANO, 2**63 * NANO),  # does not wrap around
+        (np.int32(-(2**31)), -(2**31) * NANO, -(2**31) * NANO),
     ],
 )
 def test_amounts_counted_by_hand(amount, down, up):
     assert (floor_nano(amount), ceil_nano(amount)) == (down, up)
 
 
-@given(st.integers(-(2**62), 2**62), st.sampled_from([np.int64, np.uint64, np.int32]))
-def test_a_numpy_integer_is_taken_at_its_value_and_does_not_wrap_around(value, kind):
-    if np.iinfo(kind).min <= value <= np.iinfo(kind).max:
-        assert floor_nano(kind(value)) == ceil_nano(kind(value)) == value * NANO
-
-
-@given(finite, finite)
-def test_parts_granted_never_come_to_more_and_parts_recorded_never_to_less(one, other):
-    whole = Fraction(one) + Fraction(other)
-    assert floor_nano(one) + floor_nano(other) <= floor_nano(whole)
-    assert ceil_nano(one) + ceil_nano(other) >= ceil_nano(whole)
-
-
-@given(st.lists(finite, max_size=8), st.randoms())
-def test_sums_of_recorded_losses_do_not_depend_on_their_order(amounts, chance):
-    shuffled = list(amounts)
-    chance.shuffle(shuffled)
-    assert sum(map(ceil_nano, shuffled)) == sum(map(ceil_nano, amounts)) >= sum(map(Fraction, amounts)) * NANO
+@given(st.lists(finite, max_size=8))
+def test_parts_granted_never_come_to_more_and_parts_recorded_never_to_less(amounts):
+    whole = sum(map(Fraction, amounts)) * NANO
+    assert sum(map(floor_nano, amounts)) <= whole <= sum(map(ceil_nano, amounts))
 
 
 @pytest.mark.parametrize("amount", [math.nan, math.inf, -math.inf, Decimal("NaN"), Decimal("Infinity")])

@@ -1,4 +1,4 @@
-"""What happens in the course of a year of nights: deliveries, customers, amendments, crashes, a week without a run."""
+"""The events of a year of nights: deliveries, customers, amendments, a week without a run."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tests.nights.deliveries import Parcel
-from tests.nights.keyed import POINTS
 
 NEVER = 10**9
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What the run file says from some night on."""
+    """The content of the run file from some night on."""
 
     promise: str
-    age_days: int = 1
     clamp_kwh: int = 40
     model: str = ""
     marker: bool = False
@@ -25,7 +23,7 @@ class Terms:
 
 @dataclass
 class Course:
-    """Nights are numbered from 0, the first day; in night n the clock says FIRST + n, 00:00 UTC."""
+    """Nights are numbered from 0, the first day; in night n the clock shows FIRST + n, 00:00 UTC."""
 
     homes: int
     days: int
@@ -36,46 +34,26 @@ class Course:
     no_run: frozenset[int] = frozenset()
     cleared: frozenset[int] = frozenset()
     markers: dict[int, int] = field(default_factory=dict)
-    crashes: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def nights(self) -> range:
-        return range(1, self.days + 10)
 
     def terms_at(self, night: int) -> Terms:
         return self.terms[max(begin for begin in self.terms if begin <= night)]
 
-    def arriving(self, night: int) -> list[Parcel]:
-        """Return what arrives on a night, the newest number first: order never matters."""
-        return sorted((one for one in self.parcels if one.night == night), key=lambda one: -one.number)
 
-
-AGE_DEPENDENT = """notion = "age-dependent"
-age_days = {age_days}
-epsilon_per_day = {epsilon}
-method = "total_variation"
-secret = "day"
-max_day_epsilon = 0.5
-epsilon_total = {total}
-"""
-RISK = """notion = "age-dependent"
-age_days = {age_days}
-risk = {epsilon}
-method = "tight"
-secret = "day"
-max_day_epsilon = 0.9
-epsilon_total = {total}
-"""
-WINDOW = """notion = "w-event"
-age_days = {age_days}
-window_days = 3
-epsilon_per_window = {epsilon}
-spend = "even"
-max_day_epsilon = 0.5
-epsilon_total = {total}
-"""
-CURVE = '[model]\nsource = "declared"\ncurve = "{}.csv"\nbasis = "made up"\nassume = "curve"\n'
-KERNEL = '[model]\nsource = "declared"\nkernel = "{}.csv"\nbasis = "made up"\nassume = "markov"\n'
+_AGED = 'notion = "age-dependent"\nsecret = "day"\n'
+NOTIONS = {
+    "age-dependent": (
+        f'{_AGED}method = "total_variation"\nmax_day_epsilon = 0.5\nepsilon_per_day = ',
+        ("0.5", "0.4"), ("slow", "fast"),
+    ),
+    "risk": (f'{_AGED}method = "tight"\nmax_day_epsilon = 0.9\nrisk = ', ("0.6", "0.5"), ("sticky", "loose")),
+    "w-event": (
+        'notion = "w-event"\nwindow_days = 3\nspend = "even"\nmax_day_epsilon = 0.5\nepsilon_per_window = ',
+        ("1.5", "1.2"), ("slow", "fast"),
+    ),
+}  # fmt: skip
+"""Promise, its epsilon at first and after an amendment, model at first and after an amendment."""
+_CURVE = '[model]\nsource = "declared"\ncurve = "{}.csv"\nbasis = "made up"\nassume = "curve"\n'
+_KERNEL = '[model]\nsource = "declared"\nkernel = "{}.csv"\nbasis = "made up"\nassume = "markov"\n'
 FILES = {
     "slow.csv": "age_days,total_variation\n1,0.9\n3,0.8\n30,0.5\n",
     "fast.csv": "age_days,total_variation\n1,0.7\n3,0.4\n30,0.1\n",
@@ -90,33 +68,24 @@ def terms_of(notion: str, nights: tuple[int, int, int, int, int], *, days: int) 
 
     The window needs no model: there the model is declared by one amendment and replaced by another.
     """
-    lower, wider, other, marked, unmarked = nights
-    match notion:
-        case "age-dependent":
-            shape, models, epsilons = AGE_DEPENDENT, ("slow", "fast"), ("0.5", "0.4")
-        case "risk":
-            shape, models, epsilons = RISK, ("sticky", "loose"), ("0.6", "0.5")
-        case _:
-            shape, models, epsilons = WINDOW, ("slow", "fast"), ("1.5", "1.2")
-    table = KERNEL if notion == "risk" else CURVE
-
-    def promise(epsilon: str, *, age_days: int) -> str:
-        return shape.format(epsilon=epsilon, age_days=age_days, total=days)
-
-    first, after = (table.format(one) for one in models)
-    begun = Terms(promise(epsilons[0], age_days=1), model="" if notion == "w-event" else first)
-    wide = promise(epsilons[1], age_days=2)
-    return {
-        0: begun,
-        lower: Terms(promise(epsilons[1], age_days=1), model=first),
-        wider: Terms(wide, age_days=2, clamp_kwh=50, model=first),
-        other: Terms(wide, age_days=2, clamp_kwh=50, model=after),
-        marked: Terms(wide, age_days=2, clamp_kwh=50, model=after, marker=True),
-        unmarked: Terms(wide, age_days=2, clamp_kwh=50, model=after),
-    }
+    shape, epsilons, models = NOTIONS[notion]
+    first, after = ((_KERNEL if notion == "risk" else _CURVE).format(model) for model in models)
+    begun, lower, wide = (
+        f"{shape}{epsilon}\nage_days = {age}\nepsilon_total = {days}\n"
+        for epsilon, age in ((epsilons[0], 1), (epsilons[1], 1), (epsilons[1], 2))
+    )
+    terms = (
+        Terms(begun, model="" if notion == "w-event" else first),
+        Terms(lower, model=first),
+        Terms(wide, clamp_kwh=50, model=first),
+        Terms(wide, clamp_kwh=50, model=after),
+        Terms(wide, clamp_kwh=50, model=after, marker=True),
+        Terms(wide, clamp_kwh=50, model=after),
+    )
+    return dict(zip((0, *nights), terms, strict=True))
 
 
-def parcels(days: int, *, seed: int, every: int) -> list[Parcel]:
+def parcels(days: int, *, seed: int, every: int = 7) -> list[Parcel]:
     """Return the files of all days: most the next morning; of `every` days one each late, corrected, again, turned.
 
     A late day has half its homes in time and the other half after it was released (at an age of up to two days).
@@ -143,43 +112,33 @@ def parcels(days: int, *, seed: int, every: int) -> list[Parcel]:
     return found
 
 
-def crashes(nights: list[int]) -> dict[int, str]:
-    """Return a place to be killed at for each of these nights, every place in turn."""
-    return {night: POINTS[i % len(POINTS)] for i, night in enumerate(nights)}
-
-
 def sample_course(notion: str) -> Course:
-    """Return three weeks with a little of everything, two crashes among it."""
+    """Return three weeks with a little of everything."""
     days = 22
     return Course(
         homes=8,
         days=days,
         terms=terms_of(notion, (5, 8, 11, 14, 23), days=days),
-        parcels=parcels(days, seed=3, every=7),
+        parcels=parcels(days, seed=3),
         joins={4: 4, 12: 13},
         leaves={9: 9, 15: 16},
         no_run=frozenset(range(16, 22)),
         cleared=frozenset({6, 13}),
         markers={day: day + 1 for day in range(11, 24)} | {11: 15, 13: NEVER},
-        crashes=crashes([3, 10]),
     )
 
 
 def year_course() -> Course:
-    """Return a year of 300 homes: a missed week, twenty crashes, forty customers who come or go."""
+    """Return a year of 300 homes: a missed week, forty customers who come or go."""
     days = 365
-    rng = np.random.default_rng(11)
-    missed = frozenset(range(150, 157))
-    nights = sorted(set(rng.choice(np.arange(3, 360), 30, replace=False).tolist()) - missed)[:20]
     return Course(
         homes=300,
         days=days,
         terms=terms_of("age-dependent", (70, 120, 190, 240, 290), days=days),
-        parcels=parcels(days, seed=12, every=7),
+        parcels=parcels(days, seed=12),
         joins={night: night for night in range(7, 350, 17)},
         leaves={night: night + 1 for night in range(9, 350, 19)},
-        no_run=missed,
+        no_run=frozenset(range(150, 157)),
         cleared=frozenset(range(30, 365, 30)),
         markers={day: day + 1 + (day % 9 == 0) * 3 for day in range(236, 300)} | {260: NEVER},
-        crashes=crashes(nights),
     )

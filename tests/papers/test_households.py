@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agedp_data.datasets.synthetic.london import write_london
-from docs.papers.age.households import (
-    CLAMP_WH,
-    HOURS,
-    LOSSES,
-    bound_by_household,
-    error,
-    figure_7,
-    household_risk,
-    title,
-)
+from docs.papers.age.households import CLAMP_WH, HOURS, LOSSES, error, household_risk
 from docs.papers.households import PaperHouseholds, PaperReadings
 from docs.papers.results import PaperFigure
 
@@ -42,13 +29,6 @@ def test_figure_7_s_error_is_that_of_a_plain_loop() -> None:
         lag = 2 * int(HOURS[place])
         pairs = [(a, b) for a, b in zip(means, means[lag:], strict=False) if a is not None and b is not None]
         assert drift[place] == pytest.approx(np.mean([(a - b) ** 2 for a, b in pairs]), rel=1e-12)
-
-
-def test_equation_55_as_printed_is_the_largest_of_all_states_and_homes() -> None:
-    chains = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]])
-    # pi = (3/4, 1/4), lambda_* = .6: sqrt(3) .6^t; the second household mixes at once.
-    found = bound_by_household(chains, np.array([1, 2, 5]))
-    np.testing.assert_allclose(found, [[1, 3**0.5 * 0.36, 3**0.5 * 0.6**5], [0, 0, 0]], atol=1e-12)
 
 
 def wandering(homes: int, days: int, *, open_data: bool, moves: float = 0.5) -> PaperHouseholds:
@@ -102,38 +82,6 @@ def test_figure_7_has_no_verdict_and_no_finding_on_made_up_homes(figures: dict[s
     }
 
 
-def test_the_title_of_figure_7_follows_the_numbers() -> None:
-    homes = PaperReadings(small=True).london_households
-    quick, slow = np.full((LOSSES.size, HOURS.size), 0.01), np.full((LOSSES.size, HOURS.size), 1.9)
-    base = household_risk(homes)
-    for tight, median, expected in (
-        (quick, slow, "The chains mix within a day, the households do not"),
-        (quick, quick, "The chains mix within a day, as the households do"),
-        (slow, slow, "The chains have a memory of more than a day, whatever the households do"),
-    ):
-        assert title(replace(base, tight=tight, median=median, floor=quick)) == expected
-
-
-def test_homes_are_read_as_they_were_written(tmp_path: Path) -> None:
-    from datetime import date
-
-    said = write_london(tmp_path, households=3, first_day=date(2013, 1, 1), days=5, seed=3, quirks=False)
-    homes = PaperReadings(london=(f"{tmp_path}/*.csv",)).london_households
-    assert homes.name.endswith("3 households, 2013-01-01 to 2013-01-05")
-    np.testing.assert_array_equal(homes.daily_wh, said.energy_wh)
-
-
-@pytest.mark.long
-def test_eq_55_holds_for_each_of_forty_homes_and_the_figure_judges_by_them(real_data: Path) -> None:
-    figure = figure_7(PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)))
-    assert figure.parts["eq. 55 held"] == "for 40 of 40 households at each of 336 lags"
-    assert figure.title == "The chains mix within a day, the households do not"
-    assert figure.verdicts == {
-        "level": "refuted", "from 18 hours": "refuted", "mixing": "refuted", "finite": "reproduced",
-        "eq. 55": "sharpened",
-    }  # fmt: skip
-
-
 @pytest.mark.long
 def test_forty_homes_have_the_reference_distances_and_losses(real_data: Path) -> None:
     homes = PaperReadings(london=(str(real_data / "london" / "kaggle" / "*.csv"),)).london_households
@@ -145,24 +93,3 @@ def test_forty_homes_have_the_reference_distances_and_losses(real_data: Path) ->
     assert found.theorem[two, at[3]] == pytest.approx(0.2, abs=0.03)
     assert found.counted[two, at[3]] == pytest.approx(1.89, abs=0.02)
     assert found.printed[two, at[3]] == 2.0
-
-
-@pytest.mark.long
-def test_the_drift_of_real_homes_is_that_of_a_plain_reading_of_their_files(real_data: Path) -> None:
-    files = sorted((real_data / "london" / "kaggle").glob("*.csv"))
-    sums: dict[datetime, list[float]] = {}
-    for path in files:
-        with path.open(newline="") as stream:
-            for _, stamp, kwh in list(csv.reader(stream))[1:]:
-                sums.setdefault(datetime.fromisoformat(stamp), []).append(min(float(kwh), CLAMP_WH / 1000))
-    most = max(len(seen) for seen in sums.values())
-    mean = {stamp: sum(seen) / len(seen) for stamp, seen in sums.items() if len(seen) >= 0.9 * most}
-    figure = figure_7(PaperReadings(london=tuple(map(str, files))))
-    for hours in (12, 24):
-        pairs = [
-            (mean[stamp], later)
-            for stamp in mean
-            if (later := mean.get(stamp + (datetime(1, 1, 1 + hours // 24, hours % 24) - datetime(1, 1, 1))))
-            is not None
-        ]
-        assert figure.at("no noise", hours) == pytest.approx(np.mean([(a - b) ** 2 for a, b in pairs]), rel=1e-3)

@@ -17,7 +17,7 @@ import typer
 
 from agedp_data.errors import AgedpError
 from agedp_data.messages import escape_text
-from agedp_flows.cli import ledger_commands, release_commands, run_commands, sanitise_commands, setup_commands, terminal
+from agedp_flows.cli import ledger_commands, run_commands, setup_commands, terminal
 from agedp_flows.cli.options import STATUSES, print_text
 
 _UsageError: Any = typer.BadParameter.__bases__[0]  # click's, or typer's own copy of click's
@@ -30,7 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for group in (sanitise_commands, setup_commands, run_commands, release_commands, ledger_commands):
+for group in (setup_commands, run_commands, ledger_commands):
     app.add_typer(group.app)
 
 

@@ -122,8 +122,7 @@ def export(
 @ledger.command("import")
 def import_(
     file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="output of `agedp ledger export`", show_default=False, readable=False),
+        Path, typer.Argument(metavar="FILE", help="output of `agedp ledger export`", show_default=False, readable=False)
     ],
     to: ToOption,
     lost: Annotated[

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how a command prints its answer.
+"""Arguments and options that several commands share, and how a command prints its answer or ends a run.
 
 Every command has `--json`. Every command that does or checks something, rather than showing it, has `--quiet`: it then
 prints errors only, and sets the exit status.
@@ -7,11 +7,19 @@ prints errors only, and sets the exit status.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from agedp_data.errors import PreflightFailed
+from agedp_data.messages import escape_text
+
+if TYPE_CHECKING:
+    from agedp.pipeline import RunSummary
+
 
 TO_BEGIN, NIGHTLY, TO_HAND_OVER = "To begin", "Every day", "To hand over, check and repair"
 """Headings in the list of commands."""
@@ -59,3 +67,37 @@ def print_answer(facts: dict[str, Any], text: str, *, as_json: bool, quiet: bool
         print_text(json.dumps(facts))
     elif not quiet:
         print_text(text)
+
+
+def end_run(
+    summary: RunSummary,
+    result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
+    *,
+    as_json: bool,
+    quiet: bool,
+    warns: bool,
+) -> None:
+    """Print the result of a run if it released something, then warnings and alerts, then raise its error.
+
+    A report that failed after publication is a warning, because the release was published.
+
+    Raises:
+        Refused: the promise does not permit a day; what was released before it stays released and is printed.
+        PreflightFailed: the input files make a first release senseless.
+    """
+    from agedp.preflight.alerts import format_alerts
+    from agedp.stages.report import format_report_warnings
+    from agedp_flows.text.run_text import preflight_lines
+
+    error, checked = summary.refusal, summary.checked
+    if error is None or summary.released:
+        facts, lines = result()
+        print_answer(facts, "\n".join(lines), as_json=as_json, quiet=quiet)
+    elif isinstance(error, PreflightFailed) and not (as_json or quiet):
+        print_text("\n".join(preflight_lines(checked)))
+    unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
+    findings = [f"warning: {finding.check}: {finding.result}" for finding in unseen if finding.verdict == "warning"]
+    warnings = [*findings, *format_alerts(summary.alerts)] if warns else []
+    for line in (*format_report_warnings(summary.notices, summary.failures), *warnings):
+        typer.echo(f"agedp: {escape_text(line, 1000)}", err=True)
+    summary.check_not_refused()

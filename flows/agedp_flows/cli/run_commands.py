@@ -1,4 +1,4 @@
-"""`agedp plan`, `run` and `serve`: show what is due, release it, or release it on a schedule."""
+"""Commands of every day, `agedp plan`, `run` and `serve`, and of hand-over, `publish`, `verify` and `audit`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agedp_data.errors import RunFileError
-from agedp_flows.cli.options import NIGHTLY, AsOfOption, JsonOption, QuietOption, RunFileArgument, print_text
-from agedp_flows.cli.run_results import ResultView, end_run
+from agedp_data.messages import escape_text
+from agedp_flows.cli.options import (
+    NIGHTLY,
+    TO_HAND_OVER,
+    AsOfOption,
+    FolderArgument,
+    JsonOption,
+    QuietOption,
+    RunFileArgument,
+    end_run,
+    parse_day,
+    print_answer,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from agedp.compute.engine_settings import ProgressReporter
-    from agedp.run_summary import RunSummary
+    from agedp.pipeline import RunSummary
+
 
 app = typer.Typer()
 
@@ -53,8 +66,7 @@ def plan(
     from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
-    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
-    from agedp_flows.text.plan_text import plan_json, plan_lines
+    from agedp_flows.text.plan_text import frontier_json, frontier_lines, plan_json, plan_lines
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
@@ -90,8 +102,13 @@ def run(
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
-    view = ResultView(as_json=as_json, quiet=quiet, warns=not (as_json or through_prefect))
-    end_run(view, summary, lambda: (result_json(summary), result_lines(summary)))
+    end_run(
+        summary,
+        lambda: (result_json(summary), result_lines(summary)),
+        as_json=as_json,
+        quiet=quiet,
+        warns=not (as_json or through_prefect),
+    )
 
 
 def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
@@ -128,3 +145,72 @@ def serve(
 
     runs = scheduled_runs(run_files)
     serve_runs(runs, ready=lambda server: None if quiet else print_text("\n".join(serving_lines(runs, server))))
+
+
+@app.command(rich_help_panel=TO_HAND_OVER)
+def publish(
+    run_file: RunFileArgument,
+    as_of: Annotated[
+        date | None,
+        typer.Option("--as-of", metavar="DATE", parser=parse_day, help="the folder as of the end of this day"),
+    ] = None,
+    statement: Annotated[
+        int | None, typer.Option(metavar="SEQ", help="the folder as of this statement; `ledger show` lists the numbers")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write the release folder again, as of now or of the end of a day; draws no noise and uses no readings.
+
+    Example: agedp publish london.toml --as-of 2026-04-01
+    """
+    from agedp_flows.text.run_text import publish_folder
+
+    facts, text = publish_folder(run_file, as_of, statement=statement)
+    print_answer(facts, text, as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=TO_HAND_OVER)
+def verify(
+    folder: FolderArgument,
+    ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a release folder: checksums, schema, arithmetic, and the hash chain if a ledger is given. For recipients.
+
+    Example: agedp verify out/release
+    """
+    from agedp.release_folder.release_folder import open_release
+    from agedp_flows.text.ledger_text import verify_folder_against
+
+    release = open_release(folder)
+    release.verify()
+    chain_facts = {} if ledger is None else {"chain": True}
+    if ledger is not None:
+        verify_folder_against(release, ledger)
+    lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
+    if foreign_files := release.other_files():
+        lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
+    print_answer(
+        {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files)},
+        "\n".join(lines),
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command(rich_help_panel=TO_HAND_OVER)
+def audit(run_file: RunFileArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
+    """Measure the privacy loss of the whole pipeline on synthetic households, with a run file's parameters.
+
+    Example: agedp audit london.toml
+    """
+    from agedp.privacy_audit import audit as measure
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.audit_text import audit_json, audit_lines, require_no_violation
+
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        audit_result = measure(run_file, progress=progress)
+    print_answer(audit_json(audit_result), "\n".join(audit_lines(audit_result)), as_json=as_json, quiet=quiet)
+    require_no_violation(audit_result)

@@ -1,20 +1,196 @@
-"""`agedp demo`, `sample` and `calibrate`: commands that run once, before the first release."""
+"""Commands to begin with: `agedp init`, `sanitise`, `demo`, `sample` and `calibrate`.
+
+`init` writes a run file and `sanitise` releases in one command; both have an option for each line of
+`agedp.setup.run_file_options`. The keys of notions that have no line there come in when the command itself is called,
+not when commands are listed.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
-from agedp_flows.cli.options import TO_BEGIN, JsonOption, QuietOption, RunFileArgument, print_answer, print_text
+from agedp.setup.run_file_options import OPTIONS, RunFileOption, notion_options
+from agedp_data.messages import escape_text
+from agedp_flows.cli.options import (
+    TO_BEGIN,
+    JsonOption,
+    QuietOption,
+    RunFileArgument,
+    end_run,
+    print_answer,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from agedp.calibration.bound import Calibration
     from agedp.compute.engine_settings import ProgressReporter
 
+
 app = typer.Typer()
+
+PANELS: Final = {
+    "input": "Input",
+    "input.columns": "Columns of a long table",
+    "output": "Output",
+    "population": "Population, period and series",
+    "schedule": "Population, period and series",
+    "series.daily_mean": "Population, period and series",
+    "promise": "Promise",
+    "model": "Model",
+}
+
+
+_FURTHER: Final[ContextVar[Mapping[str, str | None]]] = ContextVar("further options", default=MappingProxyType({}))
+"""Values of the options that come from notions, while a command runs."""
+
+
+class RunFileCommand(TyperCommand):
+    """A command with run-file options; it also takes the keys of notions that have no line among these."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)
+        """Return the parameters of the command and those of the notions' further keys."""
+        return [*super().get_params(ctx), *_parameters_of(notion_options())]
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Call the command; typer passes on declared parameters alone, so that the others take a way of their own."""
+        further = _FURTHER.set({option.name: ctx.params.pop(option.name) for option in notion_options()})
+        try:
+            return super().invoke(ctx)
+        finally:
+            _FURTHER.reset(further)
+
+
+def _parameters_of(options: Sequence[RunFileOption]) -> list[Any]:
+    """Return the command-line parameters of options, as typer makes them for a command that has just these."""
+
+    def command(**_: str | None) -> None: ...
+
+    parameters = [_parameter(option) for option in options]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    return list(typer.main.get_command(app).params)
+
+
+def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that also accepts the options of a run file and receives their texts as `option_texts`."""
+
+    @wraps(command)
+    def command_with_options(**arguments: Any) -> None:  # noqa: ANN401  (texts and flags)
+        option_texts = {option.name: arguments.pop(option.name) for option in OPTIONS}
+        command(**arguments, option_texts={**option_texts, **_FURTHER.get()})
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [parameter for name, parameter in signature.parameters.items() if name != "option_texts"]
+    parameters += [_parameter(option) for option in OPTIONS]
+    command_with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command_with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command_with_options
+
+
+def _parameter(option: RunFileOption) -> inspect.Parameter:
+    panel = PANELS[option.key[0]]
+    if option.form == "flag":
+        declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
+        default: Any = False
+    else:
+        option_info = typer.Option(option.flag, metavar=option.metavar, help=option.help, rich_help_panel=panel)
+        declared, default = Annotated[str | None, option_info], None
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
+
+
+FilesArgument = Annotated[
+    list[str], typer.Argument(metavar="FILES", help="files, folders or globs", show_default=False)
+]
+OptionTexts = dict[str, str | bool | None]
+
+
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
+@with_run_file_options
+def init(
+    files: FilesArgument,
+    folder: Annotated[Path, typer.Option("--in", help="where to write run.toml and roster.csv")] = Path(),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    *,
+    option_texts: OptionTexts,
+) -> None:
+    """Write a commented run file and a first roster, both derived from the files.
+
+    Options are written into the run file. A deciding key without an option
+    becomes a line to decide. Before that, a table shows the noise of each notion
+    at this number of households.
+
+    Example: agedp init 'incoming/*.csv' --notion discounted --clamp-kwh 30
+    """
+    from agedp.setup.init_run_file import init as write_initial_files
+    from agedp.setup.run_file_options import toml_of
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.init_text import initial_json, initial_lines
+
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        initial = write_initial_files(files, folder=folder, options=toml_of(option_texts), progress=progress)
+    lines = [] if as_json or quiet else initial_lines(initial)
+    print_answer(initial_json(initial), "\n".join(lines), as_json=as_json, quiet=quiet)
+
+
+@app.command(cls=RunFileCommand, rich_help_panel=TO_BEGIN)
+@with_run_file_options
+def sanitise(
+    files: FilesArgument,
+    out: Annotated[str, typer.Option("--out", metavar="DIR", help="the release folder", show_default=False)],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    *,
+    option_texts: OptionTexts,
+) -> None:
+    r"""Release a dataset once: init, calibrate if the notion needs an estimated model, and run, in one command.
+
+    DIR is the release folder. Ledger, run file, roster and confidential folder
+    are in DIR-confidential. The same command again draws nothing; other options
+    start anew until a day is released.
+    Options that decide have no default. The second example estimates a model.
+
+    Example: agedp sanitise 'incoming/*.csv' --out out/2013 --notion classical --epsilon-per-day 0.5 \
+    --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
+
+    Example: agedp sanitise 'incoming/*.csv' --out out/aged --notion age-dependent \
+    --mode rehearsal --age-days 2 --epsilon-per-day 0.5 --method tight --secret day --max-day-epsilon 0.5 \
+    --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
+    --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
+    """
+    from agedp.one_off import confidential_folder, release_files
+    from agedp.setup.run_file_options import toml_of
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.calibration_text import calibration_lines
+    from agedp_flows.text.run_text import result_json, result_lines
+
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
+
+    def output() -> tuple[dict[str, Any], list[str]]:
+        facts = result_json(result.run)
+        confidential = confidential_folder(Path(out))
+        location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
+        hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
+        lines = [*result_lines(result.run), hint]
+        if (model := result.run.session.model) is not None:
+            facts["model"] = model.id
+        calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
+        return facts, [*calibration_text, *lines]
+
+    end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
 
 
 @app.command(rich_help_panel=TO_BEGIN)
@@ -31,7 +207,7 @@ def demo(
 
     Example: agedp demo out
     """
-    from agedp.demo.demo_steps import DemoPage, Step
+    from agedp.demo.overview import DemoPage, Step
     from agedp.demo.synthetic_datasets import Size
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.demonstration import run_demonstration
@@ -98,7 +274,7 @@ def calibrate(
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:
-    from agedp.calibration_pipeline import calibrate as calibrate_run_file
+    from agedp.pipeline import calibrate as calibrate_run_file
 
     return calibrate_run_file(run_file, progress=progress)
 
@@ -109,4 +285,4 @@ def _calibrate_by_flow(run_file: Path, progress: ProgressReporter) -> Calibratio
     with server_for_run_file(run_file):
         from agedp_flows.calibrate_flow import run_calibration
 
-        return run_calibration(str(run_file), progress).calibration
+        return run_calibration(str(run_file), progress)

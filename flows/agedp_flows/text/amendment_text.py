@@ -6,6 +6,7 @@ Not in `ledger_text`, which `agedp verify` imports: an amendment needs the stage
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from agedp.planning.forecast import Forecast
@@ -17,10 +18,7 @@ from agedp_flows.text.run_text import skips_json, skips_text
 
 def amendment_json(amendment: Amendment, *, recorded: bool) -> dict[str, Any]:
     """Return an amendment as JSON: every change, and the forecast under both contracts."""
-    changes = [
-        {"key": change.key, "old": change.old, "new": change.new, "verdict": change.verdict, "why": change.why}
-        for change in amendment.changes
-    ]
+    changes = [asdict(change) for change in amendment.changes]
     forecasts = {"before": _forecast_json(amendment.before), "after": _forecast_json(amendment.after)}
     return {"changes": changes, **forecasts, "recorded": recorded}
 

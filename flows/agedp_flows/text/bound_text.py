@@ -18,7 +18,7 @@ _ASSUMPTIONS = {
 _SCOPES = {
     "any one day of one household, released or not, by all days released so far": (
         "any one day of one household, released or not, from all days released so far"
-    ),
+    )
 }
 _LABELS = {
     DAY_BOUND: "Largest epsilon of any one day of one household",

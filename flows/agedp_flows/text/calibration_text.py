@@ -22,10 +22,11 @@ _MEDIAN, _MAXIMUM = "median", "maximum over households"
 
 def calibration_lines(calibration: Calibration) -> list[str]:
     """Return the calibration as lines for the terminal: confidential counts, so neither logged nor stored."""
-    step = calibration.model.public["step"]
+    step, states = calibration.model.public["step"], calibration.model.public["states"]
+    unit = "days" if step == "day" else "readings"
     lines = [
-        f"Model {calibration.model.id[:16]}: {calibration.households:,} households, {_states_text(calibration)}, "
-        f"{calibration.readings:,} {'days' if step == 'day' else 'readings'}, {calibration.gaps:,} gaps.",
+        f"Model {calibration.model.id[:16]}: {calibration.households:,} households, {states} states per household, "
+        f"{calibration.readings:,} {unit}, {calibration.gaps:,} gaps.",
         *_gap_lines(calibration, str(step)),
         _header("Mixing by age", calibration.ages_days),
         *_curve_lines(calibration),
@@ -46,10 +47,6 @@ def calibration_lines(calibration: Calibration) -> list[str]:
         "A release that uses the model publishes its leakage bound, which comes from readings, without noise.",
         "Real households mix far more slowly than such chains predict. agedp does not guarantee the model.",
     ]
-
-
-def _states_text(calibration: Calibration) -> str:
-    return f"{calibration.model.public['states']} states per household"
 
 
 def _sampling_lines(calibration: Calibration) -> list[str]:

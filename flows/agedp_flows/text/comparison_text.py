@@ -20,7 +20,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
 from agedp_data.parameters import LARGEST, exact_text
 from agedp_flows.text.bound_text import condition_text, scope_text
-from agedp_flows.text.run_text import change_json, change_text, four_digits
+from agedp_flows.text.run_text import change_json, change_text, finite_or_none, four_digits
 
 _WIDTH = 118
 _HEADING = "   {notion:14s} {method:{width}s}     bound of    epsilon/day  noise kWh     ratio   first day   last day"
@@ -174,13 +174,10 @@ def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) 
 
 def _ended_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
     for entry in entries:
-        if entry.series is not None and (entry.series.ended_by or entry.series.skipped):
-            skipped_text = f"{entry.series.skipped} days are skipped" if entry.series.skipped else ""
-            end_text = (
-                f"{entry.series.ended_by or ''} ends the series on {entry.series.last_day}"
-                if entry.series.ended_by
-                else ""
-            )
+        series = entry.series
+        if series is not None and (series.ended_by or series.skipped):
+            end_text = f"{series.ended_by} ends the series on {series.last_day}" if series.ended_by else ""
+            skipped_text = f"{series.skipped} days are skipped" if series.skipped else ""
             yield f"   {entry.notion}, {entry.method}: {'; '.join(filter(None, [end_text, skipped_text]))}"
 
 
@@ -297,9 +294,9 @@ def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, 
         "epsilon_least_day": format_epsilon(min(series.losses)),
         "epsilon_largest_day": format_epsilon(max(series.losses)),
         "epsilon_mean_day": format_epsilon(series.epsilon),
-        "noise_sd_kwh": _finite(series.noise_kwh),
-        "noise_sd_worst_day_kwh": _finite(series.worst_kwh),
-        "noise_of_change": _finite(series.noise_kwh / comparison.change.kwh),
+        "noise_sd_kwh": finite_or_none(series.noise_kwh),
+        "noise_sd_worst_day_kwh": finite_or_none(series.worst_kwh),
+        "noise_of_change": finite_or_none(series.noise_kwh / comparison.change.kwh),
         "unusable_days": series.unusable_days,
         "released_days": len(series.losses),
         "skipped_days": series.skipped,
@@ -319,7 +316,3 @@ def _needs_json(needs: Remedies) -> dict[str, Any]:
         "bounds": None if needs.bound is None else exact_text(needs.bound),
         "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

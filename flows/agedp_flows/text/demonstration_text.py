@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from agedp.demo.demo_folder import CHAINS
-from agedp.demo.demo_run_files import AGES_DAYS
-from agedp.demo.demo_steps import DemoPage, DemoStarted, Step
+from agedp.demo.demo_folder import AGES_DAYS, CHAINS
 from agedp.demo.mixing_table import Mixing, gap_text, mixing_rows, not_applicable, row_text, sampling_text, state_text
+from agedp.demo.overview import DemoPage, DemoStarted, Step
 from agedp.demo.release_table import (
     COLUMNS_ARE,
     ReleaseSummary,
@@ -136,12 +135,9 @@ def table_lines(steps: Sequence[Step]) -> list[str]:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in _numbered(row, widths))
+    padded = zip(row, widths, strict=True)
+    cells = (f"{cell:>{width}}" if i in _NUMBERS else f"{cell:{width}}" for i, (cell, width) in enumerate(padded))
     return "  ".join(cells).rstrip()
-
-
-def _numbered(row: Sequence[str], widths: Sequence[int]) -> enumerate[tuple[str, int]]:
-    return enumerate(zip(row, widths, strict=True))
 
 
 def demonstration_json(steps: Sequence[Step]) -> dict[str, Any]:
@@ -176,10 +172,7 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
             for name in estimated
         },
         "exact": {
-            chain.name: {
-                "spectral_gap": chain.gap,
-                **{name: curve.tolist() for name, curve in chain.curves.items()},
-            }
+            chain.name: {"spectral_gap": chain.gap, **{name: curve.tolist() for name, curve in chain.curves.items()}}
             for chain in mixing.exact
         },
     }

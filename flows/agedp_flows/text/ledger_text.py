@@ -12,7 +12,7 @@ from agedp_data.config import load
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger import Fault, Ledger, StatementRecord
+from agedp_data.ledger import Fault, Ledger
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.statement.document import read_statement
 
@@ -54,20 +54,13 @@ def statement_rows_json(address: str) -> list[dict[str, Any]]:
     """Return the statements of a run file's population, or of all populations of a ledger URL, oldest first."""
     url, population = _address(address)
     with Ledger.open(url) as ledger:
-        rows = [row for row in ledger.statements(population) if row.population]
-    return [{"seq": row.seq, "population": row.population, "at": row.at, **_statement_json(row)} for row in rows]
-
-
-def _statement_json(row: StatementRecord) -> dict[str, Any]:
-    statement = read_statement(row.claim)
-    days = statement.days
-    return {
-        "version": statement.version,
-        "released": days.released,
-        "first": days.first,
-        "last": days.last,
-        "hash": row.hash,
-    }
+        statements = [(row, read_statement(row.claim)) for row in ledger.statements(population) if row.population]
+    return [
+        {"seq": row.seq, "population": row.population, "at": row.at, "version": statement.version}
+        | {"released": statement.days.released, "first": statement.days.first, "last": statement.days.last}
+        | {"hash": row.hash}
+        for row, statement in statements
+    ]
 
 
 def release_lines(rows: list[dict[str, Any]]) -> list[str]:

@@ -1,27 +1,31 @@
-"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, the contract."""
+"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, the contract; the frontier."""
 
 from __future__ import annotations
 
 import json
+import math
 from datetime import date
 from typing import Any
 
-from agedp.budget import DAYS_NEAR
+from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
+from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stage_values import DueDays, PlannedRelease
-from agedp.stages.plan import check_corrections_declared, format_end_reason
-from agedp.stages.run_forecast import RunForecast, forecast_run
+from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
-from agedp_flows.text.preflight_text import planned_preflight_lines
 from agedp_flows.text.run_text import (
+    change_json,
+    change_text,
     count_text,
+    finite_or_none,
     noise_deviation,
+    planned_preflight_lines,
     promised_bound_lines,
     skips_json,
     skips_text,
@@ -125,14 +129,10 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
     rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
     skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
     lines = [f"{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
-    shown_releases = (
-        list(planned)
-        if len(planned) <= 2 * _MAX_SHOWN_LINES
-        else [*planned[:_MAX_SHOWN_LINES], None, *planned[-_MAX_SHOWN_LINES:]]
-    )
-    lines += [
-        "..." if planned_release is None else _due_line(session, planned_release) for planned_release in shown_releases
-    ]
+    shown = [_due_line(session, planned_release) for planned_release in planned]
+    if len(shown) > 2 * _MAX_SHOWN_LINES:
+        shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
+    lines += shown
     lines += _skipped_lines(planned)
     noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
@@ -153,11 +153,10 @@ def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return the days that will be skipped, by reason, including those whose lines are not shown."""
     reasons: dict[str, list[Skip]] = {}
-    for planned_release in planned:
-        if planned_release.skip_reason:
-            reasons.setdefault(planned_release.skip_reason, []).append(
-                (date.fromisoformat(planned_release.row.day), planned_release.row.series)
-            )
+    for release in planned:
+        if release.skip_reason:
+            skip = date.fromisoformat(release.row.day), release.row.series
+            reasons.setdefault(release.skip_reason, []).append(skip)
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
@@ -276,3 +275,76 @@ def _skipped_ahead(plan: RunForecast) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
     return [(day, series) for day, series in plan.forecast.skipped if day.isoformat() > due and not series]
+
+
+def frontier_json(session: LedgerSession) -> dict[str, Any]:
+    """Return the frontier as JSON; an unbounded risk is null."""
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    return {
+        "series": frontier.series,
+        "households": frontier.households,
+        "method": frontier.method,
+        "target_risk": finite_or_none(frontier.target),
+        **change_json(frontier.change),
+        "choices": [_choice_json(choice) for choice in frontier.choices],
+    }
+
+
+def _choice_json(choice: SchedulePoint) -> dict[str, Any]:
+    return {
+        "epsilon": choice.loss,
+        "age_days": choice.age_days,
+        "interval_days": choice.interval_days,
+        "risk": finite_or_none(choice.risk),
+        "adds_up_to": choice.adds_up_to,
+        "ended_by": choice.ended_by,
+        "error_kwh": choice.error_kwh,
+        "noise_sd_kwh": choice.noise_kwh,
+        "total_lasts_days": choice.days,
+        "promised": choice.promised,
+        "cheapest": choice.cheapest,
+    }
+
+
+def frontier_lines(session: LedgerSession) -> list[str]:
+    """Return the frontier as lines for the terminal."""
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    return [
+        f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
+        "epsilon up to the cap",
+        f"Error: noise and the day-to-day change of the mean, {frontier.change.kwh:.2f} kWh per household,",
+        f"   {change_text(frontier.change)}",
+        "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
+        *(_choice_line(choice) for choice in frontier.choices),
+        *_legend_lines(frontier),
+        "This version releases every day: an interval of several days is for comparison.",
+    ]
+
+
+def _choice_line(choice: SchedulePoint) -> str:
+    mark = ("=" if choice.promised else "") + (">" if choice.cheapest else "")
+    lasts = "for ever" if choice.days is None else f"{choice.days:,} days"
+    return (
+        f"{mark:2s}{choice.error_kwh:10.3f}  {choice.noise_kwh:10.3f} {_risk_text(choice):>10s} "
+        f"{choice.loss:10.4f} {choice.age_days:10d} "
+        f"{choice.interval_days:12d}   {lasts}"
+    )
+
+
+def _risk_text(choice: SchedulePoint) -> str:
+    """Return the peak risk; if it is unbounded, the composed loss of all releases until the series ends."""
+    if math.isfinite(choice.risk):
+        return f"{choice.risk:.4f}"
+    return "no bound" if choice.adds_up_to is None else f"+{choice.adds_up_to:.4f}"
+
+
+def _legend_lines(frontier: Frontier) -> list[str]:
+    promised = [choice for choice in frontier.choices if choice.promised]
+    cheapest = [choice for choice in frontier.choices if choice.cheapest]
+    lines = ["= the schedule of the run file"] if promised else []
+    if ends := {choice.ended_by for choice in frontier.choices if not math.isfinite(choice.risk) and choice.ended_by}:
+        ended_by = " or ".join(sorted(ends))
+        lines.append(f"+ grows with every release: composed loss of all releases until {ended_by} ends the series")
+    if cheapest:
+        lines.append(f"> smallest error of daily releases at a risk of at most {frontier.target:.4g}, the run file's")
+    return lines

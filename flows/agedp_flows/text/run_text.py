@@ -6,6 +6,7 @@ Decisions:
 
 * Everything is a function of the run file, the public part of the model and the ledger. Counts of input rows appear on
   the terminal only (`_quality_line`), never in `--json`, a log or an artifact.
+* The preflight of the input files is for the operator's terminal alone: it names counts and days.
 """
 
 from __future__ import annotations
@@ -19,27 +20,59 @@ from pathlib import Path
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
-from agedp.planning.day_to_day_change import DayToDayChange
+from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
+from agedp.planning.notion_comparison import DayToDayChange
+from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import RunContext
-from agedp.run_summary import RunSummary
-from agedp.stage_values import Delivery
+from agedp.stage_values import Delivery, DueDays
+from agedp.stages.aggregate import CheckedSums, check_input_files
+from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
-from agedp.stages.run_forecast import end_within_30_days
 from agedp_data import mechanisms
 from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
-from agedp_data.errors import InputError
+from agedp_data.errors import Busy, InputError
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.messages import escape_text
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
-from agedp_flows.text.preflight_text import preflight_lines
+
+_TITLE = "Preflight of the input files (confidential)"
+
+
+def preflight_lines(checked: CheckedSums | None) -> list[str]:
+    """Return the findings of a run: all of them before the first release, later only warnings and refusals."""
+    if checked is None:
+        return []
+    findings = [finding for finding in checked.findings if checked.sums.is_first or finding.verdict != "ok"]
+    return [f"{_TITLE}:", *_table(findings)] if findings else []
+
+
+def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[str]:
+    """Read the input files and return the findings about them before the first release; nothing after it."""
+    if session.released_days:
+        return []
+    try:
+        checked = check_input_files(session, due_days)
+    except (InputError, Busy) as error:
+        return [f"{_TITLE}: {escape_text(error.private, 1000)}"]
+    if checked is None or not checked.findings:
+        return ["The first run checks the input files before anything is registered, and shows what it finds."]
+    refusal = first_refusal(checked.findings)
+    ending = [] if refusal is None else [f"  `agedp run` refuses: {refusal.public}"]
+    return [f"{_TITLE}:", *_table(checked.findings), *ending]
+
+
+def _table(findings: Sequence[Finding]) -> list[str]:
+    return [f"  {finding.check:13s} {finding.verdict:8s} {finding.result}" for finding in findings]
+
 
 _MAX_COUNTS = 12
 _BOUNDS_OF_EVERY_NOTION = (DAY_BOUND, TOTAL_BOUND)
@@ -53,6 +86,11 @@ def four_digits(number: float) -> str:
     ('0.000000001', '0.1235', '12350000')
     """
     return f"{Decimal(f'{number:.4g}'):f}"
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Return a number as JSON has it: an infinite one is null."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def statement_markdown(folder: ReleaseFolder) -> str:
@@ -104,8 +142,9 @@ def result_lines(summary: RunSummary) -> list[str]:
 def _newest_lines(folder: ReleaseFolder) -> list[str]:
     """Return the newest published values: of the first mean, or without a mean of the first distribution."""
     if folder.averages():
-        table = folder.table()
-        return [*_table_lines(table.tail(3)), noise_line(table.to_dict("records"))] if len(table) else []
+        rows = folder.table().to_dict("records")
+        heading = "day         households   mean kWh   noise interval       published"
+        return [heading, *map(_table_line, rows[-3:]), noise_line(rows)] if rows else []
     counts = folder.table(DISTRIBUTION)
     return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
 
@@ -113,12 +152,12 @@ def _newest_lines(folder: ReleaseFolder) -> list[str]:
 def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     if not rows:
         return []
-    cells = [f"{row['group']} {row['bin_low_kwh']:g}-{row['bin_high_kwh']:g} kWh" for row in rows[:_MAX_COUNTS]]
     return [
         f"day         households by use, noise standard deviation {rows[0]['noise_sd']:.3f}",
         *(
-            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {cell}"
-            for row, cell in zip(rows, cells, strict=False)
+            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {row['group']} {row['bin_low_kwh']:g}-"
+            f"{row['bin_high_kwh']:g} kWh"
+            for row in rows[:_MAX_COUNTS]
         ),
     ]
 
@@ -181,13 +220,6 @@ def _quality_line(delivery: Delivery) -> str:
         f"{delivery.rows_kept:,} kept + {delivery.rows_read - delivery.rows_kept:,} rejected ({rejected})"
         + (f"; {delivery.late_rows:,} rows came too late, for days that are released" if delivery.late_rows else "")
     )
-
-
-def _table_lines(table: Any) -> list[str]:  # noqa: ANN401  (a data frame; pandas is not imported here)
-    return [
-        "day         households   mean kWh   noise interval       published",
-        *map(_table_line, table.to_dict("records")),
-    ]
 
 
 def _table_line(row: Mapping[Any, Any]) -> str:

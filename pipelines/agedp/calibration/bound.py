@@ -88,16 +88,10 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     _write_households(folder, ids, included_transitions, population, model.ages_days)
     atomic_files.write(folder / DIGEST_FILE, digest_line(result.text).encode())
     atomic_files.write(folder / PUBLIC_FILE, result.text.encode())
-    return Calibration(
-        result,
-        len(included),
-        int((~population.mixes).sum()),
-        int((included_transitions.readings == 0).sum()),
-        int(included_transitions.readings.sum()),
-        int(included_transitions.gaps.sum()),
-        model.ages_days,
-        population.curves,
-    )
+    readings, gaps = included_transitions.readings, included_transitions.gaps
+    unmixed, without_readings = int((~population.mixes).sum()), int((readings == 0).sum())
+    counts = len(included), unmixed, without_readings, int(readings.sum()), int(gaps.sum())
+    return Calibration(result, *counts, model.ages_days, population.curves)
 
 
 def check_model_is_new(model: EstimatedModel) -> None:

@@ -101,10 +101,8 @@ def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
         for month in months:
             is_inside = (month.day >= first) & (month.day <= last)
             columns = month.day[is_inside] - first
-            readings.readings[:, columns], readings.total[:, columns] = (
-                month.readings[:, is_inside],
-                month.total[:, is_inside],
-            )
+            readings.readings[:, columns] = month.readings[:, is_inside]
+            readings.total[:, columns] = month.total[:, is_inside]
             readings.number[:, columns] = month.number[:, is_inside]
     return readings
 
@@ -179,13 +177,7 @@ def measure_sample(
     if request.model.chain == "homogeneous":
         return intervals | {HALF_HOURS: _goodness_of_fit(chain, ages * SLOTS, rng, replicates, steps_per_day=SLOTS)}
     table = cyclic_goodness_of_fit(
-        chain,
-        ages,
-        rng,
-        n_phases=SLOTS,
-        min_visits=request.model.min_visits,
-        level=LEVEL,
-        replicates=replicates,
+        chain, ages, rng, n_phases=SLOTS, min_visits=request.model.min_visits, level=LEVEL, replicates=replicates
     )
     return intervals | {HALF_HOURS: _series_of_table(table)}
 
@@ -245,14 +237,9 @@ def _goodness_of_fit(
     series: Ints, lags: Ints, rng: np.random.Generator, replicates: int, *, steps_per_day: int
 ) -> dict[str, Floats]:
     """Return matrix powers, lagged counts, and whether the Markov property is rejected: (h, T) each."""
+    n_states = int(series.max(initial=0)) + 1
     table = markov_goodness_of_fit(
-        series,
-        lags,
-        rng,
-        n_states=int(series.max(initial=0)) + 1,
-        steps_per_day=steps_per_day,
-        level=LEVEL,
-        replicates=replicates,
+        series, lags, rng, n_states=n_states, steps_per_day=steps_per_day, level=LEVEL, replicates=replicates
     )
     return _series_of_table(table)
 

@@ -15,12 +15,20 @@ A household whose rows are not reliable is credited with no mixing under either 
 With assume = "markov" losses compose. The bound is then tabulated in the forward direction too, for temporal leakage,
 at the additional steps of `composition_age_steps` (for a cyclic chain the maximum over all half-hours). The level then
 holds for both directions at once: each direction gets half of the failure probability.
+
+The memory that the counts of a model take is checked before any reading is read. A chain is counted for every household
+of the roster: a table of k x k, for each half-hour of the day if it is cyclic, and for each subsampled series of a
+sampling bound. In memory at once: the counts, those of the households with readings, and for a homogeneous chain both
+directions as probabilities.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -28,7 +36,7 @@ from agedp.calibration.estimate import Transitions
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.errors import ChainError
+from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.population_bound import (
     HOUSEHOLDS_PER_BATCH,
@@ -249,3 +257,40 @@ def _time_reversed(counts: Ints, model: EstimatedModel) -> Ints:
     """
     transposed = np.swapaxes(counts, -1, -2)
     return transposed[:, ::-1] if model.chain == "cyclic" else transposed
+
+
+_BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}
+"""Bytes of one count and the arrays derived from it, by the kind of chain."""
+
+
+def counts_bytes(model: EstimatedModel, households: int) -> int:
+    """Return the bytes that the counts of this many households take at their largest."""
+    phases = phase_count(model)
+    tables = sum(max(phases // steps, 1) for steps in (1, *subsampling_steps(model)))
+    return households * tables * model.chain_states**2 * _BYTES[model.chain]
+
+
+def check_counts_fit(model: EstimatedModel, households: int) -> None:
+    """Check that the counts of a model fit into the memory of this machine, before any reading is read.
+
+    Raises:
+        RunFileError: they do not; the message names a number of states that fits.
+    """
+    needed, available = counts_bytes(model, households), _memory()
+    if needed <= available:
+        return
+    fitting = max(2, math.isqrt(available * model.chain_states**2 // needed) * model.states // model.chain_states)
+    scope = " for each half-hour of the day" if model.chain == "cyclic" else ""
+    raise RunFileError(
+        f"[model] states = {model.states}: counting the transitions between them{scope} takes {_gib(needed)} of memory "
+        f"for the households of this roster, and this machine has {_gib(available)}. Take about {fitting} states, or "
+        "fewer households"
+    )
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

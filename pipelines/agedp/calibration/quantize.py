@@ -18,13 +18,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.store.daily_totals import read_daily_totals
-from agedp.store.month_reader import iterate_month_readings
+from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
 from agedp.store.store import Store, months_between
 from agedp.store.transition_counts import household_starts
 from agedp_data.config.model_section import Step
@@ -97,14 +96,7 @@ class Period:
     def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
         """Return the days of one month that are not missing."""
         table = read_daily_totals(self.store, month, self.delivery.contents)
-        chunks = [
-            np.array([position.get(name, -1) for name in chunk.dictionary.to_pylist()] or [-1], np.int64)[
-                chunk.indices.to_numpy()
-            ]
-            for chunk in table["household_id"].chunks
-        ]
-        household = np.concatenate([np.zeros(0, np.int64), *chunks])
-        day = table["day"].cast(pa.int32()).to_numpy().astype(np.int64)
+        household, day = household_codes(table, position), day_numbers(table)
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
         numbers, day_index = np.unique(day, return_inverse=True)
         min_readings = np.array(

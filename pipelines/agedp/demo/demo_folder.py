@@ -5,18 +5,21 @@ DIR/<dataset>/roster.csv           every household, from the first day on
 DIR/<dataset>/chains.json          the chains that the readings are drawn from
 DIR/<dataset>/<notion>.toml        a run file per notion; its release, confidential folder and ledger in <notion>/
 DIR/<dataset>/model/               the estimated model, shared by the three
+
+The run files are commented, so that they can be copied and changed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from pathlib import Path
 
-from agedp.demo.demo_run_files import NOTIONS, run_file_text
+from jinja2 import Template
+
 from agedp.demo.synthetic_datasets import (
     DATASETS,
     WALKS,
@@ -31,6 +34,51 @@ from agedp.local_files import atomic_files
 from agedp.local_files.locks import exclusive_lock
 from agedp_data.datasets.synthetic import write_roster
 from agedp_data.errors import Busy, InputError
+
+NOTIONS = ("age-dependent", "temporal", "discounted")
+"""The notions of the demonstration, each with a run file and a release folder of this name."""
+
+AGES_DAYS = (1, 2, 3)
+_MAX_DAY_EPSILON = Decimal("2.0")
+_COMMENT_COLUMN = 40
+_RUN_FILE = Path(__file__).with_name("demo.toml")
+
+
+def run_file_text(notion: str, draw: DemonstrationDataset) -> str:
+    """Return the run file of one notion for the households of a draw."""
+    days = (draw.released.last - draw.released.first).days + 1
+    template = Template(_RUN_FILE.read_text(encoding="utf-8"), trim_blocks=True, keep_trailing_newline=True)
+    text = template.render(
+        notion=notion,
+        dataset=draw.dataset.name,
+        title=draw.dataset.title,
+        households=draw.households,
+        least=max(2, draw.households // 2),
+        calibration=(draw.released.first - draw.calibration.first).days,
+        days=days,
+        seed=draw.seed,
+        first=draw.released.first,
+        last=draw.released.last,
+        clamp=draw.dataset.clamp_kwh,
+        day_cap=_MAX_DAY_EPSILON,
+        total=days * _MAX_DAY_EPSILON,
+        model_first=draw.calibration.first,
+        model_last=draw.calibration.last,
+        min_visits=draw.min_visits,
+        ages=", ".join(map(str, AGES_DAYS)),
+    )
+    return "".join(map(_aligned, text.splitlines(keepends=True)))
+
+
+def _aligned(line: str) -> str:
+    """Return a line whose comment begins in the same column as the others, or after a longer key.
+
+    >>> _aligned("rate = 0.7     # a rate")
+    'rate = 0.7                               # a rate'
+    """
+    key, mark, comment = line.partition(" # ")
+    return f"{key.rstrip():{_COMMENT_COLUMN}}{mark}{comment}" if mark else line
+
 
 CHAINS = "chains.json"
 PAGE = "index.html"
@@ -110,11 +158,6 @@ def write_dataset(folder: Path, dataset: Dataset, size: Size) -> bool:
     return True
 
 
-def _temporary_folder(path: Path) -> Path:
-    """Return where a folder is written before it is renamed."""
-    return path.with_name(f".{path.name}.making")
-
-
 def _is_same(path: Path, draw: DemonstrationDataset) -> bool:
     """Return whether a folder contains the demonstration of this draw."""
     try:
@@ -133,29 +176,21 @@ def _run_files(draw: DemonstrationDataset) -> Mapping[str, str]:
 
 
 def _write_draw(path: Path, draw: DemonstrationDataset) -> None:
-    temporary = _temporary_folder(path)
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        with atomic_files.write_errors(path):
-            (temporary / "input").mkdir(parents=True)
-            days = (draw.released.last - draw.calibration.first).days + 1
-            written = draw.dataset.write(
-                temporary / "input",
-                households=draw.households,
-                first_day=draw.calibration.first,
-                days=days,
-                seed=draw.seed,
-                plain_chain=True,
-                profiles=draw.profiles,
-            )
-            write_roster(
-                temporary / "roster.csv", household_ids=written.household_ids, first_day=draw.calibration.first
-            )
-            for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
-                (temporary / name).write_text(text, encoding="utf-8")
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    first_day, last_day = draw.calibration.first, draw.released.last
+    with atomic_files.complete_folder(path) as temporary:
+        (temporary / "input").mkdir()
+        written = draw.dataset.write(
+            temporary / "input",
+            households=draw.households,
+            first_day=first_day,
+            days=(last_day - first_day).days + 1,
+            seed=draw.seed,
+            plain_chain=True,
+            profiles=draw.profiles,
+        )
+        write_roster(temporary / "roster.csv", household_ids=written.household_ids, first_day=first_day)
+        for name, text in {CHAINS: chains_text(draw, written.household_ids), **_run_files(draw)}.items():
+            (temporary / name).write_text(text, encoding="utf-8")
 
 
 def chains_text(draw: DemonstrationDataset, household_ids: Sequence[str]) -> str:

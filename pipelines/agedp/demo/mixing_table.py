@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from agedp.demo.demo_folder import CHAINS
-from agedp.demo.demo_run_files import AGES_DAYS, NOTIONS
+from agedp.demo.demo_folder import AGES_DAYS, CHAINS, NOTIONS
 from agedp_data.datasets.synthetic.households import STATES, Floats
 from agedp_data.datasets.validation import SLOTS, RejectionReason
 from agedp_data.leakage.function import leakage

@@ -1,4 +1,4 @@
-"""index.html of a demonstration: chains, bounds and the three notions in pictures, with links to the six releases.
+"""The steps of `agedp demo`, and its index.html: chains, bounds, the three notions, and links to the releases.
 
 Public only because no household exists: estimated chains, data quality and true means are confidential otherwise, and
 the page states this.
@@ -7,12 +7,13 @@ the page states this.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
-from agedp.demo.demo_folder import PAGE_TITLE
-from agedp.demo.demo_run_files import AGES_DAYS, NOTIONS
+from agedp.demo.demo_folder import AGES_DAYS, NOTIONS, PAGE_TITLE
 from agedp.demo.mixing_table import (
     AGE_COLUMNS,
     Mixing,
@@ -24,6 +25,7 @@ from agedp.demo.mixing_table import (
     state_text,
 )
 from agedp.demo.release_table import COLUMNS_ARE, RELEASE_COLUMNS, ReleaseSummary, credit_text, release_row
+from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
 from agedp.reports.html import part, render_page, table, text_table
 from agedp.reports.svg import Line, chart, heat_map
@@ -172,3 +174,18 @@ def _series_chart(release: ReleaseSummary, y: Scale) -> str:
     x = date_axis(release.days[0]["day"], release.days[-1]["day"])
     title = f"{release.dataset.capitalize()}, {release.notion}: daily mean"
     return chart(title, description, lines, x=x, y=y, y_title="kWh per household", height=170)
+
+
+@dataclass(frozen=True, slots=True)
+class DemoStarted:
+    """The folder is usable; the server starts next."""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoPage:
+    """The page with all pictures is written."""
+
+    path: Path
+
+
+Step = DemoStarted | DemonstrationDataset | Mixing | ReleaseSummary | DemoPage

@@ -117,15 +117,8 @@ def draw_dataset(dataset: Dataset, size: Size) -> DemonstrationDataset:
     released = first + timedelta(days=size.calibration_days)
     last = released + timedelta(days=size.released_days - 1)
     profiles = Households(np.arange(count) % len(WALKS), mean_kwh, demonstration_chains())
-    return DemonstrationDataset(
-        dataset,
-        seed,
-        DateRange(first, released - timedelta(days=1)),
-        DateRange(released, last),
-        profiles,
-        steps,
-        size.min_visits,
-    )
+    periods = DateRange(first, released - timedelta(days=1)), DateRange(released, last)
+    return DemonstrationDataset(dataset, seed, *periods, profiles, steps, size.min_visits)
 
 
 @dataclass(frozen=True, slots=True)

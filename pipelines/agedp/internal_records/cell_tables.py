@@ -33,6 +33,7 @@ from agedp_data.series.series import Distribution
 TableRow = dict[str, Any]
 
 _KEY = ("population", "day", "series", "cell")
+_LATER = "put back a copy of {}, or remove it: later runs record the days that they release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class CellTable:
         return atomic_files.table_rows(
             atomic_files.read_table(path, self.schema, remedy=self.helps), path, remedy=self.helps
         )
+
+    def of_population(self, path: Path, population: str) -> list[TableRow]:
+        """Return the rows of one population.
+
+        Raises:
+            DamagedFile: as `read`.
+        """
+        return [row for row in self.read(path) if row["population"] == population]
 
     def check(self, path: Path) -> FileNotice | None:
         """Rename a damaged table, so that a new one begins, and return the warning; None if it is intact.
@@ -85,17 +94,11 @@ class CellTable:
         with locks.exclusive_lock(path.parent):
             lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
-                daily_sum = sums.get((date.fromisoformat(row.day), row.series))
-                if daily_sum is not None and row.state == "released":
-                    key_columns = {
-                        "population": row.population,
-                        "day": date.fromisoformat(row.day),
-                        "series": row.series,
-                    }
-                    lines |= {
-                        _row_key(line): line
-                        for line in ({**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum))
-                    }
+                day = date.fromisoformat(row.day)
+                if row.state == "released" and (daily_sum := sums.get((day, row.series))) is not None:
+                    key_columns = {"population": row.population, "day": day, "series": row.series}
+                    new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
+                    lines |= {_row_key(line): line for line in new_lines}
             if lines:
                 atomic_files.write_table(
                     path, table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
@@ -117,7 +120,7 @@ def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
 
 COUNTED_STATES = CellTable(
     table_schemas.COUNTED_STATES,
-    "put back a copy of counted_states.parquet, or remove it: later runs record the days that they release",
+    _LATER.format("counted_states.parquet"),
     _state_rows,
 )
 
@@ -132,7 +135,7 @@ def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow
 
 COVERAGE = CellTable(
     table_schemas.COVERAGE,
-    "put back a copy of coverage.parquet, or remove it: later runs record the days that they release",
+    _LATER.format("coverage.parquet"),
     _coverage_rows,
 )
 
@@ -175,5 +178,5 @@ def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, 
     Raises:
         DamagedFile: a table is damaged.
     """
-    lines = [*TRUE_MEANS.read(means), *TRUE_COUNTS.read(counts)]
-    return {(line["day"].isoformat(), line["series"]) for line in lines if line["population"] == population}
+    lines = [*TRUE_MEANS.of_population(means, population), *TRUE_COUNTS.of_population(counts, population)]
+    return {(line["day"].isoformat(), line["series"]) for line in lines}

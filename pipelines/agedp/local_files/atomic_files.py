@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -214,6 +215,24 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         problem = f"cannot be written ({error.strerror or type(error).__name__})"
         raise InputError(f"[output] {problem}", private=f"{path}: {problem}") from None
+
+
+@contextmanager
+def complete_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder, which is renamed to `path` when its content is complete.
+
+    Raises:
+        InputError: the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.making")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        with write_errors(path):
+            temporary.mkdir(parents=True)
+            yield temporary
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def path_exists(path: Path) -> bool:

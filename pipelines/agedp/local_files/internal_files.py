@@ -1,4 +1,4 @@
-"""Reading one file of the confidential folder or of a model's folder, and the consequence of a damaged file.
+"""Files of the confidential folder: their names, how one of them is read, and the consequence of a damaged one.
 
 A missing file is not damaged: `FileContent` without a value and without a notice. Damage has one consequence for each
 kind:
@@ -134,3 +134,31 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise DamagedFile(
             "a confidential table is missing or damaged", private=f"{path}: is missing or damaged"
         ) from None
+
+
+class InternalPaths:
+    """The confidential folder of a run, and its files.
+
+    >>> InternalPaths(Path("confidential")).coverage.as_posix()
+    'confidential/coverage.parquet'
+
+    Attributes:
+        folder: the confidential folder.
+        store: the folder of the stored readings.
+        release_copy: the local copy of a release folder at a URL.
+        sums: the daily sums of the last run.
+        true_means: the table of true means.
+        true_counts: the table of true counts.
+        coverage: the table of coverage.
+        counted_states: the table of means by states and by readings.
+        quality: the table of kept and rejected rows by file and reason.
+        roster_history: the rosters of released days.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store, self.release_copy = folder / "store", folder / "release"
+        self.sums, self.quality = folder / "sums.parquet", folder / "quality.parquet"
+        self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
+        self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
+        self.roster_history = folder / "released_rosters.parquet"

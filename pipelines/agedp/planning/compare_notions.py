@@ -35,9 +35,9 @@ from agedp.planning.notion_comparison import (
     Remedies,
     SeriesCost,
     marked,
+    smallest_epsilon,
 )
 from agedp.planning.simulated_days import SimulatedDays
-from agedp.planning.smallest_epsilon import smallest_epsilon
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
@@ -75,16 +75,10 @@ class _PromiseSearch:
         ]
         if not any(entry.promised for entry in entries):
             entries.insert(0, self._entry_of_run_file(target))
-        by = self.run.series[self.days.name].by or ""
+        days, counts, by = self.days, self.days.households, self.run.series[self.days.name].by or ""
+        ranked = tuple(marked(entries, target))
         return NotionComparison(
-            target,
-            tuple(marked(entries, target)),
-            self.days.name,
-            min(self.days.households.values()),
-            by,
-            tuple(self.days.households),
-            self.days.is_endless,
-            self.days.change,
+            target, ranked, days.name, min(counts.values()), by, tuple(counts), days.is_endless, days.change
         )
 
     def _target(self, requested: ComparisonTarget) -> ComparisonTarget:
@@ -113,11 +107,9 @@ class _PromiseSearch:
         if candidate.reason:
             return ComparisonEntry(notion.name, candidate.method, candidate.reason)
         try:
-            epsilon = (
-                target.risk
-                if target.risk is not None
-                else self._smallest_epsilon(notion, candidate, target.error_kwh or 0)
-            )
+            epsilon = target.risk
+            if epsilon is None:
+                epsilon = self._smallest_epsilon(notion, candidate, target.error_kwh or 0)
             if epsilon is None:
                 return ComparisonEntry(notion.name, candidate.method, self._no_epsilon_reason(target.error_kwh or 0))
             return self._entry_at(notion, candidate, epsilon, target)

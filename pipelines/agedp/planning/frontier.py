@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import lru_cache
 
-from agedp.planning.day_to_day_change import DayToDayChange, day_to_day_change
 from agedp.planning.forecast import ForecastView
+from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
+from agedp.planning.simulated_days import smallest_group
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.config.run_file import RunFile
@@ -32,7 +32,6 @@ from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
-from agedp_data.series.series import AnySeries
 
 HORIZON_DAYS = 28
 
@@ -101,7 +100,7 @@ class _FrontierSearch:
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
         promise = run.promise
         self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.tightest_method  # type: ignore[union-attr]
-        self.households = smallest_group_size(self.series, roster, run.schedule.first_day)
+        self.households = smallest_group(roster, run.schedule.first_day, self.series.by)
         if self.households < 1:
             raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
@@ -134,19 +133,15 @@ class _FrontierSearch:
 
     def _sum_of_releases(self, loss: float, age: int, interval: int) -> float:
         """Return the composed loss of the period without the Markov property: all losses, the oldest release aged."""
-        releases = self._releases(loss, interval)
-        if releases is None:
+        end = self._end(loss, interval)
+        if end is None:
             return math.inf
+        releases, _ = end
         oldest = age + (releases - 1) * interval * self.leakage_bound.steps_per_day
         oldest_leakage = (
             float(self.leakage_bound(oldest, loss, direction="backward", method=self.method)) if oldest else loss
         )
         return (releases - 1) * loss + oldest_leakage
-
-    def _releases(self, loss: float, interval: int) -> int | None:
-        """Return the number of releases until period or total ends the series, None if neither does."""
-        end = self._end(loss, interval)
-        return end[0] if end else None
 
     def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
         """Return the number of releases until the series ends, and what ends it first; None if nothing does."""
@@ -204,21 +199,8 @@ class _FrontierSearch:
         days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
+        adds_up_to, ended_by = (None, "") if series_end is None else (series_end[0] * plan.loss, series_end[1])
+        noise, risk, error = self.noise_kwh(plan.loss), plan.risk, plan.penalty
         return SchedulePoint(
-            plan.loss,
-            age,
-            interval,
-            plan.risk,
-            plan.penalty,
-            self.noise_kwh(plan.loss),
-            days,
-            None if series_end is None else series_end[0] * plan.loss,
-            "" if series_end is None else series_end[1],
-            promised,
-            cheapest,
+            plan.loss, age, interval, risk, error, noise, days, adds_up_to, ended_by, promised, cheapest
         )
-
-
-def smallest_group_size(series: AnySeries, roster: Roster, day: date) -> int:
-    """Return the number of households in the smallest group of a series on a day."""
-    return min((households for _, households in roster.cells(day, series.by)), default=0)

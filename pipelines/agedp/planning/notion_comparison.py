@@ -1,15 +1,89 @@
-"""What a promise would cost: one offer for each notion and method, and what they are compared by."""
+"""What a promise would cost: one offer for each notion and method, and what they are compared by.
+
+`smallest_epsilon` finds the smallest epsilon of a promise, in four digits, whose noise meets a target. Noise decreases,
+or stays, as epsilon grows, and often is proportional to 1/epsilon: a few evaluations find it on the grid of the numbers
+that a person would write down.
+
+The noise is compared with the day-to-day change of a daily mean, estimated from the published series:
+
+    change^2 = mean of (m_t - m_(t-1))^2 - v_t - v_(t-1)      [kWh^2 per household]
+
+with m the published mean and v the variance of its noise, over consecutive days. Public: it reads published values
+only. The estimate may itself be mostly noise: it is used if it is at least twice its standard error, else 1 kWh per
+household is assumed. For a series with groups it is the smallest group's, whose noise is the largest.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
+from typing import Final, NamedTuple
 
-from agedp.planning.day_to_day_change import DayToDayChange
+import numpy as np
+
+from agedp_data import mechanisms
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import LossBound
+
+DEFAULT_CHANGE_KWH: Final = 1.0
+_MIN_PAIRS: Final = 30
+"""Pairs of consecutive days that an estimate needs."""
+
+_MIN_STANDARD_ERRORS: Final = 2
+"""Standard errors that an estimate must reach."""
+
+
+class DayToDayChange(NamedTuple):
+    """Day-to-day change of a mean [kWh per household], and its standard error, None for the assumed default."""
+
+    kwh: float
+    error_kwh: float | None = None
+
+    @property
+    def is_estimated(self) -> bool:
+        """Return whether the change is estimated from the published series."""
+        return self.error_kwh is not None
+
+
+def day_to_day_change(rows: Sequence[ReleaseRecord]) -> DayToDayChange:
+    """Return the day-to-day change of the smallest group's mean, or the default without enough days."""
+    squares = np.array(_squared_changes(rows))
+    if squares.size < _MIN_PAIRS:
+        return DayToDayChange(DEFAULT_CHANGE_KWH)
+    mean, deviations = float(squares.mean()), squares - squares.mean()
+    # consecutive differences contain the noise of the same day
+    variance = float(deviations @ deviations + 2 * max(0.0, float(deviations[1:] @ deviations[:-1]))) / squares.size
+    error = math.sqrt(variance / squares.size)
+    if mean <= 0 or mean < _MIN_STANDARD_ERRORS * error:
+        return DayToDayChange(DEFAULT_CHANGE_KWH)
+    return DayToDayChange(math.sqrt(mean), error / (2 * math.sqrt(mean)))
+
+
+def _squared_changes(rows: Sequence[ReleaseRecord]) -> list[float]:
+    released = sorted((row for row in rows if row.state == "released"), key=lambda row: row.day)
+    if not released:
+        return []
+    households_by_cell = dict(zip(released[-1].cells, released[-1].households, strict=True))
+    group = min(households_by_cell, key=lambda cell: (households_by_cell[cell], cell))
+    daily_means = [
+        (date.fromisoformat(row.day), *_mean_and_variance(row, group)) for row in released if group in row.cells
+    ]
+    return [
+        (mean - previous_mean) ** 2 - variance - previous_variance
+        for (previous_day, previous_mean, previous_variance), (day, mean, variance) in pairwise(daily_means)
+        if (day - previous_day).days == 1
+    ]
+
+
+def _mean_and_variance(row: ReleaseRecord, group: str) -> tuple[float, float]:
+    """Return a group's mean [kWh per household], and the variance of its noise."""
+    i = row.cells.index(group)
+    wh_per_kwh_mean = 1000.0 * row.households[i]
+    return row.values[i] / wh_per_kwh_mean, (mechanisms.standard_deviation(row.scale) / wh_per_kwh_mean) ** 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +200,84 @@ def _cost(entry: ComparisonEntry, target: ComparisonTarget) -> tuple[float, ...]
         return (math.inf,)
     bound = math.inf if entry.epsilon is None else float(entry.epsilon)
     return (bound, entry.series.noise_kwh) if target.risk is None else (entry.series.noise_kwh, bound)
+
+
+_DIGITS: Final = 9000  # from 1.000 to 9.999
+_FIRST_EXPONENT: Final = -9  # 1000 x 10^-9
+_LAST: Final = 11 * _DIGITS  # 100,000: more is a typing error
+_MAX_EXTRAPOLATIONS: Final = 12
+
+
+class _TriedEpsilon(NamedTuple):
+    grid_index: int
+    noise: float | None
+
+
+def smallest_epsilon(noise: Callable[[Decimal], float | None], target: float, *, guess: float) -> Decimal | None:
+    """Return the smallest four-digit epsilon whose noise is at most the target; None if none up to 100,000 has it.
+
+    The result was evaluated, and the next smaller epsilon does not meet the target.
+
+    Args:
+        noise: noise at an epsilon; it does not increase with epsilon; None if epsilon is too small for a release.
+        target: largest noise that is accepted.
+        guess: epsilon at which the search begins.
+
+    >>> smallest_epsilon(lambda epsilon: 2 / float(epsilon), 0.3, guess=1.0)
+    Decimal('6.667')
+    """
+    tried_index, low, high = _grid_index(guess), -1, _LAST + 1
+    tried: list[_TriedEpsilon] = []
+    while high - low > 1:
+        latest = _TriedEpsilon(tried_index, noise(epsilon_at(tried_index)))
+        if latest.noise is not None and latest.noise <= target:
+            high = tried_index
+        elif high > _LAST and tried and _cap_binds(tried[-1], latest):
+            return None
+        else:
+            low = tried_index
+        tried.append(latest)
+        extrapolate = len(tried) < _MAX_EXTRAPOLATIONS or high > _LAST
+        candidate = _extrapolated_index(tried[-2:], target) if extrapolate else (low + high) // 2
+        tried_index = min(max(candidate, low + 1), high - 1)
+    return None if high > _LAST else epsilon_at(high)
+
+
+def _extrapolated_index(tried: list[_TriedEpsilon], target: float) -> int:
+    """Return where the target is met if noise is a power of epsilon, fitted to the last two, else 1/amount."""
+    index, noise = tried[-1]
+    if noise is None or not math.isfinite(noise):
+        return index + _DIGITS
+    power, before = 1.0, tried[0]
+    if before.grid_index != index and before.noise == noise:  # both spend all that a cap permits
+        return _grid_index(float(epsilon_at(index)) / 2)
+    if before.noise is not None and math.isfinite(before.noise) and before.noise != noise:
+        apart = math.log(float(epsilon_at(index) / epsilon_at(before.grid_index)))
+        power = max(math.log(before.noise / noise) / apart, 0.1)
+    return _grid_index(float(epsilon_at(index)) * (noise / target) ** (1 / power))
+
+
+def _cap_binds(before: _TriedEpsilon, now: _TriedEpsilon) -> bool:
+    """Return whether a larger epsilon did not lower the noise: a cap decides."""
+    return before.noise is not None and now.noise is not None and now.noise >= before.noise * (1 - 1e-9)
+
+
+def epsilon_at(index: int) -> Decimal:
+    """Return epsilon at an index of the grid, 1000 x 10^-9 at 0.
+
+    >>> epsilon_at(0), epsilon_at(9001)
+    (Decimal('0.000001000'), Decimal('0.00001001'))
+    """
+    decade, digits = divmod(index, _DIGITS)
+    return Decimal(1000 + digits).scaleb(_FIRST_EXPONENT + decade)
+
+
+def _grid_index(epsilon: float) -> int:
+    """Return the index of the smallest epsilon of the grid that is not below this one, to float accuracy."""
+    if not epsilon > 1e-6:
+        return 0
+    if epsilon >= 1e5:
+        return _LAST
+    exponent = Decimal(epsilon).adjusted() - 3
+    digits = -int(-Decimal(epsilon).scaleb(-exponent) // 1)
+    return min(_LAST, (exponent - _FIRST_EXPONENT) * _DIGITS + digits - 1000)

@@ -15,9 +15,8 @@ from itertools import islice
 from typing import Final
 
 from agedp.budget import EffectivePromise, ReleaseTerms
-from agedp.planning.day_to_day_change import day_to_day_change
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
-from agedp.planning.notion_comparison import SeriesCost
+from agedp.planning.notion_comparison import SeriesCost, day_to_day_change
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
@@ -97,19 +96,12 @@ class SimulatedDays:
         days = [date.fromisoformat(row.day) for row in simulated.released]
         noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
         dates = [row.published_on for row in simulated.released]
-        return SeriesCost(
-            bound_value,
-            losses,
-            math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh)),
-            max(noises_kwh),
-            sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh),
-            days[0],
-            days[-1],
-            (min(dates), max(dates)),
-            len(simulated.skipped),
-            _ended_by(run.promise, simulated),
-            self.is_endless and not simulated.ended,
-        )
+        rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
+        unusable, skipped = sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh), len(simulated.skipped)
+        noise = rms, max(noises_kwh), unusable
+        published, ended_by = (min(dates), max(dates)), _ended_by(run.promise, simulated)
+        beyond = self.is_endless and not simulated.ended
+        return SeriesCost(bound_value, losses, *noise, days[0], days[-1], published, skipped, ended_by, beyond)
 
     def noise_of(self, loss: int, run: RunFile) -> float:
         """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
@@ -132,7 +124,7 @@ class SimulatedDays:
         return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
 
 
-def smallest_group(roster: Roster, day: date, by: str | None, min_households: int) -> int:
+def smallest_group(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
     """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 

@@ -3,19 +3,31 @@
 Decisions. With every run file an alert is raised by a day without a usable household, a day that loses more than 5 %
 of its readings to conflicts, a new file with more than 5 % rejected rows, and a file that is rejected as a whole. A
 low coverage above 0 raises an alert only if [alerts] min_coverage sets a limit.
+
+FINDINGS and ALERTS are stored in the confidential folder:
+
+    <confidential>/preflight.json   the findings of the newest run or plan with due days, and the number of releases of
+                                    the population when its alerts had been appended
+    <confidential>/alerts.jsonl     one line per alert, oldest first; alerts.1.jsonl contains earlier alerts
+
+`alerts.jsonl` is moved to `alerts.1.jsonl` when it exceeds one MiB, so that both together stay below about two MiB.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from agedp.preflight.input_checks import MAX_CONFLICT_SHARE
+from agedp.local_files import atomic_files, locks
+from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp.preflight.input_checks import MAX_CONFLICT_SHARE, Finding, findings_json, format_count
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
 from agedp.stage_values import DailySum
-from agedp.store.conflicts import LostReadings
+from agedp.store.data_quality import LostReadings
 
 _MAX_NAMED: Final = 5
 
@@ -100,13 +112,14 @@ def format_alerts(alerts: Sequence[Alert]) -> list[str]:
         below = f"below [alerts] min_coverage = {few[0].limit:g}" if few[0].limit else "0"
         named = _format_shares(few, "usable of")
         lines.append(
-            f"warning: usable households {below} on {_format_days(len(few))}: {named}. alerts.jsonl lists every day."
+            f"warning: usable households {below} on {format_count(len(few), 'due day')}: {named}. "
+            "alerts.jsonl lists every day."
         )
     if lost:
         named = _format_shares(lost, "readings lost of")
         lines.append(
             f"warning: more than {MAX_CONFLICT_SHARE:.0%} of the readings lost to conflicting rows on "
-            f"{_format_days(len(lost))}: {named}. alerts.jsonl lists every day."
+            f"{format_count(len(lost), 'due day')}: {named}. alerts.jsonl lists every day."
         )
     return [*lines, *_file_lines(alerts)]
 
@@ -117,28 +130,111 @@ def _file_lines(alerts: Sequence[Alert]) -> Iterator[str]:
     if rejecting:
         named = _join_texts([f"{alert.about} ({alert.part:,} of {alert.total:,})" for alert in rejecting])
         yield (
-            f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {_format_files(len(rejecting))} are rejected: "
-            f"{named}. quality.parquet counts the reasons; was the interval or the format changed?"
+            f"warning: more than {MAX_REJECTED_SHARE:.0%} of the rows of {format_count(len(rejecting), 'input file')} "
+            f"are rejected: {named}. quality.parquet counts the reasons; was the interval or the format changed?"
         )
     if unreadable:
         named = _join_texts([alert.about for alert in unreadable])
         are = "is" if len(unreadable) == 1 else "are"
-        problem = f"{_format_files(len(unreadable))} cannot be parsed and {are} rejected as a whole"
+        problem = f"{format_count(len(unreadable), 'input file')} cannot be parsed and {are} rejected as a whole"
         yield f"warning: {problem}: {named}. Correct the files and deliver them again."
-
-
-def _format_files(number: int) -> str:
-    return f"{number:,} input file{'s' * (number != 1)}"
 
 
 def _join_texts(texts: Sequence[str]) -> str:
     return "; ".join(texts[:_MAX_NAMED]) + ("; ..." if len(texts) > _MAX_NAMED else "")
 
 
-def _format_days(number: int) -> str:
-    return f"{number:,} due day{'s' * (number != 1)}"
-
-
 def _format_shares(alerts: Sequence[Alert], unit: str) -> str:
     listed = ", ".join(f"{alert.day} ({alert.part:,} {unit} {alert.total:,})" for alert in alerts[:_MAX_NAMED])
     return listed + (", ..." if len(alerts) > _MAX_NAMED else "")
+
+
+PREFLIGHT: Final = "preflight.json"
+ALERTS: Final = "alerts.jsonl"
+EARLIER_ALERTS: Final = "alerts.1.jsonl"
+MAX_ALERT_BYTES: Final = 2**20
+
+
+def write_findings(folder: Path, findings: Sequence[Finding], *, population: str, on: date, released: int) -> None:
+    """Write the findings of a run and the number of releases whose input is reported; they replace earlier ones.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    record = {"population": population, "on": on.isoformat(), "released": released}
+    record |= {"findings": findings_json(findings)}
+    atomic_files.write(folder / PREFLIGHT, (json.dumps(record, indent=1) + "\n").encode())
+
+
+def count_reported(folder: Path, *, population: str) -> int | None:
+    """Return the number of releases of a population whose input is reported; None if it is not recorded.
+
+    A run that was killed after its releases and before its alerts is thereby noticed: the next run reports the rest.
+    """
+
+    def parse(path: Path) -> int | None:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+        if record["population"] != population or record.get("released") is None:
+            return None
+        return int(record["released"])
+
+    return read_content(folder / PREFLIGHT, parse, FileKind.DERIVED, advice="").value
+
+
+def check_alerts(folder: Path) -> tuple[FileNotice | None, ...]:
+    """Rename damaged records of alerts, so that they begin anew, and return the notices about them.
+
+    Raises:
+        InputError: the system denies reading or renaming a record.
+    """
+    advice = "Put back a copy to keep the earlier alerts."
+    names = (ALERTS, EARLIER_ALERTS)
+    return tuple(read_content(folder / name, _parse_alerts, FileKind.RECORD, advice=advice).notice for name in names)
+
+
+def _parse_alerts(path: Path) -> list[Mapping[str, Any]]:
+    content = path.read_bytes()
+    alerts = [json.loads(line) for line in content.splitlines()]
+    if not content.endswith(b"\n") or not all(isinstance(alert, dict) for alert in alerts):
+        raise ValueError("an alert is truncated or invalid")
+    return alerts
+
+
+def append_alerts(folder: Path, alerts: Sequence[Alert], *, population: str, written_at: str) -> None:
+    """Append alerts, one JSON object per line; an alert that is in the record already is not repeated.
+
+    Concurrent runs take turns by the lock of the folder. A full record is moved to `alerts.1.jsonl` first.
+
+    Args:
+        folder: the confidential folder.
+        alerts: the alerts; without one nothing is written.
+        population: the population that they are about.
+        written_at: time of writing, UTC.
+
+    Raises:
+        InputError: a record cannot be written.
+    """
+    if not alerts:
+        return
+    path = folder / ALERTS
+    with locks.exclusive_lock(folder):
+        earlier = read_content(path, _parse_alerts, FileKind.RECORD, advice="").value or []
+        recorded = {_alert_key(alert) for alert in earlier}
+        records = [_alert_record(alert, population, written_at) for alert in alerts]
+        lines = [record for record in records if _alert_key(record) not in recorded]
+        content = path.read_bytes() if earlier else b""
+        added = b"".join((json.dumps(line) + "\n").encode() for line in lines)
+        if len(content) + len(added) > MAX_ALERT_BYTES and content and added:
+            atomic_files.write(folder / EARLIER_ALERTS, content)
+            content = b""
+        atomic_files.write(path, content + added)
+
+
+def _alert_key(record: Mapping[str, Any]) -> tuple[object, ...]:
+    return tuple(record.get(name) for name in ("population", "day", "alert", "about"))
+
+
+def _alert_record(alert: Alert, population: str, at: str) -> dict[str, Any]:
+    record: dict[str, Any] = {"at": at, "population": population, "day": alert.day.isoformat(), "alert": alert.kind}
+    record |= {"part": alert.part, "whole": alert.total, "share": round(alert.share, 4), "limit": alert.limit}
+    return record | ({"about": alert.about} if alert.about else {})

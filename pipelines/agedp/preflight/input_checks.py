@@ -1,6 +1,6 @@
 """Facts about the input files -> FINDINGS: ok, a warning, or a refusal because a release would be useless.
 
-Pure functions of `InputFacts` and of public `CheckLimits`. The checks are in the order of cause and effect: hourly
+Pure functions of `InputFacts` and of the run file. The checks are in the order of cause and effect: hourly
 files also cover no day, so the first refusal is the one to fix.
 
 Decisions. An unusual daily use is a warning, not a refusal: meters of single appliances may read 0 on most days. A
@@ -17,6 +17,7 @@ from datetime import date
 from typing import Final, Literal
 
 from agedp.preflight.input_facts import MAX_REJECTED_SHARE, InputFacts
+from agedp_data.config import RunFile
 from agedp_data.datasets.intervals import interval_remedy
 from agedp_data.datasets.validation import RejectionReason
 
@@ -32,25 +33,6 @@ _MIN_OFF_GRID_SHARE: Final = 0.3
 _MAX_OTHER_SHARE: Final = 0.1
 _GOOD_COVERAGE: Final = 0.9
 _FINER_MINUTES: Final = (30, 15, 10, 6, 5, 3, 2, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckLimits:
-    """The limits of the checks: public keys of the run file.
-
-    Attributes:
-        max_rejected_share: a larger share of rejected rows is a refusal.
-        refuse_absent_days: whether days with hardly a usable household are a refusal; otherwise a warning.
-        period: first and last day of the schedule; no last day if the series continues.
-        interval_minutes: the declared interval [minutes].
-        is_long: whether the dataset is "long", for the remedy of a wrong interval.
-    """
-
-    max_rejected_share: float
-    refuse_absent_days: bool
-    period: tuple[date, date | None]
-    interval_minutes: int = 30
-    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +52,12 @@ class Finding:
     public: str = ""
 
 
-def check_facts(facts: InputFacts, rules: CheckLimits) -> tuple[Finding, ...]:
+def check_facts(facts: InputFacts, run: RunFile) -> tuple[Finding, ...]:
     """Return the findings of all checks, in the order of cause and effect.
 
     A pure function: it reads no file. `first_refusal` decides whether the run is refused.
     """
-    return tuple(check(facts, rules) for check in _CHECKS)
+    return tuple(check(facts, run) for check in _CHECKS)
 
 
 def first_refusal(findings: Sequence[Finding]) -> Finding | None:
@@ -87,55 +69,55 @@ def first_refusal(findings: Sequence[Finding]) -> Finding | None:
     return next((finding for finding in findings if finding.verdict == "refused"), None)
 
 
-def _check_files(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001  (one signature for all checks)
+def _check_files(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001  (one signature for all checks)
     names = ", ".join(facts.empty_files[:5]) + (", ..." if len(facts.empty_files) > 5 else "")
-    result = f"{_format_count(facts.files, 'file')}, {_format_count(facts.rows, 'row')}"
+    result = f"{format_count(facts.files, 'file')}, {format_count(facts.rows, 'row')}"
     if facts.rows == 0:
         public = "[input] files: the files contain no row of data. Deliver the readings, or correct the paths."
         return Finding("files", f"{result}; empty: {names}", "refused", public)
     if facts.empty_files:
-        result += f"; {_format_count(len(facts.empty_files), 'file')} without a row: {names}"
+        result += f"; {format_count(len(facts.empty_files), 'file')} without a row: {names}"
     if facts.unreadable:
-        result += f"; {_format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
+        result += f"; {format_count(len(facts.unreadable), 'file')} rejected as a whole: {facts.unreadable[0]}"
     return Finding("files", result, "warning" if facts.empty_files or facts.unreadable else "ok")
 
 
-def _check_interval(facts: InputFacts, rules: CheckLimits) -> Finding:
-    minutes = measured_interval(facts, rules)
+def _check_interval(facts: InputFacts, run: RunFile) -> Finding:
+    minutes = measured_interval(facts, run)
     complete = _format_percent(facts.complete_days, facts.household_days)
-    result = f"{complete} of {_format_count(facts.household_days, 'household-day')} have about all of their readings"
-    result += f"; {facts.off_grid_share:.1%} of the rows are off the {rules.interval_minutes}-minute grid"
-    if minutes in (0, rules.interval_minutes) and facts.other_interval_share > _MAX_OTHER_SHARE:
+    result = f"{complete} of {format_count(facts.household_days, 'household-day')} have about all of their readings"
+    result += f"; {facts.off_grid_share:.1%} of the rows are off the {run.input.interval_minutes}-minute grid"
+    if minutes in (0, run.input.interval_minutes) and facts.other_interval_share > _MAX_OTHER_SHARE:
         share = f"{facts.other_interval_share:.0%} of the sampled households"
         public = "[input] files: many households have another interval than the others. Deliver files of one interval."
         return Finding("interval", f"{result}; {share} have another interval than the others", "refused", public)
-    if minutes in (0, rules.interval_minutes):
+    if minutes in (0, run.input.interval_minutes):
         share = f"; {facts.other_interval_share:.1%} of the sampled households have another interval than the others"
         return (
             Finding("interval", result + share, "warning")
             if facts.other_interval_share
             else Finding("interval", result)
         )
-    remedy = interval_remedy(minutes, is_long=rules.is_long)
-    problem = f"readings are {minutes} minutes apart, not {rules.interval_minutes}"
+    remedy = interval_remedy(minutes, is_long=run.input.named_columns is not None)
+    problem = f"readings are {minutes} minutes apart, not {run.input.interval_minutes}"
     public = f"[input] files: {problem}. {remedy[0].upper()}{remedy[1:]}."
     return Finding("interval", f"{minutes} minutes; {result}", "refused", public)
 
 
-def measured_interval(facts: InputFacts, rules: CheckLimits) -> int:
+def measured_interval(facts: InputFacts, run: RunFile) -> int:
     """Return the interval of the readings in minutes: the declared one unless the data contradict it, 0 if unknown.
 
     With a shorter interval every second, third, ... row is on the declared grid; with a longer one the rows use every
     second, third, ... interval of the day.
     """
     if facts.off_grid_share >= _MIN_OFF_GRID_SHARE:
-        on_grid = (1 - facts.off_grid_share) * rules.interval_minutes
-        finer = [minutes for minutes in _FINER_MINUTES if minutes < rules.interval_minutes]
+        on_grid = (1 - facts.off_grid_share) * run.input.interval_minutes
+        finer = [minutes for minutes in _FINER_MINUTES if minutes < run.input.interval_minutes]
         return next((minutes for minutes in finer if abs(on_grid - minutes) <= 0.1 * minutes), 0)
     return facts.interval_minutes
 
 
-def _check_registers(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
+def _check_registers(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     result = f"readings of {facts.rising_share:.0%} of the sampled households rise and almost never fall"
     if facts.rising_share > 0.5:
         public = (
@@ -146,18 +128,19 @@ def _check_registers(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa:
     return Finding("registers", result)
 
 
-def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
+def _check_rejected(facts: InputFacts, run: RunFile) -> Finding:
     reasons = sorted(facts.rejected.items(), key=lambda file: -file[1])[:3]
-    result = f"{facts.rejected_share:.2%} of {_format_count(facts.counted_rows, 'row')}"
+    result = f"{facts.rejected_share:.2%} of {format_count(facts.counted_rows, 'row')}"
     result += "".join(f"; {number:,} {reason}" for reason, number in reasons)
     if facts.rejecting_files:
         worst = max(facts.rejecting_files, key=lambda file: file.rejected / file.rows)
-        number = _format_count(len(facts.rejecting_files), "file")
+        number = format_count(len(facts.rejecting_files), "file")
         result += f"; {number} above {MAX_REJECTED_SHARE:.0%}, most in {worst.name}: {worst.rejected / worst.rows:.1%}"
-    if facts.rejected_share <= rules.max_rejected_share:
+    if facts.rejected_share <= float(run.input.max_rejected_share):
         return Finding("rejected rows", result, "warning" if facts.rejecting_files else "ok")
+    max_share = float(run.input.max_rejected_share)
     public = (
-        f"[input] max_rejected_share = {rules.max_rejected_share:g}: a larger share of the rows is rejected. Compare "
+        f"[input] max_rejected_share = {max_share:g}: a larger share of the rows is rejected. Compare "
         "[input] with the files; quality.parquet and store/quarantine in the confidential folder name the rows."
     )
     if reasons[0][0] == RejectionReason.ABOVE_BOUND.words:
@@ -168,10 +151,10 @@ def _check_rejected(facts: InputFacts, rules: CheckLimits) -> Finding:
     return Finding("rejected rows", result, "refused", public)
 
 
-def _check_roster(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
+def _check_roster(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     result = (
-        f"{facts.on_roster:,} of {_format_count(facts.roster, 'household')} on the roster have a reading; "
-        f"{_format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
+        f"{facts.on_roster:,} of {format_count(facts.roster, 'household')} on the roster have a reading; "
+        f"{format_count(facts.households - facts.on_roster, 'household')} of the files are not on the roster"
     )
     if facts.on_roster == 0:
         public = (
@@ -182,25 +165,25 @@ def _check_roster(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: AR
     return Finding("roster", result, "ok" if complete else "warning")
 
 
-def _check_period(facts: InputFacts, rules: CheckLimits) -> Finding:
+def _check_period(facts: InputFacts, run: RunFile) -> Finding:
     first, last = min(facts.coverage), max(facts.coverage)
     due = f"due days {first} to {last}"
     if facts.days is None:
-        return Finding("period", f"no reading; {due}", "refused", _format_outside_period(rules))
+        return Finding("period", f"no reading; {due}", "refused", _format_outside_period(run))
     result = f"readings {facts.days[0]} to {facts.days[1]}; {due}"
     if facts.days[1] < first or facts.days[0] > last:
-        return Finding("period", result, "refused", _format_outside_period(rules))
+        return Finding("period", result, "refused", _format_outside_period(run))
     return Finding("period", result, "ok" if facts.days[0] <= first and last <= facts.days[1] else "warning")
 
 
-def _format_outside_period(rules: CheckLimits) -> str:
+def _format_outside_period(run: RunFile) -> str:
     return (
-        f"[schedule] first_day = {rules.period[0]}: the files hold no reading of a due day. Correct first_day and "
-        "last_day, or deliver those days."
+        f"[schedule] first_day = {run.schedule.first_day}: the files hold no reading of a due day. Correct first_day "
+        "and last_day, or deliver those days."
     )
 
 
-def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
+def _check_coverage(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     household_days = sum(coverage.households for coverage in facts.coverage.values())
     usable = sum(coverage.usable for coverage in facts.coverage.values())
     least = min(
@@ -218,18 +201,18 @@ def _check_coverage(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: 
         return Finding("coverage", result, "refused", public)
     few = sum(2 * coverage.usable < coverage.households for coverage in facts.coverage.values())
     if few:
-        result += f"; fewer than half of the households on {_format_count(few, 'due day')}"
+        result += f"; fewer than half of the households on {format_count(few, 'due day')}"
     return Finding("coverage", result, "warning" if few or usable < _GOOD_COVERAGE * household_days else "ok")
 
 
-def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
+def _check_absent_days(facts: InputFacts, run: RunFile) -> Finding:
     absent = facts.absent_days
     if not absent:
         return Finding("absent days", "on every due day more than a tenth of the households are usable")
     result = (
-        f"{_format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
+        f"{format_count(len(absent), 'due day')} with at most a tenth of the households usable: {_format_days(absent)}"
     )
-    if not rules.refuse_absent_days or len(absent) == len(facts.coverage):
+    if getattr(run.schedule, "absent_days", "") != "refuse" or len(absent) == len(facts.coverage):
         return Finding("absent days", result, "warning")
     public = (
         "[schedule]: some days of the period have hardly a usable household. Shorten the period, list the days in "
@@ -238,7 +221,7 @@ def _check_absent_days(facts: InputFacts, rules: CheckLimits) -> Finding:
     return Finding("absent days", result, "refused", public)
 
 
-def _check_unit(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
+def _check_unit(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     if facts.median_day_kwh is None:
         return Finding("unit", "no complete household-day")
     min_kwh, max_kwh = PLAUSIBLE_DAY_KWH
@@ -248,12 +231,12 @@ def _check_unit(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG0
     return Finding("unit", result + ("" if plausible else doubt), "ok" if plausible else "warning")
 
 
-def _check_conflicts(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa: ARG001
+def _check_conflicts(facts: InputFacts, run: RunFile) -> Finding:  # noqa: ARG001
     if not facts.conflicts:
         return Finding("conflicts", "no due day loses a reading to conflicting rows")
     day, worst = max(facts.conflicts.items(), key=lambda day_conflicts: day_conflicts[1].share)
     result = (
-        f"{_format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
+        f"{format_count(len(facts.conflicts), 'due day')} with conflicting rows; most on {day}: {worst.share:.1%} lost"
     )
     if worst.share <= MAX_CONFLICT_SHARE:
         return Finding("conflicts", result)
@@ -261,7 +244,7 @@ def _check_conflicts(facts: InputFacts, rules: CheckLimits) -> Finding:  # noqa:
     return Finding("conflicts", f"{result}; {remedy}", "warning")
 
 
-_CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
+_CHECKS: Final[tuple[Callable[[InputFacts, RunFile], Finding], ...]] = (
     _check_files,
     _check_interval,
     _check_registers,
@@ -275,7 +258,8 @@ _CHECKS: Final[tuple[Callable[[InputFacts, CheckLimits], Finding], ...]] = (
 )
 
 
-def _format_count(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "2 due days"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 

@@ -23,8 +23,8 @@ from agedp.preflight.reading_samples import (
     sampled_interval,
 )
 from agedp.stage_values import DailySum, Delivery
-from agedp.store.conflicts import LostReadings, count_lost_to_conflicts
 from agedp.store.daily_totals import read_daily_totals
+from agedp.store.data_quality import LostReadings, count_lost_to_conflicts
 from agedp.store.store import Store
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import date_of_day
@@ -186,14 +186,10 @@ def _household_ids(table: pa.Table) -> set[str]:
 
 def _first_and_last_day(tables: Collection[pa.Table]) -> tuple[date, date] | None:
     days = [table["day"].cast(pa.int32()).to_numpy() for table in tables if table.num_rows]
-    return (
-        (
-            date_of_day(min(table_days.min() for table_days in days)),
-            date_of_day(max(table_days.max() for table_days in days)),
-        )
-        if days
-        else None
-    )
+    if not days:
+        return None
+    first, last = min(table_days.min() for table_days in days), max(table_days.max() for table_days in days)
+    return date_of_day(first), date_of_day(last)
 
 
 def complete_readings(interval_minutes: int) -> int:

@@ -1,14 +1,25 @@
-"""Files -> release folder: each is put in place by rename, SHA256SUMS last, so an interrupted write fails its sums."""
+"""Files -> release folder: each is put in place by rename, SHA256SUMS last, so an interrupted write fails its sums.
+
+A release folder at a URL has a local copy in the confidential folder: fetched before use, uploaded file by file.
+Objects cannot be renamed or locked. Each is uploaded completely, SHA256SUMS last, so that an interrupted upload has
+checksums that do not match, as on a disk; then everything is read back. If runs on several machines upload at the same
+time, the last one reads the ledger again (`publish.publish_release`).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from agedp.local_files import atomic_files
+from agedp.local_files.locks import exclusive_lock
 from agedp.release_folder.origin import list_published_files
-from agedp.release_folder.release_folder import SUMS
+from agedp.release_folder.release_folder import SUMS, is_release_file
+from agedp_data.datasets.filesystem import input_errors, system_at
 
 _READABLE = 0o644
 
@@ -18,19 +29,24 @@ def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def write_release_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files, SHA256SUMS last, and remove those of another release; does nothing if the folder has them."""
+def write_release_files(folder: Path, files: Mapping[str, bytes], remote: RemoteFolder | None = None) -> bool:
+    """Write the files, SHA256SUMS last, and remove those of another release; skip what the folder has already.
+
+    Returns:
+        Whether the folder has exactly these files; at a URL other runs may write at the same time.
+    """
     all_files = add_checksums(files)
-    atomic_files.remove_stale_files(make_folder(folder))
+    _make_folder(folder)
+    atomic_files.remove_stale_files(folder)
     obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
-    if not obsolete and _has_files(folder, all_files):
-        return
-    for name, content in files.items():
-        atomic_files.write(folder / name, content, mode=_READABLE)
-    with atomic_files.write_errors(folder):
-        for path in obsolete:
-            path.unlink(missing_ok=True)
-    atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
+    if obsolete or not _has_files(folder, all_files):
+        for name, content in files.items():
+            atomic_files.write(folder / name, content, mode=_READABLE)
+        with atomic_files.write_errors(folder):
+            for path in obsolete:
+                path.unlink(missing_ok=True)
+        atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
+    return remote is None or remote.put(all_files)
 
 
 def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -39,11 +55,15 @@ def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**files, SUMS: listing.encode()}
 
 
-def make_folder(folder: Path) -> Path:
-    """Create a release folder unless it exists; return it."""
+def locked_release_folder(folder: Path) -> AbstractContextManager[None]:
+    """Create a release folder unless it exists, and let one run at a time write to it."""
+    _make_folder(folder)
+    return exclusive_lock(folder)
+
+
+def _make_folder(folder: Path) -> None:
     with atomic_files.write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
@@ -51,3 +71,99 @@ def _has_files(folder: Path, files: Mapping[str, bytes]) -> bool:
         return all((folder / name).read_bytes() == content for name, content in files.items())
     except OSError:
         return False
+
+
+_LABEL: Final = "[output] release:"
+_TRIAL: Final = ".agedp-trial"
+
+
+@dataclass(slots=True)
+class RemoteFolder:
+    """A release folder at a URL, and its local copy."""
+
+    url: str
+    copy: Path
+    _versions: dict[str, str] = field(default_factory=dict)
+
+    def fetch(self) -> None:
+        """Update the local copy from the URL; files under other names than those of a release are ignored.
+
+        Raises:
+            InputError: the server does not answer, or denies reading.
+        """
+        atomic_files.make_private(self.copy)
+        with input_errors(_LABEL, self.url):
+            versions = self._list_objects()
+            for path in self.copy.iterdir():
+                if is_release_file(path.name) and path.name not in versions:
+                    path.unlink(missing_ok=True)
+            for name, version in versions.items():
+                if self._versions.get(name) != version or not (self.copy / name).exists():
+                    atomic_files.write(self.copy / name, self._read(name))
+            self._versions = versions
+
+    def put(self, files: Mapping[str, bytes]) -> bool:
+        """Upload the files in their order; before the last, the checksums, remove objects that the copy does not have.
+
+        Return whether exactly these files are at the URL afterwards: another run may have uploaded others meanwhile.
+
+        Raises:
+            InputError: the server does not answer, or denies writing.
+        """
+        with input_errors(_LABEL, self.url):
+            present = {name: self._read(name) for name in self._list_objects()}
+            if self._is_complete(present, files):
+                return True
+            system, root = self._root()
+            *names, checksums_name = files
+            for name in names:
+                if present.get(name) != files[name]:
+                    system.pipe_file(f"{root}/{name}", files[name])
+            for name in self._removed_names(present):
+                system.rm_file(f"{root}/{name}")
+            system.pipe_file(f"{root}/{checksums_name}", files[checksums_name])
+            return self._is_complete({name: self._read(name) for name in self._list_objects()}, files)
+
+    def _is_complete(self, present: Mapping[str, bytes], expected: Mapping[str, bytes]) -> bool:
+        return not self._removed_names(present) and all(
+            present.get(name) == content for name, content in expected.items()
+        )
+
+    def _removed_names(self, present: Iterable[str]) -> list[str]:
+        return [name for name in present if not (self.copy / name).exists()]
+
+    def try_writing(self) -> None:
+        """Write a trial object to the URL and remove it; called before a draw.
+
+        Raises:
+            InputError: the server denies it or does not answer; nothing was drawn.
+        """
+        with input_errors(_LABEL, self.url):
+            system, root = self._root()
+            system.pipe_file(f"{root}/{_TRIAL}", b"agedp tries whether it may write here\n")
+            system.rm_file(f"{root}/{_TRIAL}")
+
+    def _root(self) -> tuple[Any, str]:
+        system, root = system_at(self.url)
+        system.invalidate_cache()
+        return system, root.rstrip("/")
+
+    def _list_objects(self) -> dict[str, str]:
+        """Return the objects of the release by name, each with a text that changes when its content does."""
+        system, root = self._root()
+        try:
+            entries = system.ls(root, detail=True)
+        except FileNotFoundError:  # nothing was uploaded yet; a missing bucket raises on the first write
+            return {}
+        by_name = {str(entry["name"]).rpartition("/")[2]: entry for entry in entries if entry["type"] == "file"}
+        return {name: _version_text(entry) for name, entry in sorted(by_name.items()) if is_release_file(name)}
+
+    def _read(self, name: str) -> bytes:
+        system, root = self._root()
+        content: bytes = system.cat_file(f"{root}/{name}")
+        return content
+
+
+def _version_text(entry: Mapping[str, Any]) -> str:
+    modified = next((entry[key] for key in ("LastModified", "last_modified", "mtime", "created") if entry.get(key)), "")
+    return f"{entry.get('size')} {entry.get('ETag', '')} {modified}"

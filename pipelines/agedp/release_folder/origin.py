@@ -65,33 +65,28 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     """
     names = _file_names(folder)
     parsers: dict[str, Callable[[bytes], ReleaseOrigin]] = {
-        STATEMENT: _origin_of_statement,
+        STATEMENT: lambda content: _origin_of_mapping(json.loads(content)),
         ROWS: _origin_of_rows,
         REPORT: _origin_of_report,
     }
-    parsers |= {name: _origin_of_table for name in names if name.endswith(".parquet") and is_release_file(name)}
+    tables = {name for name in names if name.endswith(".parquet") and is_release_file(name)}
+    parsers |= dict.fromkeys(tables, lambda content: _origin_of_mapping(_guarantee(content)))
     origins = {
         origin
         for name in parsers
         if name in names and (origin := _read_origin(folder / name, parsers[name])) is not None
     }
-    if not origins and (
-        undetermined := sorted(
-            name for name in names & {*_CERTAIN_FILES, PACKAGE} if _is_certainly_release_file(folder / name)
-        )
-    ):
+    certain = set() if origins else names & {*_CERTAIN_FILES}
+    if not origins and PACKAGE in names and ROWS.encode() in (folder / PACKAGE).read_bytes():
+        certain.add(PACKAGE)
+    if certain:
         problem = "holds a release, but none of its files names the ledger that it comes from"
         raise InputError(
-            f"[output] release {problem} ({', '.join(undetermined)}); put back a good copy of one of them, or, if "
+            f"[output] release {problem} ({', '.join(sorted(certain))}); put back a good copy of one of them, or, if "
             "the ledger is the newest there is, move them away and run `agedp publish`"
         )
     heads_with_population = {origin.head for origin in origins if origin.population}
     return frozenset(origin for origin in origins if origin.population or origin.head not in heads_with_population)
-
-
-def _is_certainly_release_file(path: Path) -> bool:
-    """Return whether a file certainly belongs to a release; a datapackage.json may be the user's own."""
-    return path.name != PACKAGE or ROWS.encode() in path.read_bytes()
 
 
 def list_published_files(folder: Path) -> list[Path]:
@@ -142,10 +137,6 @@ def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"[output] release {problem}; restore its permissions", private=f"{path}: {problem}")
 
 
-def _origin_of_statement(content: bytes) -> ReleaseOrigin:
-    return _origin_of_mapping(json.loads(content))
-
-
 def _origin_of_rows(content: bytes) -> ReleaseOrigin:
     header, *lines = content.decode("ascii").splitlines()
     return _origin(next(filter(None, map(_population, lines)), ""), json.loads(header)["head"])
@@ -160,10 +151,6 @@ def _population(line: str) -> object:
 def _origin_of_report(content: bytes) -> ReleaseOrigin:
     heads = _REPORT_HEAD.findall(content.decode())
     return _origin("", heads[-1])  # the footer is last; a title may contain the same text
-
-
-def _origin_of_table(content: bytes) -> ReleaseOrigin:
-    return _origin_of_mapping(_guarantee(content))
 
 
 def _guarantee(content: bytes) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.result_tables import DISTRIBUTION, MEANS
-from agedp.release_folder.verification import check_losses, check_tables
+from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses, check_tables
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError

@@ -9,6 +9,7 @@ model. It may contain household ids, and is never handed over with a release. No
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
@@ -17,12 +18,10 @@ from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
-from agedp.reports.clamping import ClampEffect, clamp_effects
-from agedp.reports.household_details import clamp_parts, household_model_parts
+from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_parts, household_model_parts
 from agedp.reports.html import paragraph, render_page, table
-from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import cell_means, percent
-from agedp.reports.model_files import read_model_files
+from agedp.reports.report_data import InternalSources, read_model_files
 from agedp.reports.svg import Line, chart
 from agedp.reports.utility import (
     CellUtility,
@@ -54,11 +53,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     results = {
         key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
     }
-    coverage_rows = [
-        coverage_row
-        for coverage_row in COVERAGE.read(sources.paths.coverage)
-        if coverage_row["population"] == sources.population
-    ]
+    coverage_rows = COVERAGE.of_population(sources.paths.coverage, sources.population)
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
     page = render_page(
@@ -78,9 +73,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
 
 
 def _cell_utilities(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> dict[SeriesCell, list[CellUtility]]:
-    true_means = [
-        line for line in TRUE_MEANS.read(sources.paths.true_means) if line["population"] == sources.population
-    ]
+    true_means = TRUE_MEANS.of_population(sources.paths.true_means, sources.population)
     means = {line["series"] for line in true_means}
     by_series = {
         name: cell_means([row for row in rows if row.series == name], coverage=sources.run.output.interval)
@@ -112,11 +105,8 @@ def _facts(
         yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
         yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"
     if effects:
-        yield (
-            "clamped energy",
-            f"{format_number(effects[0].cut_kwh)}\u00a0kWh",
-            f"per household and day, {effects[0].series}",
-        )
+        cut_text = f"{format_number(effects[0].cut_kwh)}\u00a0kWh"
+        yield "clamped energy", cut_text, f"per household and day, {effects[0].series}"
 
 
 def _mean_parts(
@@ -133,28 +123,16 @@ def _mean_parts(
         yield _true_chart(", ".join(key), cell_days)
     age_days = sources.run.promise.age_days or 0
     stale_column = [f"{age_days} d later"] if age_days else []
-    columns = (
-        "series, cell",
-        "days",
-        "error",
-        "noise",
-        "error / noise",
-        "inside",
-        "relative",
-        "day to day",
-        *stale_column,
-    )
+    columns = ["series, cell", "days", "error", "noise", "error / noise", "inside", "relative", "day to day"]
+    columns += stale_column
     rows = [
         (
             ", ".join(key),
             f"{result.days:,}",
-            format_number(result.rms_kwh),
-            format_number(result.expected_kwh),
-            format_number(result.in_sd),
+            *map(format_number, (result.rms_kwh, result.expected_kwh, result.in_sd)),
             f"{100 * result.inside:.1f} %",
             "–" if math.isnan(result.relative) else f"{format_number(100 * result.relative)} %",
-            _number_or_dash(result.change_kwh),
-            *([_number_or_dash(result.stale_kwh)] if age_days else []),
+            *map(_number_or_dash, (result.change_kwh, result.stale_kwh)[: 1 + len(stale_column)]),
         )
         for key, result in results.items()
     ]
@@ -181,56 +159,36 @@ def _day_axis(shown_days: Sequence[date]) -> tuple[Scale, list[float]]:
 def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
     by_number = {float(cell_day.day.toordinal()): cell_day for cell_day in cell_days}
     x, positions = _day_axis([cell_day.day for cell_day in cell_days])
-    plotted = [by_number.get(number) for number in positions]
-    true = [cell_day.true if cell_day else math.nan for cell_day in plotted]
-    published_means = [cell_day.published.mean if cell_day else math.nan for cell_day in plotted]
-    low = [cell_day.published.low if cell_day else math.nan for cell_day in plotted]
-    high = [cell_day.published.high if cell_day else math.nan for cell_day in plotted]
+    values = [
+        (cell_day.true, cell_day.published.mean, cell_day.published.low, cell_day.published.high)
+        if (cell_day := by_number.get(number))
+        else (math.nan,) * 4
+        for number in positions
+    ]
+    true, published_means, low, high = map(list, zip(*values, strict=True))
     lines = [
         Line("published, with the interval of its noise", positions, published_means, band=(low, high), letter="P"),
         Line("true", positions, true, letter="T", style=1),
     ]
-    ends = [end for cell_day in cell_days for end in (cell_day.published.low, cell_day.published.high, cell_day.true)]
     worst = max(cell_days, key=lambda cell_day: abs(cell_day.error))
     description = (
         f"{len(cell_days)} days; largest error {format_number(worst.error)} kWh per household on {worst.day}, "
         f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
     )
-    return chart(
-        f"Published and true mean by day: {name}",
-        description,
-        lines,
-        x=x,
-        y=linear_axis(ends),
-        y_title="kWh per household",
-    )
+    y = linear_axis([*low, *high, *true])
+    return chart(f"Published and true mean by day: {name}", description, lines, x=x, y=y, y_title="kWh per household")
 
 
 def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
     rows = []
     for month, month_days in by_month(cell_days, lambda cell_day: cell_day.day).items():
         result = utility(month_days, age_days=0)
-        true_mean, published_mean = (
-            sum(values) / len(month_days)
-            for values in (
-                (cell_day.true for cell_day in month_days),
-                (cell_day.published.mean for cell_day in month_days),
-            )
-        )
-        inside = f"{100 * result.inside:.0f} %"
-        rows.append(
-            (
-                month,
-                f"{len(month_days)}",
-                format_number(true_mean),
-                format_number(published_mean),
-                format_number(result.rms_kwh),
-                inside,
-            )
-        )
-    return table(
-        f"By month, kWh per household: {name}", ("month", "days", "true mean", "published", "error", "inside"), rows
-    )
+        pairs = [(cell_day.true, cell_day.published.mean) for cell_day in month_days]
+        means = (sum(values) / len(month_days) for values in zip(*pairs, strict=True))
+        numbers = map(format_number, (*means, result.rms_kwh))
+        rows.append((month, f"{len(month_days)}", *numbers, f"{100 * result.inside:.0f} %"))
+    columns = ("month", "days", "true mean", "published", "error", "inside")
+    return table(f"By month, kWh per household: {name}", columns, rows)
 
 
 def _coverage_parts(coverage_rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -265,14 +223,13 @@ def _coverage_row(month: str, day_counts: Sequence[Sequence[int]]) -> tuple[str,
 def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     x, positions = _day_axis(list(by_day))
     by_number = {float(day.toordinal()): counts for day, counts in by_day.items()}
-    usable = [
-        100 * by_number[number][1] / max(by_number[number][0], 1) if number in by_number else math.nan
-        for number in positions
-    ]
-    clamped = [
-        100 * by_number[number][2] / max(by_number[number][1], 1) if number in by_number else math.nan
-        for number in positions
-    ]
+    usable, clamped = (
+        [
+            100 * by_number[number][i] / max(by_number[number][i - 1], 1) if number in by_number else math.nan
+            for number in positions
+        ]
+        for i in (1, 2)
+    )
     lines = [
         Line("households with a usable day", positions, usable, letter="U"),
         Line("of these above the clamp", positions, clamped, letter="C", style=1),
@@ -291,9 +248,9 @@ def _quality_parts(sources: InternalSources) -> Iterator[str]:
         yield paragraph("No file has been read yet.")
         return
     quality_rows = atomic_files.read_table(path, table_schemas.QUALITY).to_pylist()
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for quality_row in quality_rows:
-        totals[quality_row["what"]] = totals.get(quality_row["what"], 0) + quality_row["rows"]
+        totals[quality_row["what"]] += quality_row["rows"]
     rows_read = totals.get("rows read", 0)
     rows = [
         (outcome, f"{number:,}", f"{100 * number / rows_read:.3f} %" if rows_read else "–")

@@ -76,10 +76,8 @@ def distribution_parts(
     yield paragraph(_FORM_NOTES[newest.form], "soft")
     yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage)
     if with_other_ranges := len(released) - len(with_newest_ranges):
-        yield paragraph(
-            f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only.",
-            "soft",
-        )
+        text = f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only."
+        yield paragraph(text, "soft")
 
 
 def _ranges(series: Distribution) -> tuple[object, ...]:
@@ -131,13 +129,8 @@ def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> 
     """Return unconnected points, each with its interval."""
     positions = [0.5 * i for i in range(2 * len(values) - 1)]
     spaced = [values[i // 2] if i % 2 == 0 else math.nan for i in range(len(positions))]
-    return Line(
-        text,
-        positions,
-        spaced,
-        band=([value - half for value in spaced], [value + half for value in spaced]),
-        style=style,
-    )
+    band = [value - half for value in spaced], [value + half for value in spaced]
+    return Line(text, positions, spaced, band=band, style=style)
 
 
 def _chart(
@@ -169,27 +162,14 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
     for histogram in histograms:
         months.setdefault(histogram.day[:7], []).append(histogram)
     newest = dict(sorted(months.items())[: -_MAX_MONTHS - 1 : -1]) if len(histograms) > 1 else {}
-    monthly_means = [[*_mean_counts(month_histograms)] for month_histograms in newest.values()]
-    histogram = histograms[-1]
+    histogram, half_width = histograms[-1], histograms[-1].half_width
+    monthly_means = [map(format_number, _mean_counts(month_histograms)) for month_histograms in newest.values()]
     rows = [
-        (
-            range_name,
-            f"{value:,}",
-            f"{value - histogram.half_width:,}",
-            f"{value + histogram.half_width:,}",
-            *(format_number(month_means[i]) for month_means in monthly_means),
-        )
-        for i, (range_name, value) in enumerate(zip(range_names(series), histogram.values, strict=True))
+        (range_name, f"{value:,}", f"{value - half_width:,}", f"{value + half_width:,}", *means)
+        for range_name, value, *means in zip(range_names(series), histogram.values, *monthly_means, strict=True)
     ]
-    rows.append(
-        (
-            "noise sd",
-            format_number(histogram.sd),
-            "",
-            "",
-            *(format_number(_mean_sd(month_histograms)) for month_histograms in newest.values()),
-        )
-    )
+    monthly_sd = (format_number(_mean_sd(month_histograms)) for month_histograms in newest.values())
+    rows.append(("noise sd", format_number(histogram.sd), "", "", *monthly_sd))
     months_text = "; then monthly means" if newest else ""
     caption = (
         f"Households by use on {histogram.day}, of {histogram.households:,} ({title}); low to high covers the noise "
@@ -200,20 +180,19 @@ def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distr
 
 def _groups_table(title: str, newest: Mapping[str, GroupHistogram], series: Distribution, coverage: Decimal) -> str:
     """Return each group's counts of its newest day, side by side."""
-    days = {histogram.day for histogram in newest.values()}
+    histograms = [*newest.values()]
+    days = {histogram.day for histogram in histograms}
+    counts = ((f"{value:,}" for value in histogram.values) for histogram in histograms)
     rows = [
-        (range_name, *(f"{histogram.values[i]:,}" for histogram in newest.values()))
-        for i, range_name in enumerate(range_names(series))
+        *zip(range_names(series), *counts, strict=True),
+        (f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in histograms)),
+        ("noise sd", *(format_number(histogram.sd) for histogram in histograms)),
+        ("households", *(f"{histogram.households:,}" for histogram in histograms)),
+        *([("day", *(histogram.day for histogram in histograms))] if len(days) > 1 else []),
     ]
-    rows.append((f"± covers {percent(coverage)}", *(f"{histogram.half_width:,}" for histogram in newest.values())))
-    rows.append(("noise sd", *(format_number(histogram.sd) for histogram in newest.values())))
-    rows.append(("households", *(f"{histogram.households:,}" for histogram in newest.values())))
-    if len(days) > 1:
-        rows.append(("day", *(histogram.day for histogram in newest.values())))
     dates_text = f" on {max(days)}" if len(days) == 1 else ", each group on its newest day"
-    return table(
-        f"Households by use{dates_text} ({title}), kWh; every day is in the Parquet file", ("kWh", *newest), rows
-    )
+    caption = f"Households by use{dates_text} ({title}), kWh; every day is in the Parquet file"
+    return table(caption, ("kWh", *newest), rows)
 
 
 def _mean_counts(histograms: Sequence[GroupHistogram]) -> Iterator[float]:

@@ -113,15 +113,8 @@ def _chart(
     layers: list[Line | Marks] = [Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))]
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
-    return chart(
-        title,
-        _description(means, skipped, y),
-        layers,
-        x=x,
-        y=y,
-        y_title="kWh per household",
-        height=150 if small else 240,
-    )
+    about, height = _description(means, skipped, y), 150 if small else 240
+    return chart(title, about, layers, x=x, y=y, y_title="kWh per household", height=height)
 
 
 def percent(share: Decimal) -> str:
@@ -142,7 +135,7 @@ def _value_axis(means: Sequence[CellMean]) -> Scale:
 
 
 def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -> str:
-    lowest, highest = min(means, key=_mean_kwh), max(means, key=_mean_kwh)
+    lowest, highest = min(means, key=lambda cell_mean: cell_mean.mean), max(means, key=lambda cell_mean: cell_mean.mean)
     average = sum(mean.mean for mean in means) / len(means)
     half_width = max(mean.high - mean.mean for mean in means)
     if len(means) == 1:
@@ -161,38 +154,22 @@ def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -
     )
 
 
-def _mean_kwh(cell_mean: CellMean) -> float:
-    return cell_mean.mean
-
-
 def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date]) -> str:
     label_text = f" ({label})" if label else ""
     if len(means) <= _MAX_DAILY_ROWS:
         rows = [
-            (
-                str(mean.day),
-                f"{mean.households:,}",
-                format_number(mean.mean),
-                format_number(mean.low),
-                format_number(mean.high),
-                format_number(mean.sd),
-            )
+            (str(mean.day), f"{mean.households:,}", *map(format_number, (mean.mean, mean.low, mean.high, mean.sd)))
             for mean in means
         ]
         caption = f"The same in numbers, kWh per household{label_text}"
         return table(caption, ("day", "households", "mean", "low", "high", "noise sd"), rows)
     skipped_months = [f"{day:%Y-%m}" for day in skipped]
-    rows = [
-        (
-            month,
-            f"{len(month_means)}" + (f" (−{skipped_months.count(month)})" if month in skipped_months else ""),
-            format_number(sum(mean.mean for mean in month_means) / len(month_means)),
-            format_number(min(mean.mean for mean in month_means)),
-            format_number(max(mean.mean for mean in month_means)),
-            format_number(max(mean.sd for mean in month_means)),
-        )
-        for month, month_means in by_month(means, lambda mean: mean.day).items()
-    ]
+    rows = []
+    for month, month_means in by_month(means, lambda mean: mean.day).items():
+        values, largest_sd = [mean.mean for mean in month_means], max(mean.sd for mean in month_means)
+        numbers = map(format_number, (sum(values) / len(values), min(values), max(values), largest_sd))
+        skips = f" (−{skipped_months.count(month)})" if month in skipped_months else ""
+        rows.append((month, f"{len(month_means)}{skips}", *numbers))
     remark = "; (−n): skipped days" if skipped else ""
     caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"
     return table(caption, ("month", "days", "mean", "lowest", "highest", "noise sd"), rows)

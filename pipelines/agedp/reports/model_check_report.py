@@ -7,7 +7,7 @@ count has a null level, its interval covers only the regimes that were observed,
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -138,14 +138,14 @@ def _chain_section(curves: MemoryCurves, name: str) -> _Section:
         "null level (median household)": (values["floor"], None),
     }
     rejected = _column_means(curves.series_by_name[name]["rejected"])
-    rows = [
-        ("predicted by the chain", _float_list(values["powers"])),
-        ("lagged counts", _float_list(values["direct"])),
-        ("a tenth of households below", _float_list(low)),
-        ("a tenth of households above", _float_list(high)),
-        ("interval, lower end", _float_list(values["low"])),
-        ("interval, upper end", _float_list(values["high"])),
-        ("null level", _float_list(values["floor"])),
+    rows: list[tuple[str, Iterable[float]]] = [
+        ("predicted by the chain", values["powers"]),
+        ("lagged counts", values["direct"]),
+        ("a tenth of households below", low),
+        ("a tenth of households above", high),
+        ("interval, lower end", values["low"]),
+        ("interval, upper end", values["high"]),
+        ("null level", values["floor"]),
         ("Markov property rejected, share of households", rejected),
     ]
     chart_html = _chart(curves, f"{title}: prediction and lagged counts", lines, "total variation", 1.0)
@@ -168,13 +168,13 @@ def _calendar_section(curves: MemoryCurves, name: str) -> _Section:
         "by the chain of daily totals (median household)": (chain_leakage, None),
     }
     rows = [
-        ("aged loss", _float_list(leakage[0.5])),
-        ("a tenth of households above", _float_list(leakage[_HIGH_SHARE])),
-        ("total variation", _float_list(curves.quantile(name, "direct", 0.5))),
-        ("interval, lower end", _float_list(curves.quantile(name, "low", 0.5))),
-        ("interval, upper end", _float_list(curves.quantile(name, "high", 0.5))),
-        ("null level", _float_list(curves.quantile(name, "floor", 0.5))),
-        ("largest aged loss at this or a later age", _float_list(_maximum_from_age(leakage[0.5]))),
+        ("aged loss", leakage[0.5]),
+        ("a tenth of households above", leakage[_HIGH_SHARE]),
+        ("total variation", curves.quantile(name, "direct", 0.5)),
+        ("interval, lower end", curves.quantile(name, "low", 0.5)),
+        ("interval, upper end", curves.quantile(name, "high", 0.5)),
+        ("null level", curves.quantile(name, "floor", 0.5)),
+        ("largest aged loss at this or a later age", _maximum_from_age(leakage[0.5])),
     ]
     description = (
         f"Aged loss about {secret} of a release with epsilon {curves.loss:g} about one day, for an adversary who knows "
@@ -194,17 +194,10 @@ def _maximum_from_age(values: Floats) -> Floats:
 
 def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
     positions = [float(position) for position in range(len(curves.ages_days))]
-    layers = [
-        Line(
-            name,
-            positions,
-            values.tolist(),
-            None if band is None else (band[0].tolist(), band[1].tolist()),
-            letter,
-            style,
-        )
-        for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False))
-    ]
+    layers = []
+    for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False)):
+        ends = None if band is None else (band[0].tolist(), band[1].tolist())
+        layers.append(Line(name, positions, values.tolist(), ends, letter, style))
     description = "; ".join(
         f"{name}: {_values_text(values.tolist(), curves.ages_days)}" for name, (values, _) in lines.items()
     )
@@ -223,19 +216,15 @@ def _values_text(values: Sequence[float], ages: Sequence[int]) -> str:
     return ", ".join(texts) or "nothing to compare"
 
 
-def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
+def _medians_table(curves: MemoryCurves, title: str, rows: Sequence[tuple[str, Iterable[float]]]) -> str:
     return _table(f"{title}, by lag: medians over households", curves.ages_days, rows, digits=3)
 
 
-def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Sequence[float]]], *, digits: int) -> str:
+def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Iterable[float]]], *, digits: int) -> str:
     cells = [
         (name, *("–" if math.isnan(value) else f"{value:.{digits}f}" for value in values)) for name, values in rows
     ]
     return table(caption, ("lag", *(f"{age} d" for age in ages)), cells)
-
-
-def _float_list(values: Floats) -> list[float]:
-    return [float(value) for value in values]
 
 
 def _column_means(values: Floats) -> list[float]:

@@ -208,11 +208,12 @@ def _value_at(curve: LossOverTime, day: str) -> str:
 def schedules_table(schedules: Mapping[str, float]) -> str:
     """Return the table of mean noise [kWh per household] by schedule of the promise, the promised one first."""
     promised = next(iter(schedules))
+    promised_kwh = schedules[promised]
     rows = [
         (
-            name + (" (as promised)" if name == promised else ""),
+            f"{name} (as promised)" if name == promised else name,
             format_number(kwh),
-            f"{format_number(kwh / schedules[promised])} ×",
+            f"{format_number(kwh / promised_kwh)} ×",
         )
         for name, kwh in schedules.items()
     ]
@@ -295,14 +296,9 @@ def _spending_chart(
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
     months = by_month(range(len(all_days)), all_days.__getitem__)
-    rows = [
-        (
-            month,
-            f"{sum(spent[i] > 0 for i in indices)}",
-            format_rounded_up(to_float(max(spent[i] for i in indices))),
-            format_rounded_up(to_float(sum(spent[i] for i in indices))),
-            format_rounded_up(to_float(running_totals[indices[-1]])),
-        )
-        for month, indices in months.items()
-    ]
+    rows = []
+    for month, indices in months.items():
+        losses = [spent[i] for i in indices]
+        epsilons = map(to_float, (max(losses), sum(losses), running_totals[indices[-1]]))
+        rows.append((month, f"{sum(loss > 0 for loss in losses)}", *map(format_rounded_up, epsilons)))
     return table("The same by month: epsilon", ("month", "days", "largest day", "month", "so far"), rows)

@@ -19,8 +19,7 @@ from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import render_page, statement_to_html
-from agedp.reports.leakage_model import leakage_parts, model_parts
-from agedp.reports.loss_over_time import losses_over_time, noise_factors, schedule_noise_kwh
+from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
 from agedp.reports.mean_series import percent, series_parts
 from agedp.reports.privacy_loss import (
     LabelledBound,
@@ -67,11 +66,7 @@ def _dates_text(first: str, last: str) -> str:
 def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tuple[str, str, str]]:
     days = report.statement.days
     skipped = f"; {len(days.skipped)} skipped" if days.skipped else ""
-    yield (
-        "days released",
-        f"{days.released:,}",
-        f"{days.first} to {days.last}{skipped}" if days.first else "",
-    )
+    yield "days released", f"{days.released:,}", f"{days.first} to {days.last}{skipped}" if days.first else ""
     counts = [*household_counts(report)]
     if counts:
         households = [number for number, _ in counts]

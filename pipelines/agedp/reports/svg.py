@@ -93,17 +93,9 @@ def chart(
         *(path for layer in layers for path in _layer_paths(layer, sheet)),
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
-    return part(
-        "figure",
-        title,
-        about,
-        height,
-        (sheet.width, sheet.height),
-        "\n".join(drawing),
-        [*_axis_labels(x, y, y_title)],
-        [_legend_entry(layer) for layer in layers if layer.name],
-        [*_end_letters(lettered, sheet, height)],
-    )
+    labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]
+    legend, size = [_legend_entry(layer) for layer in layers if layer.name], (sheet.width, sheet.height)
+    return part("figure", title, about, height, size, "\n".join(drawing), labels, legend, letters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from agedp.internal_records.cell_tables import COUNTED_STATES, TRUE_COUNTS
 from agedp.reports.axes import format_number, linear_axis
 from agedp.reports.distributions import range_names, ranges_axis, whiskers
 from agedp.reports.html import paragraph, table
-from agedp.reports.internal_sources import InternalSources
 from agedp.reports.mean_series import CellMean, percent
+from agedp.reports.report_data import InternalSources
 from agedp.reports.svg import Line, chart
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
@@ -76,14 +76,10 @@ def pair_with_true_means(
     true = {(line["series"], line["cell"], line["day"]): line["true_mean_kwh"] for line in recorded}
     utilities: dict[SeriesCell, list[CellUtility]] = {}
     for series, cells in released.items():
-        for cell, days in cells.items():
-            days_with_truth = [
-                CellUtility(cell_mean.day, true[series, cell, cell_mean.day], cell_mean)
-                for cell_mean in days
-                if (series, cell, cell_mean.day) in true
-            ]
-            if days_with_truth:
-                utilities[series, cell] = days_with_truth
+        for cell, means in cells.items():
+            days = [mean for mean in means if (series, cell, mean.day) in true]
+            if days:
+                utilities[series, cell] = [CellUtility(mean.day, true[series, cell, mean.day], mean) for mean in days]
     return utilities
 
 
@@ -92,15 +88,8 @@ def utility(days: Sequence[CellUtility], *, age_days: int) -> Utility:
     error = np.array([day.error for day in days])
     sd = np.array([day.published.sd for day in days])
     inside = [day.published.low <= day.true <= day.published.high for day in days]
-    return Utility(
-        len(days),
-        _rms(error),
-        _rms(sd),
-        _relative(days),
-        float(np.mean(inside)),
-        _change(days, 1),
-        _change(days, age_days) if age_days else 0.0,
-    )
+    change, stale = _change(days, 1), _change(days, age_days) if age_days else 0.0
+    return Utility(len(days), _rms(error), _rms(sd), _relative(days), float(np.mean(inside)), change, stale)
 
 
 def _relative(days: Sequence[CellUtility]) -> float:
@@ -120,50 +109,24 @@ def _rms(values: np.ndarray[Any, np.dtype[np.float64]]) -> float:
 
 def state_parts(sources: InternalSources) -> Iterator[str]:
     """Yield the table of means by states and by readings, for each series that counts states."""
-    table_rows = [
-        table_row
-        for table_row in COUNTED_STATES.read(sources.paths.counted_states)
-        if table_row["population"] == sources.population
-    ]
+    table_rows = COUNTED_STATES.of_population(sources.paths.counted_states, sources.population)
     if not table_rows:
         return
-    by_cell: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    by_cell: dict[SeriesCell, list[Mapping[str, Any]]] = {}
     for table_row in table_rows:
         by_cell.setdefault((table_row["series"], table_row["cell"]), []).append(table_row)
-    columns = (
-        "series, cell",
-        "days",
-        "by readings",
-        "by states",
-        "difference",
-        "smallest",
-        "largest",
-        "root mean square",
-    )
+    differences = ("difference", "smallest", "largest", "root mean square")
+    columns = ("series, cell", "days", "by readings", "by states", *differences)
     caption = "Daily means by readings and by states, kWh per household; differences by day: states less readings"
     yield table(caption, columns, [(", ".join(key), *_row(cell_rows)) for key, cell_rows in by_cell.items()])
 
 
 def _row(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     differences = [line["states_kwh"] - line["readings_kwh"] for line in lines]
-    mean_by_readings, mean_by_states = (
-        sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")
-    )
+    means = [sum(line[name] for line in lines) / len(lines) for name in ("readings_kwh", "states_kwh")]
     rms = math.sqrt(sum(difference**2 for difference in differences) / len(differences))
-    return (
-        f"{len(lines):,}",
-        *map(
-            format_number,
-            (
-                mean_by_readings,
-                mean_by_states,
-                sum(differences) / len(differences),
-                min(differences),
-                max(differences),
-                rms,
-            ),
-        ),
-    )
+    numbers = (*means, sum(differences) / len(differences), min(differences), max(differences), rms)
+    return (f"{len(lines):,}", *map(format_number, numbers))
 
 
 _GROUPS = 12
@@ -171,9 +134,7 @@ _GROUPS = 12
 
 def count_parts(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield for each distribution of the run file true and published counts of its newest day, and all its errors."""
-    true_rows = [
-        line for line in TRUE_COUNTS.read(sources.paths.true_counts) if line["population"] == sources.population
-    ]
+    true_rows = TRUE_COUNTS.of_population(sources.paths.true_counts, sources.population)
     true = {(line["series"], line["day"].isoformat(), line["cell"]): line["true_households"] for line in true_rows}
     for name, series in sources.run.series.items():
         if isinstance(series, Distribution):

@@ -46,19 +46,6 @@ _DATES: tuple[Key, ...] = (("schedule", "first_day"), ("schedule", "last_day"), 
 
 
 @dataclass(frozen=True, slots=True)
-class RecognisedLayout:
-    """The layout that the headers of the files show.
-
-    Attributes:
-        dataset: the name of the dataset, as in [input].
-        long: the columns of a long table; None for any other dataset.
-    """
-
-    dataset: str
-    long: LongTable | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class InitialFiles:
     """The files written by `init`, and the facts and options that they are based on.
 
@@ -137,15 +124,15 @@ def init(
     if run_file.exists() or (BY not in options and roster.exists() and not is_read_off(roster)):
         raise existing_file_error(run_file if run_file.exists() else roster)
     paths = paths or DraftPaths()
-    layout = read_layout(patterns, options)
-    facts = _facts(layout, patterns, {})
+    dataset, long = read_layout(patterns, options)
+    facts = _facts(dataset, long, patterns, {})
     provisional = _provisional(facts, options, paths, folder)
-    with _store(provisional, layout) as store:
+    with _store(provisional, long) as store:
         delivery = ingest(store, patterns, engine=engine_for(provisional, None, progress))
         spans = day_spans(store, delivery)
     if not spans:
         raise _no_reading_error(delivery)
-    facts = _facts(layout, patterns, spans)
+    facts = _facts(dataset, long, patterns, spans)
     run_file_draft = _with_age_note(draft(facts, options, paths=paths, base=folder.absolute()), facts, options)
     if not run_file_draft.undecided:
         load_decided(run_file_draft, base=folder.absolute())
@@ -154,7 +141,7 @@ def init(
     if not (schema := folder / SCHEMA_FILE).exists():
         atomic_files.write(schema, (json.dumps(run_file_schema(), indent=1) + "\n").encode(), mode=0o644)
     atomic_files.write(run_file, run_file_draft.text().encode(), mode=0o644)
-    return InitialFiles(run_file, roster, facts, run_file_draft, layout.long, options)
+    return InitialFiles(run_file, roster, facts, run_file_draft, long, options)
 
 
 def _no_reading_error(delivery: Delivery) -> InputError:
@@ -176,7 +163,7 @@ def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, pat
         InputError, RunFileError: as `init`.
     """
     options = {key: toml for key, toml in _with_absolute_paths(options).items() if key not in _DATES}
-    facts = _facts(read_layout(patterns, options), patterns, {})
+    facts = _facts(*read_layout(patterns, options), patterns, {})
     check_group_column(folder / "roster.csv", options)
     return draft(facts, options, paths=paths, base=folder.absolute())
 
@@ -190,7 +177,7 @@ def _with_absolute_paths(options: OptionValues) -> OptionValues:
     return absolute
 
 
-def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLayout:
+def read_layout(patterns: Sequence[str], options: OptionValues) -> tuple[str, LongTable | None]:
     """Return the layout of the files: by option, by a publisher's header, or by the first rows of a long table.
 
     Raises:
@@ -199,17 +186,17 @@ def read_layout(patterns: Sequence[str], options: OptionValues) -> RecognisedLay
     sources = file_listing.list_input_files(patterns).sources
     dataset_option = options.get(("input", "dataset"))
     if dataset_option is not None and dataset_option != quoted(Long.name):
-        return RecognisedLayout(json.loads(dataset_option))
+        return json.loads(dataset_option), None
     if dataset_option is None and (dataset := _publisher(sources)) is not None:
-        return RecognisedLayout(dataset)
+        return dataset, None
     for source in sources:
         long = _long_table(source, options)
         if long is not None:
             _check_readable(long, source)
-            return RecognisedLayout(Long.name, long)
+            return Long.name, long
     if dataset_option is not None or any(table == TABLE for table, _ in options):
         raise sources[0].error("the first rows are not a table with a column each for household, timestamp and energy")
-    return RecognisedLayout(next(iter(LAYOUTS)))  # its reader raises the error about the header
+    return next(iter(LAYOUTS)), None  # its reader raises the error about the header
 
 
 def _publisher(sources: Sequence[InputFile]) -> str | None:
@@ -252,13 +239,15 @@ def _check_readable(long: LongTable, source: InputFile) -> None:
         raise source.error(f"a long table whose first rows leave open how to read it. Give {flags}", private=private)
 
 
-def _facts(layout: RecognisedLayout, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]) -> FileFacts:
+def _facts(
+    dataset: str, long: LongTable | None, patterns: Sequence[str], spans: Mapping[str, tuple[date, date]]
+) -> FileFacts:
     first = min((span[0] for span in spans.values()), default=_ANY_DAY)
     last = max((span[1] for span in spans.values()), default=_ANY_DAY)
-    columns = layout.long.lines if layout.long is not None else ()
+    columns = long.lines if long is not None else ()
     locations = tuple(pattern if "://" in pattern else str(Path(pattern).absolute()) for pattern in patterns)
-    interval = (layout.long.interval_minutes if layout.long is not None else None) or INTERVAL_MINUTES
-    return FileFacts(layout.dataset, locations, first, last, len(spans), columns, interval)
+    interval = (long.interval_minutes if long is not None else None) or INTERVAL_MINUTES
+    return FileFacts(dataset, locations, first, last, len(spans), columns, interval)
 
 
 def _provisional(facts: FileFacts, options: OptionValues, paths: DraftPaths, folder: Path) -> RunFile:
@@ -287,10 +276,10 @@ def _provisional_line(line: KeyLine) -> KeyLine:
 
 
 @contextmanager
-def _store(run: RunFile, layout: RecognisedLayout) -> Iterator[Store]:
+def _store(run: RunFile, long: LongTable | None) -> Iterator[Store]:
     """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
     confidential = atomic_files.make_private(Path(run.output.confidential))
-    if layout.long is None or all(line.decided for line in layout.long.lines):
+    if long is None or all(line.decided for line in long.lines):
         yield store_for(run)
         return
     folder = atomic_files.make_private(confidential / f"proposed-{os.getpid()}")

@@ -306,11 +306,7 @@ def _check_energy_unit(name: str) -> None:
 def _is_energy(cells: Sequence[str]) -> bool:
     """Return whether nearly all cells of a column are numbers, not counting missing ones."""
     values = [cell for cell in cells if cell.lower() not in MISSING]
-    return bool(values) and sum(map(_is_number, values)) >= NEARLY_ALL * len(values)
-
-
-def _is_number(cell: str) -> bool:
-    return _number(cell) is not None
+    return bool(values) and sum(_number(value) is not None for value in values) >= NEARLY_ALL * len(values)
 
 
 def _number(cell: str) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from agedp.budget import ReleaseTerms
 from agedp.planning.forecast import ForecastView
 from agedp.planning.simulated_days import SimulatedDays
 from agedp.setup.run_file_draft import DraftPaths, draft
-from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
+from agedp.setup.run_file_options import SERIES, Key, OptionValues, number_of, quoted
 from agedp.setup.run_file_proposals import FileFacts, notion_of
 from agedp_data import clock
 from agedp_data.config.loading import validate_run_file
@@ -108,11 +108,8 @@ def _amount(given: OptionValues) -> Decimal | None:
 
 
 def _number(options: OptionValues, key: Key) -> Decimal | None:
-    try:
-        number = Decimal(options[key])
-    except (KeyError, InvalidOperation):
-        return None
-    return number if number > 0 else None
+    number = number_of(options, key)
+    return number if number is not None and number > 0 else None
 
 
 def _noise(

@@ -58,7 +58,7 @@ class DraftPaths:
     model: str = "out/confidential/model"
 
     @property
-    def output(self) -> list[KeyLine]:
+    def output_lines(self) -> list[KeyLine]:
         """Return the lines of [output]."""
         return [
             KeyLine("release", quoted(self.release), "may be handed over as it is"),
@@ -190,29 +190,22 @@ def _check_columns_used(facts: FileFacts, options: OptionValues) -> None:
 def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], paths: DraftPaths) -> RunFileDraft:
     lines_by_table = {
         "input": _input(facts, options),
-        "output": paths.output,
+        "output": paths.output_lines,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
             KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
         ],
         "schedule": _schedule(facts, options),
         SERIES: [KeyLine("statistic", '"mean"')],
-        "promise": [
-            KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL),
-        ],
+        "promise": [KeyLine("notion", quoted(CLASSICAL), _ABOUT_CLASSICAL)],
     }
     if facts.dataset == "long":
         lines_by_table["input.columns"] = list(facts.columns)
     if has_model(options):
         source = "declared" if {("model", "curve"), ("model", "kernel")} & set(options) else "estimated"
-        lines_by_table["model"] = [
-            KeyLine("source", quoted(source)),
-            *(
-                [KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once")]
-                if source == "estimated"
-                else []
-            ),
-        ]
+        lines_by_table["model"] = [KeyLine("source", quoted(source))]
+        if source == "estimated":
+            lines_by_table["model"].append(KeyLine("file", quoted(paths.model), "`agedp calibrate` makes it once"))
     proposals = Proposals(facts, options)
     tables: dict[str, tuple[KeyLine, ...]] = {
         table: tuple(

@@ -13,7 +13,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Final, Literal
 
 Form = Literal["value", "text", "list", "value or list", "flag"]
@@ -56,72 +57,48 @@ class RunFileOption:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-def _input(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return RunFileOption(flag, ("input", key), metavar, text, form)
+def _option(table: str, key: str, metavar: str, text: str, form: Form = "value", *, flag: str = "") -> RunFileOption:
+    return RunFileOption(flag or "--" + key.replace("_", "-"), (table, key), metavar, text, form)
 
 
-def _column(flag: str, key: str, metavar: str, text: str, form: Form = "text") -> RunFileOption:
-    return RunFileOption(flag, ("input.columns", key), metavar, f"long table: {text}", form)
+def _column(key: str, metavar: str, text: str, form: Form = "text", *, flag: str = "") -> RunFileOption:
+    return _option("input.columns", key, metavar, f"long table: {text}", form, flag=flag)
 
 
-def _promise(key: str, metavar: str, text: str) -> RunFileOption:
-    return _named_as_key("promise", key, metavar, text, "value")
+def _model(key: str, metavar: str, text: str, form: Form = "value", *, flag: str = "") -> RunFileOption:
+    return _option("model", key, metavar, f"model: {text}", form, flag=flag)
 
 
-def _output(key: str, metavar: str, text: str) -> RunFileOption:
-    return _named_as_key("output", key, metavar, text, "text")
-
-
-def _schedule(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return _named_as_key("schedule", key, metavar, text, form)
-
-
-def _series(key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return _named_as_key(SERIES, key, metavar, text, form)
-
-
-def _named_as_key(table: str, key: str, metavar: str, text: str, form: Form) -> RunFileOption:
-    return RunFileOption("--" + key.replace("_", "-"), (table, key), metavar, text, form)
-
-
-def _model(flag: str, key: str, metavar: str, text: str, form: Form = "value") -> RunFileOption:
-    return RunFileOption(flag, ("model", key), metavar, f"model: {text}", form)
-
+_input, _promise, _schedule = partial(_option, "input"), partial(_option, "promise"), partial(_option, "schedule")
+_output, _series = partial(_option, "output", form="text"), partial(_option, SERIES)
 
 OPTIONS: Final[tuple[RunFileOption, ...]] = (
-    _input("--dataset", "dataset", "NAME", "layout of the files: london, ausgrid or long; read off the header"),
-    _input(
-        "--categories", "categories", "LIST", "ausgrid: rows that add up to a household's use, such as GC,CL", "list"
-    ),
-    _input("--missing-controlled-load", "missing_controlled_load", "RULE", "ausgrid: GC without CL: zero or missing"),
-    _input("--corrections", "corrections", "RULE", "conflicting readings from two files: set-aside or later-file"),
-    _input("--file-order", "file_order", "RULE", "which file is the later one: name or modified"),
-    _input("--interval-minutes", "interval_minutes", "MINUTES", "long table: minutes between readings; 30 if left out"),
-    _input("--max-half-hour-kwh", "max_half_hour_kwh", "KWH", "a reading above this is rejected"),
-    _input("--max-rejected-share", "max_rejected_share", "P", "a first run that rejects more of the rows is refused"),
-    _input("--preflight", "preflight", "RULE", "files that make a first release meaningless: refuse or report"),
-    _column("--household-column", "household", "COLUMN", "the column that names the household"),
-    _column("--time-column", "time", "COLUMN", "the column of the timestamp"),
-    _column("--energy-column", "energy", "COLUMN", "the column of the energy of the interval"),
-    _column("--time-format", "time_format", "FORMAT", "format of the timestamps: a strptime pattern, or iso"),
-    _column("--stamp", "stamp", "SIDE", "a timestamp is the start or the end of its interval"),
-    _column("--zone", "zone", "ZONE", "time zone of the timestamps"),
-    _column("--day-zone", "day_zone", "ZONE", "time zone whose midnight ends a day"),
-    _column("--unit", "unit", "UNIT", "unit of the energy column: kWh or Wh"),
-    _column("--missing", "missing", "LIST", "texts that mean a missing reading, such as NA,-", "list"),
+    _input("dataset", "NAME", "layout of the files: london, ausgrid or long; read off the header"),
+    _input("categories", "LIST", "ausgrid: rows that add up to a household's use, such as GC,CL", "list"),
+    _input("missing_controlled_load", "RULE", "ausgrid: GC without CL: zero or missing"),
+    _input("corrections", "RULE", "conflicting readings from two files: set-aside or later-file"),
+    _input("file_order", "RULE", "which file is the later one: name or modified"),
+    _input("interval_minutes", "MINUTES", "long table: minutes between readings; 30 if left out"),
+    _input("max_half_hour_kwh", "KWH", "a reading above this is rejected"),
+    _input("max_rejected_share", "P", "a first run that rejects more of the rows is refused"),
+    _input("preflight", "RULE", "files that make a first release meaningless: refuse or report"),
+    _column("household", "COLUMN", "the column that names the household", flag="--household-column"),
+    _column("time", "COLUMN", "the column of the timestamp", flag="--time-column"),
+    _column("energy", "COLUMN", "the column of the energy of the interval", flag="--energy-column"),
+    _column("time_format", "FORMAT", "format of the timestamps: a strptime pattern, or iso"),
+    _column("stamp", "SIDE", "a timestamp is the start or the end of its interval"),
+    _column("zone", "ZONE", "time zone of the timestamps"),
+    _column("day_zone", "ZONE", "time zone whose midnight ends a day"),
+    _column("unit", "UNIT", "unit of the energy column: kWh or Wh"),
+    _column("missing", "LIST", "texts that mean a missing reading, such as NA,-", "list"),
     _output("title", "TEXT", "name of the release, for people"),
     _output("source", "TEXT", "attribution of the data; it travels with the release"),
     _output("licence", "TEXT", "licence of the release"),
     _output("contact", "TEXT", "contact for questions about the release"),
     _output("witness", "PLACE", "confirms the ledger's head from another disk, s3:// or postgresql://"),
-    RunFileOption("--noise-interval", ("output", "interval"), "P", "coverage of the published noise interval"),
-    RunFileOption("--population", ("population", "name"), "NAME", "name of the population", "text"),
-    RunFileOption(
-        "--min-households",
-        ("population", "min_households"),
-        "N",
-        "a day with fewer households on the roster is never released",
-    ),
+    _option("output", "interval", "P", "coverage of the published noise interval", flag="--noise-interval"),
+    _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
+    _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),
     _schedule("mode", "MODE", "archive (every day now), rehearsal (simulated clock) or live; archive if left out"),
     _schedule("first_day", "DATE", "first day of the series; read off the files"),
     _schedule("last_day", "DATE", "last day of the series; read off the files"),
@@ -166,26 +143,26 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _promise("spend", "RULE", "w-event: even or remaining; neighbourhood: fraction, per-request or offline"),
     _promise("fraction", "F", "neighbourhood: fraction of the window's budget, for --spend fraction"),
     _promise("delta_kwh", "KWH", "neighbourhood: size of the change that is protected"),
-    _model("--assume", "assume", "WHAT", "what is assumed: markov or curve"),
-    _model("--curve", "curve", "FILE", "declared: file age_days,total_variation; nothing is estimated", "text"),
-    _model("--kernel", "kernel", "FILE", "declared: file of a transition matrix; nothing is estimated", "text"),
-    _model("--basis", "basis", "TEXT", "declared: where curve or kernel come from; quoted in the statement", "text"),
-    _model("--period", "period", "FIRST,LAST", f"estimated from these days; or {EVERY_DAY}", "list"),
-    _model("--step", "step", "STEP", "step of the chain: half-hour or day"),
-    _model("--states", "states", "N", "number of states of a chain; 12 if left out"),
-    _model("--edges", "edges", "EDGES", "quantile, equal-width, or a list of public kWh values", "value or list"),
-    _model("--chain", "chain", "KIND", "homogeneous, or cyclic: one kernel per half-hour of the day"),
-    _model("--memory", "memory", "KIND", "one, pair or trailing-mean; one if left out"),
-    _model("--min-visits", "min_visits", "N", "a state with fewer visits is credited no decay"),
-    _model("--confidence", "confidence", "KIND", "plug-in, or sampling-bound with --level"),
-    _model("--level", "level", "P", "level of the sampling bound"),
-    _model("--model-ages", "ages_days", "LIST", "ages in days that are tabulated, such as 1,2,7", "list"),
+    _model("assume", "WHAT", "what is assumed: markov or curve"),
+    _model("curve", "FILE", "declared: file age_days,total_variation; nothing is estimated", "text"),
+    _model("kernel", "FILE", "declared: file of a transition matrix; nothing is estimated", "text"),
+    _model("basis", "TEXT", "declared: where curve or kernel come from; quoted in the statement", "text"),
+    _model("period", "FIRST,LAST", f"estimated from these days; or {EVERY_DAY}", "list"),
+    _model("step", "STEP", "step of the chain: half-hour or day"),
+    _model("states", "N", "number of states of a chain; 12 if left out"),
+    _model("edges", "EDGES", "quantile, equal-width, or a list of public kWh values", "value or list"),
+    _model("chain", "KIND", "homogeneous, or cyclic: one kernel per half-hour of the day"),
+    _model("memory", "KIND", "one, pair or trailing-mean; one if left out"),
+    _model("min_visits", "N", "a state with fewer visits is credited no decay"),
+    _model("confidence", "KIND", "plug-in, or sampling-bound with --level"),
+    _model("level", "P", "level of the sampling bound"),
+    _model("ages_days", "LIST", "ages in days that are tabulated, such as 1,2,7", "list", flag="--model-ages"),
     _model(
-        "--publish-envelope",
         "publish",
         "",
         "publish the leakage bound of the estimated model: it comes from the readings and has no noise",
         "flag",
+        flag="--publish-envelope",
     ),
 )
 
@@ -211,6 +188,14 @@ def notion_options() -> tuple[RunFileOption, ...]:
 
 OptionValues = Mapping[Key, str]
 """Options as the TOML text of each key."""
+
+
+def number_of(options: OptionValues, key: Key) -> Decimal | None:
+    """Return the number that an option gives a key, if it gives one."""
+    try:
+        return Decimal(options[key])
+    except (KeyError, InvalidOperation):
+        return None
 
 
 def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:

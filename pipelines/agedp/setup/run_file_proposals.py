@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, Literal, get_args, get_origin
 
-from agedp.setup.run_file_options import SERIES, Key, OptionValues, quoted
+from agedp.setup.run_file_options import SERIES, Key, OptionValues, number_of, quoted
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.notions import NOTIONS
@@ -116,10 +116,7 @@ class Proposals:
         return quoted(str(get_args(kind)[0])) if get_origin(kind) is Literal else "1"
 
     def _number(self, table: str, key: str) -> Decimal | None:
-        try:
-            return Decimal(self._options[table, key])
-        except (KeyError, InvalidOperation):
-            return None
+        return number_of(self._options, (table, key))
 
     def _min_households(self) -> int:
         return min(

@@ -7,31 +7,86 @@ total, at most the clamp, never scaled up. Otherwise it counts as the public `mi
 If a series counts states, each half-hour with a reading, or the daily total (depending on the model's `step`), counts
 as the representative value of its state, before the clamp; missing readings count as above. A missing reading is not a
 state: it is assumed to be independent of the chain.
+
+A run that was interrupted after its draw has published its days, but not recorded their true values or reported their
+input. A later run sums these days again, as long as their readings are retained.
+
+The preflight of a run checks the summed files (`check_input`): before a first release it may refuse a useless one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS, recorded_days
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
-from agedp.preflight.preflight_records import count_reported
+from agedp.local_files.internal_files import FileNotice, InternalPaths
+from agedp.preflight.alerts import check_alerts, count_reported, write_findings
+from agedp.preflight.input_checks import Finding, check_facts, first_refusal
+from agedp.preflight.input_facts import InputFacts, collect_facts
+from agedp.run_context import RunContext
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
-from agedp.stages.incomplete_records import check_records, unrecorded_days, unreported_days
-from agedp.stages.ingest import reread_damaged
+from agedp.stages.ingest import read_files, reread_damaged
 from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.store import Store
 from agedp_data import table_schemas
+from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout, expected_readings
-from agedp_data.errors import InputError
+from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
 from agedp_data.series.series import AnySeries
+
+
+def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
+    """Rename damaged records of the confidential folder, so that they begin anew, and return the notices about them.
+
+    Raises:
+        InputError: the system denies reading or renaming one.
+    """
+    checks = (
+        COVERAGE.check(paths.coverage),
+        COUNTED_STATES.check(paths.counted_states),
+        TRUE_COUNTS.check(paths.true_counts),
+        TRUE_MEANS.check(paths.true_means),
+        *check_alerts(paths.folder),
+    )
+    return tuple(notice for notice in checks if notice is not None)
+
+
+def unreported_days(session: LedgerSession) -> set[date]:
+    """Return released days with retained readings whose input is not reported yet; none if this is not recorded."""
+    run = session.run
+    number = count_reported(run.paths.folder, population=run.population)
+    if number is None:
+        return set()
+    days = [row.day for row in session.rows if row.state == "released"][number:]
+    return {date.fromisoformat(day) for day in days if day[:7] >= run.store.retained_from()}
+
+
+def unrecorded_days(session: LedgerSession) -> set[date]:
+    """Return released days with retained readings but without recorded true values.
+
+    A series that has ended since is left out: the run file does not define it any more.
+    """
+    run = session.run
+    recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    missing = {date.fromisoformat(row.day) for row in session.rows if _is_missing(session, row, recorded)}
+    return {day for day in missing if f"{day:%Y-%m}" >= run.store.retained_from()}
+
+
+def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
+    series = session.run.run_file.series.get(row.series)
+    if row.state != "released" or series is None or (row.day, row.series) in recorded:
+        return False
+    return series.holds(row.cells)
 
 
 def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
@@ -137,3 +192,84 @@ def _table_rows(sums: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str,
 def days_between(first: date, last: date) -> tuple[date, ...]:
     """Return the days of a period, both ends included."""
     return tuple(first + timedelta(days=i) for i in range((last - first).days + 1))
+
+
+_OVERRIDE: Final = '[input] preflight = "report" releases all the same'
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSums:
+    """Daily sums with facts and findings about the input files that they come from, and the refusal of a first release.
+
+    Without a day to examine there are no facts and findings. Confidential.
+    """
+
+    sums: DailySums
+    facts: InputFacts | None = None
+    findings: tuple[Finding, ...] = ()
+    refusal: PreflightFailed | None = None
+
+
+def check_input(session: LedgerSession, sums: DailySums) -> CheckedSums:
+    """Check the input files of a run with due days; the caller has locked the store.
+
+    Before the first release the findings are recorded now, later by the report stage.
+    """
+    return reread_damaged(session, sums.delivery, partial(_check_input, session.run, sums))
+
+
+def check_input_files(session: LedgerSession, due_days: DueDays) -> CheckedSums | None:
+    """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
+
+    Returns:
+        None after the first release, or where no day is due.
+
+    Raises:
+        InputError: a file that cannot be parsed.
+        Busy: another run keeps the lock of the store for too long.
+    """
+    if not due_days.due or session.released_days:
+        return None
+    with session.run.store.locked():
+        return check_input(session, sum_days(session, due_days, read_files(session)))
+
+
+def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> CheckedSums:
+    sums = replace(sums, delivery=delivery)
+    is_first_release = sums.is_first and bool(sums.drawn_days)
+    if not (is_first_release or sums.examined_days):
+        return CheckedSums(sums)
+    facts = _collect_facts(run, sums)
+    findings = check_facts(facts, run.run_file)
+    if not is_first_release:
+        return CheckedSums(sums, facts, _warnings(findings))
+    if run.run_file.input.preflight == "report":
+        findings = _warnings(findings)
+    write_findings(run.paths.folder, findings, population=run.population, on=run.today, released=0)
+    return CheckedSums(sums, facts, findings, _preflight_error(run.run_file, findings))
+
+
+def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
+    """Return the facts about the files: of all days until a first release is reported, later of the due days."""
+    months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
+    delivery, by_day, days, all_days = sums.delivery, sums.by_day, sums.examined_days, sums.examines_all
+    return collect_facts(run.store, delivery, run.roster.ids, months=months, sums=by_day, days=days, all_days=all_days)
+
+
+def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return findings that stop nothing: refusals become warnings."""
+    return tuple(
+        replace(finding, verdict="warning") if finding.verdict == "refused" else finding for finding in findings
+    )
+
+
+def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFailed | None:
+    """Return the refusal of a first release; `preflight = "report"` in the run file overrides it."""
+    refusal = first_refusal(findings)
+    if refusal is None:
+        return None
+    further = sum(finding.verdict == "refused" for finding in findings) - 1
+    ending = f" ({further} more finding{'s' * (further != 1)})" if further else ""
+    head = f"{run.name}: {refusal.public}"
+    tail = f" Nothing was drawn; {_OVERRIDE}."
+    return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")

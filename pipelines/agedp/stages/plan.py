@@ -13,27 +13,70 @@ Decisions:
 
 * Due days and plan are a function of the run file, the model's public part, the roster's counts, the delivery's
   markers, the clock and the ledger: nothing here depends on a reading.
+* Disk space is checked before the first draw: a release that cannot be stored would spend its budget in vain.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from fractions import Fraction
+from pathlib import Path
 
-from agedp.budget import ReleaseTerms, closed_days
+from agedp.budget import ReleaseTerms, closed_days, plan_release
 from agedp.ledger_session import LedgerSession
-from agedp.local_files.disk_space import check_disk_space
+from agedp.local_files import atomic_files
+from agedp.planning.forecast import Forecast, ForecastContract, forecast
 from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, due_date
-from agedp.stages.day_boundaries import check_day_boundaries
-from agedp_data import clock, mechanisms
+from agedp.stages.amend import check_day_boundaries
+from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets import filesystem
-from agedp_data.epsilon import NANO, format_epsilon
-from agedp_data.errors import LedgerError, Refused, RunFileError
+from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.backends.connect import database_at
 from agedp_data.roster import Roster
+
+_MIN_BYTES = 2**16
+"""Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
+
+
+def check_disk_space(release: Path, ledger: str) -> None:
+    """Check that the release folder and the ledger's folder can be written, by a temporary file in each.
+
+    Raises:
+        InputError: the release folder cannot be written.
+        LedgerError: the folder of the ledger at this address cannot be written. A ledger on a server is not checked.
+    """
+    with _write_errors("[output] release: the folder", InputError, release):
+        atomic_files.check_writable(
+            release, _MIN_BYTES + _largest_file(release)
+        )  # a new file is written before the old one is replaced
+    ledger_folder = database_at(ledger).folder
+    if ledger_folder is not None:
+        with _write_errors("[output] ledger: its folder", LedgerError, ledger_folder):
+            atomic_files.check_writable(ledger_folder, _MIN_BYTES)
+
+
+def _largest_file(folder: Path) -> int:
+    try:
+        with os.scandir(folder) as entries:
+            return max((entry.stat().st_size for entry in entries), default=0)
+    except FileNotFoundError:
+        return 0
+
+
+@contextmanager
+def _write_errors(label: str, kind: type[AgedpError], folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        advice = "nothing was drawn; check its permissions and the free space on its disk"
+        problem = f"cannot be written ({error.strerror}); {advice}"
+        raise kind(f"{label} {problem}", private=f"{label} {str(folder)!r} {problem}") from None
 
 
 def plan(session: LedgerSession) -> DueDays:
@@ -181,100 +224,6 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-RELEASED, SKIPPED = "released", "skipped"
-MECHANISM = "discrete-laplace"
-NO_DELIVERY = "no delivery"
-TOO_FEW = "fewer households on the roster than [population] min_households"
-SKIP_DAYS = "[schedule] skip_days"
-
-
-def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
-    """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
-
-    The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
-    down, the noise scale up, and the recorded loss is that of the scale.
-
-    Raises:
-        Refused: the promise permits neither this release nor a later one; nothing was drawn.
-    """
-    run = terms.run
-    if reason := _skip_reason(due, series):
-        return _skipped(terms, due, series, reason)
-    share = run.series[series].share
-    part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
-    publish_on = due.publish_on.isoformat()
-    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
-    if budget.skipped:
-        return _skipped(terms, due, series, budget.skipped)
-    if budget.loss <= 0:
-        raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
-    spend = Fraction(budget.loss, NANO)
-    sensitivity = run.series[series].sensitivity("replacement")
-    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
-    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
-    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
-    terms.effective_promise.admit(history, row)
-    return PlannedRelease(row, spend)
-
-
-def _skip_reason(due: DueDay, series: str) -> str:
-    """Return the public reason why a day is not drawn, "" if it is drawn."""
-    if due.skipped:
-        return SKIP_DAYS
-    if due.given_up:
-        return NO_DELIVERY
-    return "" if due.cells[series] else TOO_FEW
-
-
-def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> PlannedRelease:
-    return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
-
-
-def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
-    """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
-    promise = terms.run.promise
-    horizon: object = getattr(promise, "horizon_days", None)
-    if isinstance(horizon, int) and len({row.day for row in history if row.loss}) >= horizon:
-        return f"horizon_days = {horizon} days are released and the series is over"
-    if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
-        return obstacle
-    spent = sum(row.loss for row in history)
-    if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
-        models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
-        constraints = [
-            *(["the days released so far"] if spent else []),
-            *(["this model" if models == 1 else "each of its models, earlier ones included"] if models else []),
-        ]
-        constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
-        return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
-    total = f"epsilon_total = {promise.epsilon_total:f}"
-    return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
-
-
-def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
-    statistic = terms.run.series[series]
-    groups = due.cells[series] if state == RELEASED else ()
-    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
-    return ReleaseRecord(
-        population=terms.run.population.name,
-        series=series,
-        day=due.day.isoformat(),
-        revision=0,
-        state=state,
-        cells=tuple(cell for cell, _ in cells),
-        values=(),
-        households=tuple(number for _, number in cells),
-        sensitivity=statistic.sensitivity("replacement"),
-        scale=scale,
-        mechanism=MECHANISM,
-        loss=loss,
-        input_ended_at=due.input_ended_at,
-        published_on=due.publish_on.isoformat(),
-        contract=terms.contract,
-        model=terms.model,
-    )
-
-
 def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
     """Plan the due days in order, as `release` would, on a copy of the history; draws nothing."""
     rows = list(history)
@@ -288,3 +237,38 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
             planned.append(release)
             rows.append(release.row)
     return DuePlan(tuple(planned), None)
+
+
+@dataclass(frozen=True, slots=True)
+class RunForecast:
+    """Loss spent [nano-epsilon], due days with the releases planned now, forecast, and the terms of all of them."""
+
+    spent: int
+    due_days: DueDays
+    now: DuePlan
+    forecast: Forecast
+    terms: ReleaseTerms
+
+
+def forecast_run(session: LedgerSession) -> RunForecast:
+    """Return the plan and forecast of a run with the present ledger; writes and draws nothing.
+
+    Raises:
+        ContractChanged: the run file differs from the contract.
+    """
+    due_days = find_due_days(session)
+    spent, terms = sum(row.loss for row in session.rows), session.terms()
+    due_plan = plan_due_days(terms, due_days.due, session.rows)
+    expected = forecast(ForecastContract.of(terms), session.forecast_view)
+    return RunForecast(spent, due_days, due_plan, expected, terms)
+
+
+def end_within_30_days(session: LedgerSession) -> date | None:
+    """Return the last day that the promise permits if it is less than 30 days ahead, else None."""
+    session = session.opened()
+    if session.ledger is None:
+        return None
+    expected = forecast(ForecastContract.of(session.terms()), session.forecast_view, days_ahead=30)
+    first_day = session.run.run_file.schedule.first_day
+    newest = max((date.fromisoformat(row.day) for row in session.rows), default=first_day)
+    return expected.last_day or newest if expected.ended_by_promise else None

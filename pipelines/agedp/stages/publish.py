@@ -20,10 +20,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
-from agedp.local_files import locks
-from agedp.release_folder.folder_writer import add_checksums, file_checksums, make_folder, write_release_files
+from agedp.release_folder.folder_writer import file_checksums, locked_release_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import list_published_series, parquet_bytes, series_table
+from agedp.release_folder.result_tables import table_files
 from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
@@ -72,12 +71,12 @@ def publish_release(session: LedgerSession) -> None:
     ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
     session.check_contract_unchanged()
     if ledger.rows(session.population):
-        with locks.exclusive_lock(make_folder(folder)):
+        with locked_release_folder(folder):
             for _ in range(_ATTEMPTS):
                 files = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
-                write_release_files(folder, files)
                 head = ledger.head()
-                if remote_folder is None or (remote_folder.put(add_checksums(files)) and ledger.head() == head):
+                is_complete = write_release_files(folder, files, remote_folder)
+                if remote_folder is None or (is_complete and ledger.head() == head):
                     return
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
@@ -123,10 +122,8 @@ def folder_files(
         STATEMENT: _json_bytes(statement.content()),
         WORDS: markdown(statement).encode(),
         ROWS: format_export(export_population(ledger, run.population.name, head=statement.ledger.head)).encode(),
+        **table_files(statement, rows, contracts, coverage=run.output.interval),
     }
-    for series in list_published_series(rows, contracts):
-        table = series_table(series, statement, rows, contracts, coverage=run.output.interval)
-        files[series.file] = parquet_bytes(table)
     files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
@@ -147,11 +144,7 @@ def write_folder_as_of(session: LedgerSession, day: date) -> bool:
         LedgerError: the statement contains other days or losses than the rows that it names.
         ContractChanged: the run file differs from the contract.
     """
-    statements = [
-        statement
-        for known_on, statement in _dated_statements(session.open_ledger, session.population)
-        if known_on <= day.isoformat()
-    ]
+    statements = [row for known_on, row in _dated_statements(session) if known_on <= day.isoformat()]
     if not statements:
         raise InputError(f"no statement of {session.population!r} was published by {day}")
     return _write_folder(session, statements[-1])
@@ -165,14 +158,14 @@ def write_folder_of_statement(session: LedgerSession, seq: int) -> bool:
         LedgerError: the statement contains other days or losses than the rows that it names.
         ContractChanged: the run file differs from the contract.
     """
-    statements = [statement for statement in session.open_ledger.statements(session.population) if statement.seq == seq]
+    statements = [row for _, row in _dated_statements(session) if row.seq == seq]
     if not statements:
         raise InputError(f"no statement of {session.population!r} has the number {seq}; `agedp ledger show` lists them")
     return _write_folder(session, statements[0])
 
 
 def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> bool:
-    ledger = session.open_ledger
+    ledger, folder = session.open_ledger, session.run.release_folder
     session.check_contract_unchanged()
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
@@ -182,10 +175,8 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     is_same = file_checksums(files) == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(files)
-    with locks.exclusive_lock(make_folder(session.run.release_folder)):
-        write_release_files(session.run.release_folder, files)
-        if session.remote_folder is not None:
-            session.remote_folder.put(add_checksums(files))
+    with locked_release_folder(folder):
+        write_release_files(folder, files, session.remote_folder)
     return is_same
 
 
@@ -199,12 +190,12 @@ def _check_bounds_agree(files: Mapping[str, bytes]) -> None:
             raise LedgerError(f"the ledger's rows differ from this statement: {error}") from None
 
 
-def _dated_statements(ledger: Ledger, population: str) -> Iterator[tuple[str, StatementRecord]]:
+def _dated_statements(session: LedgerSession) -> Iterator[tuple[str, StatementRecord]]:
     """Yield the statements of a population, each with the newest date of the rows up to it, oldest first."""
     newest_date = ""
-    for row in ledger.all_rows():
+    for row in session.open_ledger.all_rows():
         if not isinstance(row, StatementRecord):
             newest_date = max(newest_date, row.at)
-        elif row.population == population:
+        elif row.population == session.population:
             newest_date = max(newest_date, row.at)
             yield newest_date, row

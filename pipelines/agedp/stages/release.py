@@ -16,19 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from agedp.budget import ReleaseTerms
+from agedp.budget import RELEASED, ReleaseTerms, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
-from agedp.stage_values import (
-    BeforeDraw,
-    Cells,
-    DailySum,
-    DailySums,
-    DueDay,
-    DueDays,
-    PlannedRelease,
-)
-from agedp.stages.plan import RELEASED, plan_due_days, plan_release
+from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
+from agedp.stages.plan import plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError

@@ -23,12 +23,11 @@ from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_CO
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
-from agedp.preflight.alerts import Alert, find_alerts
-from agedp.preflight.preflight_records import append_alerts, write_findings
+from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
 from agedp.reports.confidential_report import write_confidential_report
-from agedp.reports.internal_sources import InternalSources
+from agedp.reports.report_data import InternalSources
 from agedp.stage_values import DailySums, Delivery
-from agedp.stages.preflight_stage import CheckedSums
+from agedp.stages.aggregate import CheckedSums
 from agedp.store.retention import remove_old_months
 from agedp_data import clock
 from agedp_data.errors import AgedpError

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -36,27 +36,25 @@ from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
-from agedp.store.household_day_keys import (
-    daily_totals,
-    distinct_keys,
-    household_day_key,
-    is_in_sorted,
-    split_household_day_key,
-)
 from agedp.store.month_reader import (
-    MonthIndex,
+    daily_totals,
+    day_numbers,
     deduplicate_stored_rows,
+    distinct_keys,
+    household_codes,
+    household_day_key,
     index_month,
+    is_in_sorted,
     iterate_month_readings,
     load_shared_rows,
     load_table,
+    split_household_day_key,
 )
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
 from agedp_data.series.series import AnySeries
@@ -126,21 +124,18 @@ def _deduplicated(store: Store, month: str, parts: Sequence[PartMonth]) -> tuple
         values.append((table["energy_wh"].to_numpy()[with_reading], read[with_reading]))
         rejected.append(_rejected_of_part(store, part, table, final))
     energy, readings = (np.concatenate([part_values[i] for part_values in values]) for i in range(2))
-    return _daily_table(index, np.concatenate(key), energy, readings), _join_rejected(rejected)
+    days = _household_days_table(
+        table_schemas.DAYS, index.ids, np.concatenate(key), energy_wh=energy, readings=readings
+    )
+    return days, _join_rejected(rejected)
 
 
 def _rejected_of_part(store: Store, part: PartMonth, table: pa.Table, final: Flags) -> RejectedRows:
     """Return the rejected rows of one part, of the household-days without rows in any further part."""
-    rows = table["aside_row"].combine_chunks()
-    reasons = table["aside_reason"].combine_chunks()
-    lengths = np.diff(rows.offsets.to_numpy())
-    is_final = np.repeat(final, lengths)
-    row = rows.flatten().to_numpy().astype(np.int64)[is_final]
-    manifest = store.manifest(part.content) if len(row) else None
-    if manifest is None and len(row):
-        raise InputError("the confidential store changed while it was read; run again")
-    first = manifest.first_row(part.number) if manifest else 0
-    reason = reasons.flatten().to_numpy().astype(np.int64)[is_final]
+    rows, reasons = (table[name].combine_chunks() for name in ("aside_row", "aside_reason"))
+    is_final = np.repeat(final, np.diff(rows.offsets.to_numpy()))
+    row, reason = (lists.flatten().to_numpy().astype(np.int64)[is_final] for lists in (rows, reasons))
+    first = store.rows_before(part) if len(row) else 0
     return np.full(len(row), part.file_index), row + first, reason
 
 
@@ -150,19 +145,6 @@ def _join_rejected(rejected: Sequence[RejectedRows]) -> RejectedRows:
     return file[order], row[order], reason[order]
 
 
-def _daily_table(index: MonthIndex, key: Ints, energy: Ints, readings: Ints) -> pa.Table:
-    order = np.argsort(key, kind="stable")
-    household, day = split_household_day_key(key[order])
-    ids = pa.array(index.ids, pa.string())
-    return table_schemas.table_from_columns(
-        table_schemas.DAYS,
-        household_id=pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), ids),
-        day=day,
-        energy_wh=energy[order],
-        readings=readings[order],
-    )
-
-
 def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.Table:
     """Return the DAYS of a deduplicated month; a damaged table is computed again.
 
@@ -170,11 +152,7 @@ def read_daily_totals(store: Store, month: str, contents: Sequence[str]) -> pa.T
         FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
     """
     path = daily_totals_path(store, month, contents)
-    try:
-        return load_table(path, table_schemas.DAYS)
-    except atomic_files.FolderRemoved:
-        deduplicate_month(store, month, contents)
-        return load_table(path, table_schemas.DAYS)
+    return _read_or_compute(path, table_schemas.DAYS, partial(deduplicate_month, store, month, contents))
 
 
 def state_days_path(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> Path:
@@ -199,13 +177,16 @@ def read_state_days(store: Store, month: str, contents: Sequence[str], states: R
     Raises:
         FolderRemoved: a part of the store is damaged as well, so that its file must be parsed again.
     """
-    write_state_days(month, store=store, contents=contents, states=states)
-    path = state_days_path(store, month, contents, states)
+    compute = partial(write_state_days, month, store=store, contents=contents, states=states)
+    return _read_or_compute(state_days_path(store, month, contents, states), table_schemas.STATE_DAYS, compute)
+
+
+def _read_or_compute(path: Path, schema: pa.Schema, compute: Callable[[], object]) -> pa.Table:
     try:
-        return load_table(path, table_schemas.STATE_DAYS)
+        return load_table(path, schema)
     except atomic_files.FolderRemoved:
-        write_state_days(month, store=store, contents=contents, states=states)
-        return load_table(path, table_schemas.STATE_DAYS)
+        compute()
+        return load_table(path, schema)
 
 
 def _state_days_table(store: Store, month: str, contents: Sequence[str], states: RepresentativeValues) -> pa.Table:
@@ -217,16 +198,16 @@ def _state_days_table(store: Store, month: str, contents: Sequence[str], states:
         counted, _ = daily_totals(replace(part, energy_wh=states.represent(part.energy_wh)), part_keys)
         keys.append(part_keys)
         values.append(counted)
-    key, energy = np.concatenate(keys), np.concatenate(values)
+    return _household_days_table(table_schemas.STATE_DAYS, ids, np.concatenate(keys), counted_wh=np.concatenate(values))
+
+
+def _household_days_table(schema: pa.Schema, ids: Sequence[str], key: Ints, **columns: Ints) -> pa.Table:
+    """Return a table with a row per household-day, in the order of the keys."""
     order = np.argsort(key, kind="stable")
     household, day = split_household_day_key(key[order])
     names = pa.DictionaryArray.from_arrays(pa.array(household.astype(np.int32)), pa.array(ids, pa.string()))
-    return table_schemas.table_from_columns(
-        table_schemas.STATE_DAYS, household_id=names, day=day, counted_wh=energy[order]
-    )
-
-
-_ABSENT = -1
+    ordered = {name: column[order] for name, column in columns.items()}
+    return table_schemas.table_from_columns(schema, household_id=names, day=day, **ordered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,19 +277,10 @@ def load_month_matrix(
 
 def _household_days_on_roster(table: pa.Table, roster: Roster, month: str) -> tuple[Ints, Ints, Flags]:
     """Return household code and day of month of the rows on the roster, and which rows these are."""
-    code, on_roster = _codes(table, roster)
+    code = household_codes(table, {household: code for code, household in enumerate(roster.ids)})
+    on_roster = code >= 0
     first = day_number(date.fromisoformat(f"{month}-01"))
-    return code, table["day"].cast(pa.int32()).to_numpy().astype(np.int64)[on_roster] - first, on_roster
-
-
-def _codes(table: pa.Table, roster: Roster) -> tuple[Ints, Flags]:
-    column = table["household_id"].unify_dictionaries().combine_chunks()
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    position = pc.index_in(column.dictionary, pa.array(roster.ids, pa.string()))
-    lookup = pc.fill_null(position, _ABSENT).to_numpy(zero_copy_only=False).astype(np.int64)
-    codes = lookup[column.indices.to_numpy(zero_copy_only=False)] if len(lookup) else np.zeros(0, np.int64)
-    on_roster = codes != _ABSENT
-    return codes[on_roster], on_roster
+    return code[on_roster], day_numbers(table)[on_roster] - first, on_roster
 
 
 def day_spans(store: Store, delivery: Delivery) -> dict[str, tuple[date, date]]:

@@ -11,13 +11,17 @@ Decisions:
 
 * Rows that parsing rejected are readings too, so they are stored by month and removed with it (`retention`): in one
   file they would remain as long as the newest row of a delivery that contains years.
+* Readings that each day loses to conflicting rows: only months in which deduplication rejected conflicting rows
+  are read again.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +29,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files
-from agedp.store.daily_totals import RejectedRows
+from agedp.store.daily_totals import RejectedRows, deduplicate_month, read_daily_totals
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.manifest import Manifest, Part
-from agedp.store.store import Store, month_name, month_numbers
+from agedp.store.month_reader import day_numbers, household_codes, load_table
+from agedp.store.store import PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
-from agedp_data.datasets.validation import Ints, RejectionReason
+from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
 
 
@@ -188,3 +194,85 @@ def renumber_quarantine(store: Store, content: str, parts: Sequence[Part]) -> No
 def _part_files(store: Store, name: str) -> list[Path]:
     undated = store.quarantine_folder(UNDATED)
     return [path for folder in (undated, *undated.glob("month=*")) if (path := folder / name).exists()]
+
+
+_TIME_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class LostReadings:
+    """Readings of one day: the number lost to conflicting rows, and the number that remain."""
+
+    lost: int
+    remaining: int
+
+    @property
+    def share(self) -> float:
+        """Return the lost share of the day's readings.
+
+        >>> LostReadings(5, 15).share
+        0.25
+        """
+        return self.lost / (self.lost + self.remaining) if self.lost else 0.0
+
+
+def count_lost_to_conflicts(
+    store: Store, month: str, contents: Sequence[str], households: Collection[str]
+) -> dict[date, LostReadings]:
+    """Return the lost readings of each day of a month on which households lose readings to conflicting rows.
+
+    An alert about conflicts uses it. The month is deduplicated if it is not yet.
+
+    Args:
+        store: the confidential store.
+        month: the month, as in its folder.
+        contents: the content ids of the files, in order.
+        households: the ids of the households that count, usually the roster's; rows of all others are ignored.
+
+    Returns:
+        The number of lost and of remaining readings of these households; a day without a conflict is absent.
+
+    Raises:
+        InputError: a file of the store disappeared in the meantime, or the system denies access.
+    """
+    file, row, reason = deduplicate_month(store, month, contents)
+    conflicting = reason == RejectionReason.CONFLICT
+    if not conflicting.any():
+        return {}
+    code_by_id = {household: code for code, household in enumerate(sorted(households))}
+    lost = [
+        _rejected_keys(store, month, part, row[conflicting & (file == part.file_index)], code_by_id)
+        for part in store.month_parts(month, contents)
+    ]
+    days, counts = np.unique((np.unique(np.concatenate(lost)) & (2**_TIME_BITS - 1)) // SLOTS, return_counts=True)
+    remaining = _count_readings(read_daily_totals(store, month, contents), code_by_id)
+    width = store.layout.width
+    return {
+        date_of_day(day): LostReadings(int(count) * width, remaining.get(int(day), 0))
+        for day, count in zip(days.tolist(), counts.tolist(), strict=True)
+    }
+
+
+def _rejected_keys(store: Store, month: str, part: PartMonth, rows: Ints, code_by_id: dict[str, int]) -> Ints:
+    """Return one key per household and time of the rejected rows of a part."""
+    if len(rows) == 0:
+        return np.zeros(0, np.int64)
+    slots = ["slot"] if store.layout.width == 1 else []
+    table = load_table(
+        store.month_folder(month) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
+    )
+    number = table["row"].to_numpy() + store.rows_before(part)
+    household, day = household_codes(table, code_by_id), day_numbers(table)
+    slot = table["slot"].to_numpy().astype(np.int64) if slots else np.zeros(len(day), np.int64)
+    is_selected = np.isin(number, rows) & (household >= 0)
+    keys: Ints = (household[is_selected] << _TIME_BITS) | (day[is_selected] * SLOTS + slot[is_selected])
+    return keys
+
+
+def _count_readings(days: pa.Table, code_by_id: dict[str, int]) -> dict[int, int]:
+    """Return the number of kept readings of these households by day since 1970."""
+    on_roster = household_codes(days, code_by_id) >= 0
+    readings = days["readings"].to_numpy().astype(np.int64)[on_roster]
+    distinct_days, day_index = np.unique(day_numbers(days)[on_roster], return_inverse=True)
+    totals = np.bincount(day_index, weights=readings, minlength=len(distinct_days))
+    return dict(zip(distinct_days.tolist(), totals.astype(int).tolist(), strict=True))

@@ -20,7 +20,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -106,22 +105,10 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 file.location: (file.fingerprint, parquet_parsing.partition_digest(digest, file))
                 for file, digest in zip(batch, digests, strict=True)
             }
-            _write_digests(
-                store,
-                {
-                    file.location: digest_by_location[file.location]
-                    for file in unchanged
-                    if file.location in digest_by_location
-                },
-            )
-    lasting = {source.location: digest_by_location[source.location] for source in unchanged}
-    _write_digests(store, lasting)
-    return [
-        IdentifiedFile(
-            source, digest_by_location[source.location][1], store.content_id(digest_by_location[source.location][1])
-        )
-        for source in sources
-    ]
+            _write_digests(store, digest_by_location, unchanged)
+    _write_digests(store, digest_by_location, unchanged)
+    digests = [digest_by_location[source.location][1] for source in sources]
+    return [IdentifiedFile(*file, store.content_id(file[1])) for file in zip(sources, digests, strict=True)]
 
 
 def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
@@ -136,7 +123,12 @@ def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
         yield batch
 
 
-def _write_digests(store: Store, lasting: Mapping[str, tuple[str, str]]) -> None:
+def _write_digests(
+    store: Store, digest_by_location: Mapping[str, tuple[str, str]], unchanged: Sequence[InputFile]
+) -> None:
+    """Store the digests of the unchanged files, as far as they are known."""
+    locations = [source.location for source in unchanged if source.location in digest_by_location]
+    lasting = {location: digest_by_location[location] for location in locations}
     if lasting != _read_digests(store):
         atomic_files.write(store.folder / "names.json", checked_json(lasting))
 
@@ -216,9 +208,8 @@ def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
     """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
     first_rows = _first_table_rows if file_listing.is_parquet(opened.source.location) else _first_lines
     reason, lines, minutes = first_rows(opened, header, store)
-    if (reason == RejectionReason.DATE).any() and np.isin(
-        reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD)
-    ).all():
+    without_date = np.isin(reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD))
+    if (reason == RejectionReason.DATE).any() and without_date.all():
         error = store.layout.date_format_error(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
     declared = store.layout.interval_minutes
@@ -349,9 +340,6 @@ def _changed_keys(store: Store, manifests: Sequence[Manifest]) -> set[str]:
     for manifest in manifests:
         same_table = all(manifest.read_as.get(key) == current.get(key) for key in ("dataset", "columns"))
         if same_table and any(month >= retained_from for month in manifest.months):
-            keys |= _differing_keys(manifest.read_as, current)
+            all_keys = manifest.read_as.keys() | current.keys()
+            keys |= {key for key in all_keys if manifest.read_as.get(key) != current.get(key)}
     return keys
-
-
-def _differing_keys(stored: Mapping[str, Any], current: Mapping[str, Any]) -> set[str]:
-    return {key for key in stored.keys() | current.keys() if stored.get(key) != current.get(key)}

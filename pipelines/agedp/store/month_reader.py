@@ -3,6 +3,9 @@
 A household-day with rows in one part only has the readings of that part. A household-day with rows in several parts is
 shared (a file split within a day, a delivery repeated or corrected): only rows of shared household-days are read again
 and deduplicated together. The result equals the deduplication of all rows of the month at once.
+
+Household-days are integer keys, to sort and to look up. The total of a household-day is a function of its rows alone,
+so household-days can be deduplicated independently.
 """
 
 from __future__ import annotations
@@ -16,12 +19,82 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
-from agedp.store.household_day_keys import household_day_key, is_first_of_key, is_in_sorted
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.errors import InputError
+
+_DAY_BITS = 17
+"""Days since 1970 up to 2328; the readers accept days up to 2199."""
+
+
+def household_day_key(household: Ints, day: Ints) -> Ints:
+    """Return one integer per (household code, day since 1970); keys sort by household and day.
+
+    >>> split_household_day_key(household_day_key(np.array([3]), np.array([15706])))
+    (array([3]), array([15706]))
+    """
+    return (household << _DAY_BITS) | day
+
+
+def split_household_day_key(key: Ints) -> tuple[Ints, Ints]:
+    """Return the household codes and days since 1970 of keys; the inverse of `household_day_key`."""
+    return key >> _DAY_BITS, key & ((1 << _DAY_BITS) - 1)
+
+
+def distinct_keys(key: Ints) -> Ints:
+    """Return the distinct keys, sorted; linear in time if `key` is sorted already.
+
+    >>> distinct_keys(np.array([7, 3, 7])).tolist()
+    [3, 7]
+    """
+    if len(key) and not (key[1:] >= key[:-1]).all():
+        return np.unique(key)
+    return key[is_first_of_key(key)]
+
+
+def is_first_of_key(key: Ints) -> Flags:
+    """Return which elements of sorted keys are the first with their key, shape (n,).
+
+    >>> is_first_of_key(np.array([3, 3, 7])).tolist()
+    [True, False, True]
+    """
+    first = np.ones(len(key), bool)
+    first[1:] = key[1:] != key[:-1]
+    return first
+
+
+def is_in_sorted(key: Ints, sorted_keys: Ints) -> Flags:
+    """Return which keys are in `sorted_keys`, shape of `key`; binary search, so `sorted_keys` must ascend.
+
+    >>> is_in_sorted(np.array([1, 3, 9]), np.array([3, 7])).tolist()
+    [False, True, False]
+    """
+    if len(sorted_keys) == 0:
+        return np.zeros(len(key), bool)
+    is_in: Flags = sorted_keys[np.minimum(np.searchsorted(sorted_keys, key), len(sorted_keys) - 1)] == key
+    return is_in
+
+
+def daily_totals(deduplicated: Readings, keys: Ints) -> tuple[Ints, Ints]:
+    """Return the energy [Wh] and the number of readings of each household-day in `keys`.
+
+    Args:
+        deduplicated: readings sorted by household and time.
+        keys: sorted distinct keys, which contain every household-day of the readings.
+
+    Returns:
+        Two arrays of the shape of `keys`; 0 for a household-day without a reading.
+    """
+    key = household_day_key(deduplicated.household, deduplicated.time // SLOTS)
+    starts = np.flatnonzero(is_first_of_key(key))
+    energy, readings = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    if len(starts):
+        position = np.searchsorted(keys, key[starts])
+        energy[position] = np.add.reduceat(deduplicated.energy_wh, starts)
+        readings[position] = np.diff([*starts, len(key)])
+    return energy, readings
+
 
 _NONE = np.zeros(0, np.int64)
 
@@ -54,7 +127,7 @@ def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIn
     loaded = tuple(load_table(store.part_days_folder(month) / part.name, table_schemas.PART_DAYS) for part in parts)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
-    keys = tuple(household_day_key(_codes(table, code_by_id), _days(table)) for table in loaded)
+    keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
     all_keys = np.sort(np.concatenate([_NONE, *keys]), kind="stable")
     repeated = all_keys[~is_first_of_key(all_keys)]
     return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
@@ -151,19 +224,18 @@ def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex,
     schema = store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
     table = load_table(store.month_folder(month) / part.name, schema, columns=columns)
-    day = _days(table)
+    day = day_numbers(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)
     names = ["energy_wh"] if layout.width == 1 else [f"energy_wh_{slot}" for slot in range(SLOTS)]
     energy = np.stack([_ints(table[name]) for name in names], axis=1)
     row = np.arange(len(day))
     if numbered:
-        manifest = store.manifest(part.content)
-        if manifest is None:
-            raise InputError("the confidential store changed while it was read; run again")
-        row = _ints(table["row"]) + manifest.first_row(part.number)
+        row = _ints(table["row"]) + store.rows_before(part)
     file = np.full(len(day), part.file_index)
-    return StoredRows(index.ids, _codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy)
+    return StoredRows(
+        index.ids, household_codes(table, index.code_by_id), channel, day * SLOTS + slot, file, row, energy
+    )
 
 
 def _select_rows(rows: StoredRows, is_selected: Flags) -> StoredRows:
@@ -193,15 +265,19 @@ def _household_ids(table: pa.Table) -> list[str]:
     return [name for chunk in table["household_id"].chunks for name in chunk.dictionary.to_pylist()]
 
 
-def _codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+def household_codes(table: pa.Table, code_by_id: Mapping[str, int]) -> Ints:
+    """Return the code of the household of each row; -1 for a household without a code."""
     codes = [
-        np.array([code_by_id[name] for name in chunk.dictionary.to_pylist()], np.int64)[chunk.indices.to_numpy()]
+        np.array([code_by_id.get(name, -1) for name in chunk.dictionary.to_pylist()], np.int64)[
+            chunk.indices.to_numpy()
+        ]
         for chunk in table["household_id"].chunks
     ]
     return codes[0] if len(codes) == 1 else np.concatenate([_NONE, *codes])
 
 
-def _days(table: pa.Table) -> Ints:
+def day_numbers(table: pa.Table) -> Ints:
+    """Return the day of each row, in days since 1970."""
     return _ints(table["day"].cast(pa.int32()))
 
 

@@ -11,7 +11,7 @@ manifest contains the number of rows before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
-from agedp.store.household_day_keys import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.manifest import Part
+from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
 from agedp.store.store import Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
@@ -58,13 +58,7 @@ class ParsedRows:
 
     def select(self, indices: Ints | slice) -> ParsedRows:
         """Return the rows with these indices."""
-        return ParsedRows(
-            self.household[indices],
-            self.time[indices],
-            self.channel[indices],
-            self.energy_wh[indices],
-            self.row[indices],
-        )
+        return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
 
 
 def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
@@ -216,19 +210,12 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
     The total of a household-day is a function of its rows: if no further part has rows of it, this total is final.
     """
     count = len(rows.row)
-    deduplicated = deduplicate_rows(
-        StoredRows(
-            tuple(names.to_pylist()),
-            rows.household.astype(np.int64),
-            rows.channel.astype(np.int64),
-            rows.time.astype(np.int64),
-            np.zeros(count, np.int64),
-            np.arange(count),
-            rows.energy_wh.astype(np.int64),
-        ),
-        complete_channels=store.layout.complete_channels(store.rules),
-    )
-    row_keys = household_day_key(rows.household.astype(np.int64), rows.time.astype(np.int64) // SLOTS)
+    household, channel, time = (getattr(rows, name).astype(np.int64) for name in ("household", "channel", "time"))
+    energy_wh = rows.energy_wh.astype(np.int64)
+    ids, file = tuple(names.to_pylist()), np.zeros(count, np.int64)
+    stored = StoredRows(ids, household, channel, time, file, np.arange(count), energy_wh)
+    deduplicated = deduplicate_rows(stored, complete_channels=store.layout.complete_channels(store.rules))
+    row_keys = household_day_key(household, time // SLOTS)
     keys = distinct_keys(row_keys)
     energy, readings = daily_totals(deduplicated, keys)
     rejected_keys = row_keys[deduplicated.rejected_row]

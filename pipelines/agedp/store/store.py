@@ -36,6 +36,7 @@ from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, ReadingRules
+from agedp_data.errors import InputError
 
 FORMAT = 5
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
@@ -238,6 +239,17 @@ class Store:
             if content in index_by_content
         )
         return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
+
+    def rows_before(self, part: PartMonth) -> int:
+        """Return the number of data rows of a part's file before the part.
+
+        Raises:
+            InputError: the file disappeared from the store in the meantime.
+        """
+        manifest = self.manifest(part.content)
+        if manifest is None:
+            raise InputError("the confidential store changed while it was read; run again")
+        return manifest.first_row(part.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,37 @@
-"""Every number of a statement follows from the published Parquet and the ledger's rows, by other code than its own."""
+"""Numbers of a statement recomputed from the published Parquet and the ledger's rows, by fractions and plain loops.
+
+Nothing of the notions, their mathematics or the statement's own code is used: a second reading of MATHS 2b, 3 and 5.
+"""
 
 from __future__ import annotations
 
-import ast
 import copy
+import json
 import math
 import shutil
-from contextlib import suppress
+import sqlite3
+from collections import Counter
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 
 import jsonschema
+import pyarrow.parquet as pq
 import pytest
 
 from agedp.release_folder.release_folder import open_release
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.statement.document import schema
-from tests.agedp.release_folder import recomputed
-from tests.agedp.release_folder.recomputed import NANO, Memory, Release
 
-FIRST = date(2013, 1, 1)
-DAYS = 16
+NANO = 10**9
+UNCHECKED = ("risk (", "temporal leakage")
+"""Bounds by other methods, which tests/agedp_data/accounting and tests/papers compare with closed forms."""
+FIRST, DAYS = date(2013, 1, 1), 10
 COMPARE = "[compare]\nwindow_days = 3\nexponential = 0.75\nhyperbolic = 0.5\n"
 CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3.1\n'
 WINDOWS = (
@@ -37,24 +43,25 @@ DISCOUNTED = (
     'clock = "publication-day"\nmax_day_epsilon = 0.7\nepsilon_total = 30\n'
 )
 AGED = (
-    'notion = "age-dependent"\nage_days = 1\nrisk = 0.9\nmethod = "{}"\nsecret = "day"\n'
+    'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.3\nmethod = "total_variation"\nsecret = "day"\n'
     "max_day_epsilon = 0.8\nepsilon_total = 30\n"
 )
-CONSTANT = AGED.replace("risk = 0.9", "epsilon_per_day = 0.3")
-TEMPORAL = (
-    'notion = "temporal"\nage_days = 1\nalpha = {}\nhorizon_days = {}\nbudget = "{}"\n'
-    "max_day_epsilon = 0.8\nepsilon_total = 30\n"
-)
-KERNEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "{}.csv"\nstep = "{}"\n'
-CURVE = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\ncurve = "{}.csv"\n'
-NEIGHBOURS = (
-    'notion = "neighbourhood"\nage_days = 1\ndelta_kwh = 2\nwindow_days = 4\nepsilon_per_window = {}\n'
-    'spend = "{}"\nmax_day_epsilon = 0.25\nepsilon_total = 30\n'
-)
-FRACTION = NEIGHBOURS.format("0.06", "fraction") + "fraction = 0.3\n"
-COUNTS = '[series.counts]\nstatistic = "distribution"\nform = "{}"\nclamp_kwh = 40\nbins_kwh = [{}]\nshare = 0.4\n'
-SIZES = "[compare]\nwindow_days = 3\nexponential = 0.75\nhyperbolic = 0.5\ndelta_kwh = [1, 5]\n"
+KERNEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "slow.csv"\nstep = "day"\n'
+CURVE = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "{}"\ncurve = "fast.csv"\n'
 SECOND = '[series.small]\nstatistic = "mean"\nclamp_kwh = 5\nshare = 0.4\n'
+SCENES = {
+    "classical, two series, amended, to its end": (
+        (CLASSICAL.format(0.5), COMPARE + SECOND, 4),
+        (CLASSICAL.format("0.300000001"), COMPARE + SECOND, DAYS),
+    ),
+    "classical, beside another population": ((CLASSICAL.format(0.25), "", 5),),
+    "discounted": ((DISCOUNTED, COMPARE, 7),),
+    "age-dependent, a kernel": ((AGED, KERNEL + COMPARE, 6),),
+    "age-dependent, a curve": ((AGED, CURVE.format("curve"), 6),),
+    "age-dependent, under two models": ((AGED, KERNEL, 4), (AGED, CURVE.format("markov"), 7)),
+    "w-event": ((WINDOWS, COMPARE, 7),),
+}
+"""Promise, model and series, and the day up to which they are run, one after the other."""
 
 
 def day(number):
@@ -62,363 +69,258 @@ def day(number):
 
 
 @dataclass(frozen=True)
-class Scene:
-    """Run files one after the other, each with the simulated date up to which it is run."""
+class Release:
+    """A folder and the ledger beside it, as they are on the disk."""
 
-    runs: tuple[tuple[str, str, int], ...]
-    last: int = DAYS - 1
-    two_series: bool = False
-    second: bool = False
+    folder: Path
+    rest: str
 
+    @cached_property
+    def statement(self):
+        return json.loads((self.folder / "statement.json").read_text())
 
-SCENES = {
-    "classical, two series, amended, to its end": Scene(
-        ((CLASSICAL.format(0.5), COMPARE, 4), (CLASSICAL.format("0.300000001"), COMPARE, DAYS)),
-        last=90,
-        two_series=True,
-    ),
-    "classical, beside another population": Scene(((CLASSICAL.format(0.25), "", 8),), second=True),
-    "w-event": Scene(((WINDOWS, COMPARE, 12),)),
-    "discounted": Scene(((DISCOUNTED, COMPARE, 12),)),
-    "age-dependent, a kernel, by all methods": Scene(
-        ((AGED.format("tight"), KERNEL.format("slow", "day") + COMPARE, 10),)
-    ),
-    "age-dependent, half-hours": Scene(
-        ((CONSTANT.format("total_variation"), KERNEL.format("slow", "half-hour") + COMPARE, 6),)
-    ),
-    "age-dependent, a curve and sums": Scene(((CONSTANT.format("total_variation"), CURVE.format("curve", "fast"), 7),)),
-    "age-dependent, under two models": Scene(
-        (
-            (CONSTANT.format("total_variation"), KERNEL.format("slow", "day"), 5),
-            (CONSTANT.format("total_variation"), CURVE.format("markov", "fast"), 9),
-        )
-    ),
-    "temporal, a plan, then a newer model": Scene(
-        (
-            (TEMPORAL.format("1.5", 16, "exact"), KERNEL.format("slow", "day"), 6),
-            (TEMPORAL.format("1.4", 16, "exact"), KERNEL.format("slower", "day"), 12),
-        )
-    ),
-    "temporal, for ever, half-hours": Scene(
-        ((TEMPORAL.format("0.9", '"unlimited"', "supremum"), KERNEL.format("slow", "half-hour") + COMPARE, 6),)
-    ),
-    "w-event, a histogram": Scene(((WINDOWS, SIZES + COUNTS.format("histogram", "0, 5, 9.5, 40"), 9),)),
-    "neighbourhood, cumulative counts whose bins change": Scene(
-        (
-            (FRACTION, SIZES + COUNTS.format("cumulative", "0, 5, 6, 9.5, 40"), 5),
-            (FRACTION, SIZES + COUNTS.format("cumulative", "0, 4.9, 6, 40"), 11),
-        )
-    ),
-    "neighbourhood, planned, a mean alone": Scene(((NEIGHBOURS.format("0.06", "offline"), SIZES, 9),)),
-    "w-event with a model": Scene(((WINDOWS, KERNEL.format("slow", "day"), 9),)),
-}
+    def rows(self, table):
+        """Return the ledger rows of a kind that the folder contains."""
+        lines = [json.loads(line) for line in (self.folder / "ledger_rows.jsonl").read_text().splitlines()[1:]]
+        return [{**json.loads(line["text"]), "hash": line["hash"]} for line in lines if line["table"] == table]
+
+    @cached_property
+    def released(self):
+        return [row for row in self.rows("release") if row["state"] == "released"]
+
+    @cached_property
+    def promises(self):
+        return [json.loads(row["promise"]) for row in self.rows("contract")]
+
+    @cached_property
+    def terms(self):
+        return self.promises[-1]["promise"]
+
+    @cached_property
+    def published(self):
+        """Return (day, published_on, loss) of every release, from the Parquet files."""
+        tables = [pq.read_table(path).to_pylist() for path in sorted(self.folder.glob("daily_*.parquet"))]
+        releases = [
+            {(row["day"], row["published_on"], round(row["epsilon"] * NANO)) for row in rows} for rows in tables
+        ]
+        return [release for of_file in releases for release in sorted(of_file)]
+
+    @cached_property
+    def every_population(self):
+        with closing(sqlite3.connect(self.folder.parent / "ledger.sqlite")) as connection:
+            return connection.execute("SELECT population, day, loss FROM release WHERE state = 'released'").fetchall()
 
 
 @pytest.fixture(scope="module")
 def inputs(houses, tmp_path_factory):
     house = houses(tmp_path_factory.mktemp("house"))
-    house.london({(home, day(i), slot): 200 for home in "ABC" for i in range(DAYS) for slot in range(48)})
+    house.fill([day(i) for i in range(DAYS)])
     house.roster([("A", FIRST, None), ("B", day(1), None), ("C", day(1), None)])  # too few on the first day
     (house.folder / "slow.csv").write_text("0.9,0.1,0\n0.1,0.7,0.2\n0,0.3,0.7\n")
-    (house.folder / "slower.csv").write_text("0.9,0.1,0\n0.1,0.75,0.15\n0,0.25,0.75\n")
     (house.folder / "fast.csv").write_text("1,0.4\n2,0.2\n5,0.05\n")
     return house
 
 
-@pytest.fixture(scope="module", params=SCENES.values(), ids=SCENES)
-def told(request, inputs, houses, tmp_path_factory):
-    """A scene and what it published."""
-    scene = request.param
+@pytest.fixture(scope="module", params=SCENES)
+def release(request, inputs, houses, tmp_path_factory):
     house = houses(shutil.copytree(inputs.folder, tmp_path_factory.mktemp("scene") / "house"))
-    for number, (promise, rest, until) in enumerate(scene.runs):
-        write(house, scene, promise, rest)
+    for number, (promise, rest, until) in enumerate(SCENES[request.param]):
+        write(house, promise, rest)
         if number:
             amend(house.context(as_of=day(until)))
         with suppress(Refused):  # the series has ended
             house.run(as_of=day(until))
-    if scene.second:
-        write(house, scene, WINDOWS, "", name="neighbours", release="other")
+    if "another population" in request.param:
+        write(house, WINDOWS, "")
+        house.edit(('name = "homes"', 'name = "neighbours"'), ('release = "release"', 'release = "other"'))
         house.run(as_of=day(6))
-        write(house, scene, *scene.runs[-1][:2])
-        house.run(as_of=day(scene.runs[-1][2] + 1))
-    return scene, Release(house.folder / "release", house.folder / "ledger.sqlite")
+        write(house, promise, rest)
+        house.run(as_of=day(until + 1))
+    return Release(house.folder / "release", rest)
 
 
-def write(house, scene, promise, rest, *, name="homes", release="release"):
-    house.write(FIRST, day(scene.last), mode="rehearsal", promise=promise, rest=rest + SECOND * scene.two_series)
-    text = house.run_file.read_text().replace('name = "homes"', f'name = "{name}"')
-    text = text.replace('release = "release"', f'release = "{release}"')
-    several = scene.two_series or "[series" in rest
-    share = "clamp_kwh = 50\nshare = 0.6\n" if several else "clamp_kwh = 50\n"
-    house.run_file.write_text(text.replace("clamp_kwh = 50\n", share, 1))
+def write(house, promise, rest):
+    house.write(FIRST, day(DAYS - 1), mode="rehearsal", promise=promise, rest=rest)
+    share = "clamp_kwh = 50\nshare = 0.6\n" if "[series" in rest else "clamp_kwh = 50\n"
+    house.run_file.write_text(house.run_file.read_text().replace("clamp_kwh = 50\n", share, 1))
 
 
-def compared(scene):
-    return "[compare]" in scene.runs[-1][1]
+def sum_by(pairs):
+    sums = Counter()
+    for key, loss in pairs:
+        sums[key] += loss
+    return sums
 
 
-@cache
-def expected(scene, release):
-    """Return by figure the smallest and the largest value that it may have, in whole 1e-9."""
-    losses = recomputed.days_of(release)
-    found = {"day": exactly(max(losses.values())), "total": exactly(sum(losses.values()))}
-    found |= {name: exactly(recomputed.window(losses, length)) for name, length in windows(scene, release)}
-    found |= {name: span for each in discounts(scene, release) for name, span in each.items()}
-    found |= dict(risks(release))
-    found |= dict(leakages(release))
-    found |= dict(changes(scene, release))
-    if scene.second:
-        by_day = {}
-        for _, on, loss in release.everybody:
-            by_day[on] = by_day.get(on, 0) + loss
-        found["day with the other populations"] = exactly(max(by_day.values()))
-        found["total with the other populations"] = exactly(sum(by_day.values()))
-    return found
+def largest_window(losses, length):
+    return max(sum(losses.get(first + timedelta(days=i), 0) for i in range(length)) for first in losses)
+
+
+def discounted(name, losses, weight):
+    """Yield the largest discounted sum and that on the newest day; weights round up to 2^-64, sums to 1e-9."""
+    sums = {on: sum(loss * weight((on - of).days) for of, loss in losses.items() if of <= on) for on in losses}
+    slack = Fraction(len(losses) * 10**12, 2**64)
+    for where, exact in (("", max(sums.values())), (" on the newest day", sums[max(sums)])):
+        yield f"discounted sum ({name}){where}", (math.ceil(exact), math.ceil(exact + slack))
+
+
+def bounds_of_risk(release):
+    """Yield the risk by total variation under each model; each day and each gap may round up once."""
+    if "method" not in release.terms:
+        return
+    newest = release.promises[-1]["model"]["hash"]
+    for row in release.rows("model"):
+        numbers = [i for i, one in enumerate(release.released) if one["model"] == row["model"]]
+        of_model = release.released[: None if row["model"] == newest else numbers[-1] + 1]
+        table = json.loads(row["envelope"])["envelope"]
+        with localcontext(prec=60):
+            risk = max(risk_on(on, of_model, table) for on in {one["published_on"] for one in of_model})
+        least = math.ceil(risk * NANO)
+        name = "risk" if row["model"] == newest else "risk as promised"
+        yield name, (least, least + 3 * len(of_model) + 3)
+
+
+def risk_on(on, rows, table):
+    """Return the risk at a publication [epsilon]: composed over the gaps, or of the oldest day alone (MATHS 2b)."""
+    steps_per_day, public = table["steps_per_day"], [row for row in rows if row["published_on"] <= on]
+
+    def leakage(days, loss):
+        """Return what is left of a loss: ln(1 + TV (e^loss - 1)) at the age in the table that is not above."""
+        ages = [i for i, age in enumerate(table["ages"]) if age <= days * steps_per_day]
+        if not ages:
+            return loss
+        variation = Decimal(max(table["bounds"]["total_variation"][ages[-1] :])) / NANO
+        return min(loss, (1 + variation * (loss.exp() - 1)).ln())
+
+    losses = sum_by((date.fromisoformat(row["day"]), Decimal(row["loss"]) / NANO) for row in public)
+    end = max(datetime.fromisoformat(row["input_ended_at"]) for row in public)
+    age = max((datetime.combine(date.fromisoformat(on), time(), UTC) - end).days, 1)
+    newest = max(losses)
+    if table["assume"] != "markov":
+        total = sum(losses.values())
+        return min(total - loss + leakage(age + (newest - of).days, loss) for of, loss in losses.items())
+    composed, before = Decimal(0), min(losses)
+    for of in sorted(losses):
+        composed = losses[of] + leakage((of - before).days, composed)
+        before = of
+    return leakage(age, composed)
 
 
 def exactly(value):
     return value, value
 
 
-def windows(scene, release):
-    terms = release.promises[-1]["promise"]
-    promised = [terms["window_days"]] if terms["notion"] == "w-event" else []
-    asked = {3 if compared(scene) else 7, *promised}
-    return [(f"window of {days} days", days) for days in asked]
-
-
-def changes(scene, release):
-    """What changes of a size come to: sensitivity to the change over scale, which may be rounded up for each row."""
-    terms, sizes = release.promises[-1]["promise"], {"1", "5"} if SIZES in scene.runs[-1][1] else set()
-    promised = terms["notion"] == "neighbourhood"
-    for size in sizes | ({"2", "4"} if promised else set()):
-        losses = recomputed.of_change(release, int(size) * 1000)
-        yield f"change of {size} kWh", a_few_more(max(losses.values()), 2)
-        if promised and size == terms["delta_kwh"]:
-            days = terms["window_days"]
-            yield f"change of {size} kWh, window of {days} days", a_few_more(recomputed.window(losses, days), 3 * days)
-
-
-def a_few_more(exact, rows):
-    least = -(-exact.numerator // exact.denominator)
-    return least, least + rows
-
-
-def discounts(scene, release):
-    terms, on_days = release.promises[-1]["promise"], recomputed.days_of(release)
-    if compared(scene):
-        yield discounted("exponential 0.75", on_days, recomputed.exponential("0.75"))
-        yield discounted("hyperbolic 0.5", on_days, recomputed.hyperbolic("0.5"))
+def expected_bounds(release):
+    """Return the smallest and the largest value of each bound [1e-9]."""
+    terms, losses = release.terms, sum_by((of, loss) for of, _, loss in release.published)
+    found = {"day": exactly(max(losses.values())), "total": exactly(sum(losses.values()))}
+    windows = {3 if COMPARE in release.rest else 7, *([4] if terms["notion"] == "w-event" else [])}
+    found |= {f"window of {length} days": exactly(largest_window(losses, length)) for length in windows}
+    if COMPARE in release.rest:
+        found |= discounted("exponential 0.75", losses, lambda age: Fraction("0.75") ** age)
+        found |= discounted("hyperbolic 0.5", losses, lambda age: 1 / (1 + Fraction(age, 2)))
     if terms["notion"] == "discounted":
-        assert (terms["discount"], terms["clock"]) == ("hyperbolic", "publication-day")
-        on_dates = {}
-        for _, on, loss in recomputed.published(release):
-            on_dates[on] = on_dates.get(on, 0) + loss
-        yield discounted(f"hyperbolic {terms['rate']} by publication", on_dates, recomputed.hyperbolic(terms["rate"]))
+        on_dates = sum_by((on, loss) for _, on, loss in release.published)
+        found |= discounted("hyperbolic 2 by publication", on_dates, lambda age: Fraction(1, 1 + 2 * age))
+    found |= dict(bounds_of_risk(release))
+    if len({population for population, _, _ in release.every_population}) > 1:
+        every = sum_by((on, loss) for _, on, loss in release.every_population)
+        found["day with the other populations"] = exactly(max(every.values()))
+        found["total with the other populations"] = exactly(sum(every.values()))
+    return found
 
 
-def discounted(name, losses, weight):
-    worst, newest = recomputed.discounted(losses, weight)
-    return {
-        f"discounted sum ({name})": within(worst, len(losses)),
-        f"discounted sum ({name}) on the newest day": within(newest, len(losses)),
-    }
+def promised_limits(release):
+    """Return what a promise bounds, in text."""
+    terms, smallest = release.terms, lambda *amounts: min(amounts, key=Decimal)
+    daily = {"classical": "epsilon_per_day", "w-event": "epsilon_per_window", "discounted": "epsilon"}
+    key = daily.get(terms["notion"], "epsilon_per_day")
+    found = {"day": smallest(terms["max_day_epsilon"], terms.get(key, terms["max_day_epsilon"]))}
+    found["total"] = terms["epsilon_total"]
+    if terms["notion"] == "w-event":
+        found["window of 4 days"] = terms["epsilon_per_window"]
+    if terms["notion"] == "discounted":
+        for where in ("", " on the newest day"):
+            found[f"discounted sum (hyperbolic 2 by publication){where}"] = terms["epsilon"]
+    return found
 
 
-def within(exact, terms):
-    """Weights are rounded up to 2^-64, the sum to a whole 1e-9."""
-    most = exact + Fraction(terms * 10**12, 2**64)
-    return -(-exact.numerator // exact.denominator), -(-most.numerator // most.denominator)
-
-
-def risks(release):
-    models = {row["model"]: Memory(row["envelope"]) for row in release.rows("model")}
-    if not models:
+def faults(statement, release):
+    """Yield the numbers of a statement that differ from those recomputed."""
+    expected, stated = expected_bounds(release), {bound["name"]: bound for bound in statement["figures"]}
+    if unknown := {name for name in set(expected) ^ set(stated) if not name.startswith(UNCHECKED)}:
+        yield f"names: {sorted(unknown)}"
         return
-    terms, rows = release.promises[-1], release.released
-    newest = terms["model"]["hash"]
-    own = terms["promise"].get("method")
-    for name, memory in models.items():
-        charged = [i for i, row in enumerate(rows) if row["model"] == name]
-        of_model = rows if name == newest else rows[: charged[-1] + 1]
-        first = own or models[newest].methods[0]
-        first = first if first in memory.methods else "total_variation"
-        for method in offered(terms):
-            if method in memory.methods:
-                risk = recomputed.risk(
-                    of_model,
-                    memory,
-                    method=method,
-                    age_days=terms["promise"]["age_days"],
-                    whole_days=terms["promise"].get("secret", "day") == "day",
-                )
-                spoken = "risk" if method == first else f"risk ({method.replace('_', ' ')})"
-                least = int((risk * NANO).to_integral_value("ROUND_CEILING"))
-                # every day and every gap may round up once, with 1e-12 to spare
-                yield spoken + ("" if name == newest else " as promised"), (least, least + 3 * len(of_model) + 3)
-
-
-def leakages(release):
-    rows, newest = release.released, release.promises[-1].get("model", {}).get("hash")
-    for row in release.rows("model"):
-        memory = Memory(row["envelope"])
-        charged = [i for i, one in enumerate(rows) if one["model"] == row["model"]]
-        of_model = rows if row["model"] == newest else rows[: charged[-1] + 1]
-        if memory.composes_ahead:
-            said = int((recomputed.leakage(of_model, memory) * NANO).to_integral_value("ROUND_CEILING"))
-            # on a grid all are whole; by pieces every gap on both sides rounds up once, with 1e-12 to spare
-            more = 3 * len(of_model) + 3 if memory.has_pieces else 0
-            yield "temporal leakage" + ("" if row["model"] == newest else " as promised"), (said, said + more)
-
-
-def offered(terms):
-    """By a declared curve there is one method, by a kernel there are four."""
-    kernel = "step" in terms["model"]
-    return ["tight", "total_variation", "spectral", "reversibilised"] if kernel else ["total_variation"]
-
-
-def stated(claim):
-    return {one["name"]: one for one in claim["figures"]}
-
-
-def faults(claim, scene, release):
-    """Yield which numbers of a claim are others than they should be."""
-    spans, figures = expected(scene, release), stated(claim)
-    if set(spans) != set(figures) or len(figures) != len(claim["figures"]):
-        yield f"figures: {sorted(set(spans) ^ set(figures))}"
-        return
-    bounds = recomputed.bounds(release.promises[-1])
-    for name, (least, most) in spans.items():
-        value = Fraction(figures[name]["epsilon"]) * NANO
+    limits = promised_limits(release)
+    for name, (least, most) in expected.items():
+        bound = stated[name]
+        value = Fraction(bound["epsilon"]) * NANO
         if not (value.denominator == 1 and least <= value <= most):
             yield f"{name}: {value} not in {least}..{most}"
-        yield from _factor_and_limit(figures[name], bounds.get(name))
-    yield from _rest(claim, release, bounds)
-
-
-def _factor_and_limit(figure, bound):
-    with localcontext(prec=60):
-        if figure["name"].startswith("discounted sum"):  # no bound on odds
-            sound = figure["factor"] == ""
-        else:
-            told, step = Decimal(figure["factor"]), Decimal("0.01")
-            sound = told.ln() >= Decimal(figure["epsilon"]) > (told - step).ln()
-        if not sound:
-            yield f"{figure['name']}: factor"
-    largest = bound if bound in (None, "unlimited") else max(bound, figure["epsilon"], key=Decimal)
-    if figure["limit"] != (largest or ""):
-        yield f"{figure['name']}: limit"
-
-
-def _rest(claim, release, bounds):
-    told = recomputed.published(release)
-    days, dates = {one for one, _, _ in told}, {on for _, on, _ in told}
-    of_day = {row["day"] for row in release.rows("release")}
-    skipped = sorted(of_day - {str(one) for one in days})
-    spent = sum(loss for _, _, loss in told)
-    cap = release.promises[-1]["promise"]["epsilon_total"]
-    others = {name for name, _, _ in release.everybody} - {claim["population"]}
-    known = release.rows("contract")
-    sound = {
-        "days": claim["days"]
+        limit = limits.get(name, "")
+        if bound["limit"] != (limit if limit in ("", "unlimited") else max(limit, bound["epsilon"], key=Decimal)):
+            yield f"{name}: limit"
+        with localcontext(prec=60):
+            is_discounted = name.startswith("discounted sum")  # no bound on odds
+            factor = Decimal(0 if is_discounted else bound["factor"])
+            if not (is_discounted or factor.ln() >= Decimal(bound["epsilon"]) > (factor - Decimal("0.01")).ln()):
+                yield f"{name}: factor"
+    days, dates = {of for of, _, _ in release.published}, {on for _, on, _ in release.published}
+    spent, cap = sum(loss for _, _, loss in release.published), release.terms["epsilon_total"]
+    contracts, rows = release.rows("contract"), release.rows("release")
+    skipped = sorted({row["day"] for row in rows} - {str(of) for of in days})
+    remaining = None if cap == "unlimited" else Fraction(cap) * NANO - spent
+    ending, second = statement["ending"], statement["second_population"]
+    others = {population for population, _, _ in release.every_population} - {statement["population"]}
+    holds = {
+        "days": statement["days"]
         == {"first": str(min(days)), "last": str(max(days)), "released": len(days), "skipped": skipped},
-        "published": claim["published"] == {"first": str(min(dates)), "last": str(max(dates))},
-        "contract": claim["contract"] == release.promises[-1],
-        "version": claim["version"] == len(known),
-        "versions": [one["registered"] for one in claim["versions"]] == [row["at"] for row in known],
-        "changes": [[line.split(": ")[0] for line in one["changes"]] for one in claim["versions"]]
-        == [[], *(recomputed.differing(*pair) for pair in zip(release.promises, release.promises[1:], strict=False))],
-        "spent": Fraction(claim["ending"]["spent"]) * NANO == spent,
-        "left": claim["ending"]["left"] == cap
-        if cap == "unlimited"
-        else Fraction(claim["ending"]["left"]) * NANO == max(0, Fraction(cap) * NANO - spent),
-        "in_ledger": claim["second_population"]["in_ledger"] == len(others),
-        "adds": claim["second_population"]["adds"] == {name: bounds[name] for name in ("day", "total")},
-        "head": claim["ledger"]["head"] == release.rows("release")[-1]["hash"],
+        "published": statement["published"] == {"first": str(min(dates)), "last": str(max(dates))},
+        "contract": statement["contract"] == release.promises[-1],
+        "versions": [one["registered"] for one in statement["versions"]] == [row["at"] for row in contracts],
+        "spent": Fraction(ending["spent"]) * NANO == spent,
+        "left": ending["left"] == cap if remaining is None else Fraction(ending["left"]) * NANO == remaining,
+        "in_ledger": second["in_ledger"] == len(others),
+        "adds": second["adds"] == {name: limits[name] for name in ("day", "total")},
+        "head": statement["ledger"]["head"] == rows[-1]["hash"],
     }
-    yield from (name for name, holds in sound.items() if not holds)
+    yield from (name for name, is_so in holds.items() if not is_so)
 
 
-def test_every_number_of_the_statement_follows_from_the_parquet_and_the_ledger(told):
-    scene, release = told
-    assert list(faults(release.claim, scene, release)) == []
-    assert str(FIRST) in release.claim["days"]["skipped"]
-
-
-def test_what_the_parquet_says_is_what_the_ledger_charged_for_its_noise(told):
-    _, release = told
-    rows = release.released
-    assert all(row["loss"] == recomputed.charged(row) for row in rows)
-    said = [(row["day"], row["published_on"], row["loss"]) for row in rows]
-    assert sorted(said) == sorted((str(on), str(date_), loss) for on, date_, loss in recomputed.published(release))
-
-
-def test_no_number_can_be_another_unnoticed(told):
-    scene, release = told
-    claim = release.claim
-    for number, figure in enumerate(claim["figures"]):
-        for by in ("1.01", "0.99"):
-            other = copy.deepcopy(claim)
-            value = Decimal(figure["epsilon"]) * Decimal(by)
-            other["figures"][number]["epsilon"] = str(value.quantize(Decimal("1e-9")).normalize())
-            assert any(fault.startswith(f"{figure['name']}:") for fault in faults(other, scene, release)), figure
-    for path, value in (
-        (("days", "released"), 1),
-        (("published", "last"), "2012-12-31"),
-        (("versions", 0, "registered"), "2012-12-31"),
-        (("ending", "spent"), "0.123"),
-        (("ending", "left"), "0.123"),
-        (("second_population", "in_ledger"), 7),
-        (("second_population", "adds", "day"), "7"),
-        (("figures", 0, "limit"), "7"),
-        (("figures", 0, "factor"), "7.00"),
-    ):
-        other = copy.deepcopy(claim)
-        here = other
-        for key in path[:-1]:
-            here = here[key]
-        here[path[-1]] = value
-        assert list(faults(other, scene, release)), path
-
-
-def test_every_count_and_its_noise_follow_from_the_ledgers_rows(told):
-    _, release = told
-    said = recomputed.counts(release)
-    rows = [row for row in release.released if "bins_kwh" in recomputed.series_of(release, row)]
-    assert len(said) == sum(len(row["cells"]) for row in rows)
-    for row in rows:
-        terms, scale = recomputed.series_of(release, row), float(row["scale"])
-        assert row["sensitivity"] == recomputed.sensitivity(terms, None)
-        q = math.exp(-1 / scale)
-        for cell, value in zip(row["cells"], row["values"], strict=True):
-            assert said[row["day"], cell] == (value, pytest.approx(math.sqrt(2 * q) / (1 - q), rel=1e-9))
-
-
-def test_it_is_of_the_published_form(told):
-    _, release = told
-    jsonschema.validate(release.claim, schema(), cls=jsonschema.Draft202012Validator)
+def test_numbers_of_the_statement_follow_from_the_tables(release):
+    assert list(faults(release.statement, release)) == []
+    assert str(FIRST) in release.statement["days"]["skipped"]
+    jsonschema.validate(release.statement, schema(), cls=jsonschema.Draft202012Validator)
     open_release(release.folder).verify()
 
 
-def test_the_end_is_that_of_releasing_day_by_day(told):
-    scene, release = told
-    ending, promise = release.claim["ending"], release.promises[-1]
-    if promise["promise"]["notion"] != "classical":
-        assert ending["last_day"] == str(day(scene.last))
-        assert ending["because"] == "period"
+def test_another_bound_would_be_a_fault(release):
+    for number, bound in enumerate(release.statement["figures"]):
+        if not bound["name"].startswith(UNCHECKED):
+            for factor in ("1.01", "0.99"):
+                statement = copy.deepcopy(release.statement)
+                epsilon = (Decimal(bound["epsilon"]) * Decimal(factor)).quantize(Decimal("1e-9"))
+                statement["figures"][number]["epsilon"] = f"{epsilon.normalize():f}"
+                assert any(fault.startswith(f"{bound['name']}:") for fault in faults(statement, release)), bound
+
+
+def test_losses_of_the_parquet_are_sensitivity_over_scale(release):
+    rows = release.released
+    published = [(row["day"], row["published_on"], row["loss"]) for row in rows]
+    assert sorted(published) == sorted((str(of), str(on), loss) for of, on, loss in release.published)
+    for row in rows:
+        assert row["sensitivity"] == (5_000 if row["series"] == "small" else 50_000)
+        assert row["loss"] == math.ceil(Fraction(row["sensitivity"]) / Fraction(float(row["scale"])) * NANO)
+
+
+def test_the_last_day_of_a_classical_promise_is_counted(release):
+    ending, terms = release.statement["ending"], release.terms
+    if terms["notion"] != "classical":
+        assert (ending["last_day"], ending["because"]) == (str(day(DAYS - 1)), "period")
         return
-    spent, on = recomputed.days_of(release), max(recomputed.days_of(release))
-    a_day, total = (int(Decimal(promise["promise"][key]) * NANO) for key in ("epsilon_per_day", "epsilon_total"))
-    left = total - sum(spent.values())
-    while on < day(scene.last) and left >= a_day:
-        on, left = on + timedelta(days=1), left - a_day
-    assert ending["last_day"] == str(on)
-    assert ending["because"] == ("period" if on == day(scene.last) else "promise")
-
-
-def test_the_second_reading_uses_nothing_of_the_first():
-    imported = set()
-    for node in ast.walk(ast.parse(Path(recomputed.__file__).read_text())):
-        imported |= {node.module} if isinstance(node, ast.ImportFrom) else set()
-        imported |= {name.name for name in node.names} if isinstance(node, ast.Import) else set()
-    assert not any(str(name).startswith(("agedp_data", "agedp", "agedp_flows")) for name in imported)
+    losses = sum_by((of, loss) for of, _, loss in release.published)
+    a_day, total = (Fraction(terms[key]) * NANO for key in ("epsilon_per_day", "epsilon_total"))
+    last, remaining = max(losses), total - sum(losses.values())
+    while last < day(DAYS - 1) and remaining >= a_day:
+        last, remaining = last + timedelta(days=1), remaining - a_day
+    assert (ending["last_day"], ending["because"]) == (str(last), "period" if last == day(DAYS - 1) else "promise")

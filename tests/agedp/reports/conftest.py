@@ -18,8 +18,6 @@ WEEK = (
     'notion = "w-event"\nwindow_days = 7\nepsilon_per_window = 3.5\nspend = "remaining"\nmax_day_epsilon = 2\n'
     'epsilon_total = "unlimited"\n'
 )
-
-
 COUNTS = (
     '[series.counts]\nstatistic = "distribution"\nclamp_kwh = 40\nby = "area"\nbins_kwh = ['
     + ", ".join(str(i * 4 / 10) if i % 5 else str(i * 2 // 5) for i in range(101))
@@ -29,16 +27,13 @@ COUNTS = (
 
 def build_counts(house: House) -> House:
     """Counts of a hundred ranges in eight groups, rehearsed until the promise is used up."""
-    homes = {f"H{i:02d}": f"area {i // 2}" for i in range(16)}
-    days = [date(2013, 1, 30 - 1) + timedelta(days=i) for i in range(4)]
-    house.london({(home, day, slot): 150 for home in homes for day in days for slot in range(48)})
-    rows = [f"{home},{days[0]},,{area}" for home, area in homes.items()]
+    days = [date(2013, 1, 29) + timedelta(days=i) for i in range(4)]
+    house.fill(days, households="ABCDEFGHIJKLMNOP", wh=150)
+    rows = [f"{home},{days[0]},,area {i // 2}" for i, home in enumerate("ABCDEFGHIJKLMNOP")]
     (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,area", *rows]) + "\n")
     promise = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 1.5\n'
     house.write(days[0], days[-1], mode="rehearsal", promise=promise, rest=COUNTS)
-    text = house.run_file.read_text()
-    mean = '[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n'
-    house.run_file.write_text(text.replace(mean, ""))
+    house.edit(('[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n', ""))
     with suppress(Refused):
         house.run()
     return house

@@ -7,18 +7,9 @@ from html.parser import HTMLParser
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 INSIDE = {  # what an element may stand in, of those that may not stand anywhere
-    "li": {"ul", "ol"},
-    "dt": {"div", "dl"},
-    "dd": {"div", "dl"},
-    "tr": {"thead", "tbody"},
-    "td": {"tr"},
-    "th": {"tr"},
-    "thead": {"table"},
-    "tbody": {"table"},
-    "caption": {"table"},
-    "figcaption": {"figure"},
-    "path": {"svg"},
-}
+    "li": {"ul", "ol"}, "dt": {"div", "dl"}, "dd": {"div", "dl"}, "tr": {"thead", "tbody"}, "td": {"tr"}, "th": {"tr"},
+    "thead": {"table"}, "tbody": {"table"}, "caption": {"table"}, "figcaption": {"figure"}, "path": {"svg"},
+}  # fmt: skip
 NOT_IN_P = {"p", "div", "ul", "ol", "dl", "table", "figure", "section", "h1", "h2", "h3", "h4", "h5", "h6"}
 FETCHING = {"src", "srcset", "href", "action", "data", "poster", "xlink:href", "formaction", "ping", "background"}
 DATA_TAKING = {"script", "iframe", "object", "embed", "img", "video", "audio", "form", "base", "frame"}

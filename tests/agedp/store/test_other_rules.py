@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,9 @@ from agedp_data.errors import InputError
 FIRST = date(2026, 3, 1)
 PROMISE = 'notion = "classical"\nage_days = 2\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 30\n'
 USE_WH = {"A": 100, "B": 200, "C": 1000}  # a half-hour
-A_DAY = 48
-LOW = {"all": A_DAY * (100 + 200)}  # under 0.75 kWh every row of C is set aside; a missing household counts as 0
-ALL = {"all": A_DAY * (100 + 200 + 1000)}
+ROWS = 48 * len(USE_WH)  # a night
+LOW = {"all": 48 * (100 + 200)}  # under 0.75 kWh every row of C is rejected; a missing household counts as 0
+ALL = {"all": 48 * (100 + 200 + 1000)}
 LONG = """dataset = "long"
 [input.columns]
 household = "LCLid"
@@ -26,7 +27,7 @@ stamp = "end"
 zone = "UTC"
 day_zone = "UTC"
 energy = "energy(kWh/hh)"
-unit = "{}"
+unit = "Wh"
 """
 
 
@@ -34,9 +35,18 @@ def day(number: int) -> date:
     return FIRST + timedelta(days=number)
 
 
-@pytest.fixture
-def nights(house):
-    """Three nights of three homes have come; each a file."""
+def deliver(house, number: int) -> None:
+    readings = {(home, day(number), slot): wh for home, wh in USE_WH.items() for slot in range(48)}
+    house.london(readings, name=f"night-{number}.csv")
+
+
+def write(house, bound_kwh: float, *, mode: str = "live") -> None:
+    house.write(FIRST, day(60), mode=mode, promise=PROMISE)
+    house.edit(("[output]", f"max_half_hour_kwh = {bound_kwh}\n[output]"))
+
+
+def fill(house):
+    """Let three nights of three homes come, each a file."""
     house.roster([(home, FIRST, None) for home in USE_WH])
     for number in range(3):
         deliver(house, number)
@@ -44,14 +54,22 @@ def nights(house):
     return house
 
 
-def deliver(house, number: int) -> None:
-    readings = {(home, day(number), slot): wh for home, wh in USE_WH.items() for slot in range(48)}
-    house.london(readings, name=f"night-{number}.csv")
+@pytest.fixture
+def nights(house):
+    return fill(house)
 
 
-def write(house, bound_kwh: float, *, mode: str = "live", rest: str = "") -> None:
-    path = house.write(FIRST, day(60), mode=mode, promise=PROMISE, rest=rest)
-    path.write_text(path.read_text().replace("[output]", f"max_half_hour_kwh = {bound_kwh}\n[output]", 1))
+@pytest.fixture(scope="module")
+def released_once(houses, tmp_path_factory):
+    house = fill(houses(tmp_path_factory.mktemp("nights")))
+    assert sums(house.run(today=day(3))) == {day(0): ALL}
+    return house
+
+
+@pytest.fixture
+def released(released_once, houses, tmp_path):
+    """The same on the night after the first release."""
+    return houses(Path(shutil.copytree(released_once.folder, tmp_path / "released", copy_function=shutil.copy2)))
 
 
 def lower_the_bound(house, number: int) -> None:
@@ -68,48 +86,34 @@ def sums(work) -> dict[date, dict[str, int]]:
     return {of: found.sum_wh for (of, _), found in work.checked.sums.by_day.items()}
 
 
-def rows_counted(house) -> dict[str, int]:
-    """Return how many rows QUALITY counts, by what became of them."""
-    counts: dict[str, int] = {}
-    for line in house.records("quality"):
-        counts[line["what"]] = counts.get(line["what"], 0) + line["rows"]
-    return counts
-
-
-def test_after_a_lower_bound_each_row_counts_once_and_as_it_reads_under_the_new_one(nights):
-    assert sums(nights.run(today=day(3))) == {day(0): ALL}
-    lower_the_bound(nights, 3)
-    work = nights.run(today=day(4))
+def test_after_a_lower_bound_each_row_counts_once_under_the_new_one(released):
+    lower_the_bound(released, 3)
+    work = released.run(today=day(4))
     assert sums(work) == {day(1): LOW}
-    assert (work.delivery.rows_read, work.delivery.rows_kept) == (3 * 3 * A_DAY, 3 * 2 * A_DAY)
-    above = "above the physical bound of a half-hour"
-    assert rows_counted(nights) == {"rows read": 3 * 3 * A_DAY, "kept": 3 * 2 * A_DAY, above: 3 * A_DAY}
+    assert (work.delivery.rows_read, work.delivery.rows_kept) == (3 * ROWS, 2 * ROWS)
+    counts = {line["what"]: 0 for line in released.records("quality")}
+    for line in released.records("quality"):
+        counts[line["what"]] += line["rows"]
+    assert counts == {"rows read": 3 * ROWS, "kept": 2 * ROWS, "above the physical bound of a half-hour": ROWS}
+    clear_away(released)  # files that were read under both bounds
+    assert sums(released.run(today=day(5))) == {day(2): LOW}
 
 
-def test_files_read_under_the_old_and_the_new_bound_may_be_cleared_away(nights):
-    nights.run(today=day(3))
-    lower_the_bound(nights, 3)
-    nights.run(today=day(4))
-    clear_away(nights)
-    assert sums(nights.run(today=day(5))) == {day(2): LOW}
-
-
-def test_files_cleared_away_under_the_old_bound_stop_the_run_until_they_or_the_key_are_back(nights):
-    nights.run(today=day(3))
-    shutil.copytree(nights.folder / "input", nights.folder / "kept")
-    clear_away(nights)
-    lower_the_bound(nights, 3)
+def test_files_cleared_away_under_the_old_bound_stop_the_run_until_they_are_back(released):
+    (released.folder / "input").rename(released.folder / "kept")
+    (released.folder / "input").mkdir()
+    lower_the_bound(released, 3)
     with pytest.raises(InputError, match=r"no longer delivered were read under another \[input\] max_half_hour_kwh;"):
-        nights.run(today=day(4))
-    shutil.copytree(nights.folder / "kept", nights.folder / "input", dirs_exist_ok=True)
-    assert sums(nights.run(today=day(4))) == {day(1): LOW}
+        released.run(today=day(4))
+    shutil.copytree(released.folder / "kept", released.folder / "input", dirs_exist_ok=True)
+    assert sums(released.run(today=day(4))) == {day(1): LOW}
 
 
-def test_files_whose_readings_are_let_go_are_not_asked_for_again(nights):
+def test_files_whose_readings_were_removed_are_not_asked_for_again(nights):
     nights.edit(("epsilon_total = 30\n", "epsilon_total = 30\n[engine]\nkeep_days = 0\n"))
     for number in range(3, 33):
         deliver(nights, number)
-    nights.run(today=day(36))  # 6 April: 3 April is the last day released, March is let go
+    nights.run(today=day(36))  # 6 April: 3 April is the last day released, March is removed
     for number in range(31):
         (nights.folder / "input" / f"night-{number}.csv").unlink()
     lower_the_bound(nights, 36)
@@ -118,111 +122,82 @@ def test_files_whose_readings_are_let_go_are_not_asked_for_again(nights):
     assert sums(nights.run(today=day(37))) == {day(34): LOW}
 
 
-def test_a_first_run_under_another_bound_than_init_reads_anew(house):
-    house.roster([(home, FIRST, None) for home in USE_WH])
-    for number in range(3):
-        deliver(house, number)
-    init([str(house.folder / "input")], folder=house.folder / "made")
-    write(house, 0.75)
-    house.edit(('confidential = "confidential"', 'confidential = "made/out/confidential"'))
-    work = house.run(today=day(3))
+def test_a_first_run_under_another_bound_than_init_reads_anew(nights):
+    init([str(nights.folder / "input")], folder=nights.folder / "made")
+    write(nights, 0.75)
+    nights.edit(('confidential = "confidential"', 'confidential = "made/out/confidential"'))
+    work = nights.run(today=day(3))
     assert sums(work) == {day(0): LOW}
-    assert work.delivery.rows_read == 3 * 3 * A_DAY
+    assert work.delivery.rows_read == 3 * ROWS
 
 
-def test_a_unit_that_a_rehearsal_had_wrong_is_corrected_by_a_new_ledger_alone(nights):
+def test_a_wrong_unit_of_a_rehearsal_is_corrected_by_a_new_ledger_alone(nights):
     write(nights, 20, mode="rehearsal")
-    nights.edit(('dataset = "london"', ""))
-    nights.edit(("[output]", LONG.format("Wh") + "[output]"))
-    wrong = nights.run(as_of=day(3))
-    assert sums(wrong) == {day(0): {"all": 0 + 0 + A_DAY}}  # 0.1 Wh and 0.2 Wh are rounded to 0, 1 Wh stays
-    nights.edit(('unit = "Wh"', 'unit = "kWh"'))
-    nights.edit(("ledger.sqlite", "second.sqlite"))
+    nights.edit(('dataset = "london"', ""), ("[output]", LONG + "[output]"))
+    assert sums(nights.run(as_of=day(3))) == {day(0): {"all": 48}}  # 0.1 and 0.2 Wh are rounded to 0, 1 Wh stays
+    nights.edit(('unit = "Wh"', 'unit = "kWh"'), ("ledger.sqlite", "second.sqlite"))
     nights.edit(('release = "release"', 'release = "second"'))
-    right = nights.run(as_of=day(3))
-    assert sums(right) == {day(0): ALL}
-    assert right.delivery.rejected == {}
+    work = nights.run(as_of=day(3))
+    assert (sums(work), work.delivery.rejected) == ({day(0): ALL}, {})
 
 
-def test_two_datasets_in_one_confidential_folder_do_not_meet(nights):
-    assert sums(nights.run(today=day(3))) == {day(0): ALL}
-    nights.run_file.rename(nights.folder / "london.toml")
+def test_two_datasets_in_one_confidential_folder_do_not_meet(released):
+    released.run_file.rename(released.folder / "london.toml")
     labels = [f"{m // 60 % 24}:{m % 60:02d}" for m in range(30, 24 * 60 + 1, 30)]
     head = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(labels)
     days = [f"{home},1,2000,GC,{day(n):%d/%m/%Y}," + ",".join(["0.5"] * 48) for home in "AB" for n in range(3)]
-    (nights.folder / "solar").mkdir()
-    (nights.folder / "solar" / "a.csv").write_text("\n".join([head, *days]) + "\n")
-    nights.write(FIRST, day(60), mode="live", dataset="ausgrid", promise=PROMISE)
-    for old, new in (
-        ('"input/*.csv"', '"solar/*.csv"'),
-        ('name = "homes"', 'name = "solar homes"'),
-        ('release = "release"', 'release = "solar release"'),
-    ):
-        nights.edit((old, new))
-    work = nights.run(today=day(3))
-    assert sums(work) == {day(0): {"all": 2 * 48 * 500}}
-    assert work.delivery.rows_read == 6
-    (nights.folder / "london.toml").rename(nights.run_file)
-    assert sums(nights.run(today=day(4))) == {day(1): ALL}
+    (released.folder / "solar").mkdir()
+    (released.folder / "solar" / "a.csv").write_text("\n".join([head, *days]) + "\n")
+    released.write(FIRST, day(60), mode="live", dataset="ausgrid", promise=PROMISE)
+    released.edit(('"input/*.csv"', '"solar/*.csv"'), ('name = "homes"', 'name = "solar homes"'))
+    released.edit(('release = "release"', 'release = "solar release"'))
+    work = released.run(today=day(3))
+    assert (sums(work), work.delivery.rows_read) == ({day(0): {"all": 2 * 48 * 500}}, 6)
+    (released.folder / "london.toml").rename(released.run_file)
+    assert sums(released.run(today=day(4))) == {day(1): ALL}
 
 
-def test_a_correction_counts_by_its_own_name_wherever_the_incoming_folder_moves(nights):
+def test_a_correction_counts_by_its_own_name_wherever_the_folder_moves(nights):
     nights.edit(('corrections = "set-aside"', 'corrections = "later-file"'))
     old, new = nights.folder / "old", nights.folder / "new"
     (nights.folder / "input").rename(old)
     nights.edit(('"input/*.csv"', '"old/*.csv"'))
     assert sums(nights.run(today=day(3))) == {day(0): ALL}
     shutil.rmtree(old)
-    corrected = {("C", day(1), slot): 1 for slot in range(48)}
-    nights.london(corrected, name="night-9-corrects.csv")
+    nights.london({("C", day(1), slot): 1 for slot in range(48)}, name="night-9-corrects.csv")
     (nights.folder / "input").rename(new)  # before "old" by its folder, after night-1.csv by its name
     nights.edit(('"old/*.csv"', '"new/*.csv"'))
-    assert sums(nights.run(today=day(4))) == {day(1): {"all": A_DAY * (100 + 200 + 1)}}
+    assert sums(nights.run(today=day(4))) == {day(1): {"all": 48 * (100 + 200 + 1)}}
 
 
 @pytest.fixture
-def under_the_format_of_0_1(monkeypatch):
-    """Return what runs a night as version 0.1 would have: with the number of its format in every content id."""
+def run_in_format(monkeypatch):
+    """Return what runs the first night as a version with another number of the format in its content ids."""
 
-    def run(nights, today: date):
+    def run(house, number: int) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(store_module, "FORMAT", 4)
+            patch.setattr(store_module, "FORMAT", number)
             store_module._reading_rules_json.cache_clear()
-            work = nights.run(today=today)
+            assert sums(house.run(today=day(3))) == {day(0): ALL}
         store_module._reading_rules_json.cache_clear()
-        return work
 
     return run
 
 
-def test_files_that_version_0_1_read_count_on_after_they_are_cleared_away(nights, under_the_format_of_0_1):
-    assert sums(under_the_format_of_0_1(nights, day(3))) == {day(0): ALL}
-    clear_away(nights)
+@pytest.mark.parametrize(("cleared", "new"), [(True, 1), (False, 4)])
+def test_files_that_version_0_1_read_count_once_cleared_away_or_not(nights, run_in_format, cleared, new):
+    run_in_format(nights, 4)
+    if cleared:
+        clear_away(nights)
     deliver(nights, 3)
     work = nights.run(today=day(4))
     assert sums(work) == {day(1): ALL}
-    assert work.delivery.rows_read == work.delivery.rows_kept == 4 * 3 * A_DAY
-    assert (work.delivery.files_new, work.delivery.late_rows) == (1, 0)
+    assert work.delivery.rows_read == work.delivery.rows_kept == 4 * ROWS
+    assert (work.delivery.files_new, work.delivery.late_rows) == (new, 0)
 
 
-def test_files_that_version_0_1_read_and_that_are_still_delivered_are_read_again_once(nights, under_the_format_of_0_1):
-    under_the_format_of_0_1(nights, day(3))
-    work = nights.run(today=day(4))
-    assert sums(work) == {day(1): ALL}
-    assert work.delivery.rows_read == work.delivery.rows_kept == 3 * 3 * A_DAY
-    assert (work.delivery.files_new, work.delivery.late_rows) == (3, 0)
-    clear_away(nights)
-    work = nights.run(today=day(5))
-    assert sums(work) == {day(2): ALL}
-    assert (work.delivery.rows_read, work.delivery.files_new) == (3 * 3 * A_DAY, 0)
-
-
-def test_a_file_of_an_unknown_format_stops_the_run(nights, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(store_module, "FORMAT", 3)
-        store_module._reading_rules_json.cache_clear()
-        nights.run(today=day(3))
-    store_module._reading_rules_json.cache_clear()
+def test_a_file_of_an_unknown_format_stops_the_run(nights, run_in_format):
+    run_in_format(nights, 3)
     clear_away(nights)
     with pytest.raises(InputError, match="were read by another version of agedp; put the files back"):
         nights.run(today=day(4))

@@ -22,12 +22,11 @@ def algorithm_1(kernel, loss):
         return 0.0
     x, y = np.array(list(permutations(range(len(p)), 2))).T
     q, d = p[x], p[y]
-    inside = q > d
-    left, used = np.exp(-LONG(loss)), -np.expm1(-LONG(loss))
-    best = 0.0
+    inside, best = q > d, 0.0
+    rest, used = np.exp(-LONG(loss)), -np.expm1(-LONG(loss))
     while True:
         whole, part = (q * inside).sum(axis=1), (d * inside).sum(axis=1)
-        over, under = whole * used + left, part * used + left
+        over, under = whole * used + rest, part * used + rest
         with np.errstate(divide="ignore"):
             log_under = np.where(part > 0, np.log(under), -LONG(loss))
         best = max(best, float((np.log(over) - log_under).max()))
@@ -39,10 +38,10 @@ def algorithm_1(kernel, loss):
 
 def by_recursion(kernel, losses, leak=algorithm_1):
     """BPL of a list of losses."""
-    found = []
+    course = []
     for e in losses:
-        found.append(e + (leak(kernel, found[-1]) if found else 0.0))
-    return np.array(found)
+        course.append(e + (leak(kernel, course[-1]) if course else 0.0))
+    return np.array(course)
 
 
 def total_by_recursion(kernel_b, kernel_f, losses, leak=algorithm_1):
@@ -56,29 +55,16 @@ def by_programme(kernel, loss):
     p = np.asarray(kernel, dtype=float)
     k, n = p.shape
     box = np.block([[-np.eye(n), np.ones((n, 1))], [np.eye(n), -np.exp(loss) * np.ones((n, 1))]])
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    best = 1.0
-    for x, y in permutations(range(k), 2):
-        found = linprog(
-            np.append(-p[x], 0.0),
-            A_ub=box,
-            b_ub=np.zeros(2 * n),
-            A_eq=np.append(p[y], 0.0)[None],
-            b_eq=[1.0],
-            options=options,
-        )
-        best = max(best, -found.fun)
-    return float(np.log(best))
+    keys = {"A_ub": box, "b_ub": np.zeros(2 * n), "b_eq": [1.0]}
+    keys["options"] = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    pairs = permutations(range(k), 2)
+    solved = [linprog(np.append(-p[x], 0.0), A_eq=np.append(p[y], 0.0)[None], **keys).fun for x, y in pairs]
+    return float(np.log(max(1.0, -min(solved))))
 
 
 def mechanisms(values, loss):
     """All extreme likelihoods of an output of a mechanism of this loss: (2^values, values) of 1 and e^loss."""
     return np.array(list(product((1.0, np.exp(loss)), repeat=values)))
-
-
-def largest_ratio(given):
-    """The largest ln of the ratio of two entries in a row, over all rows."""
-    return float(np.log((given.max(axis=-1) / given.min(axis=-1)).max()))
 
 
 def enumerated(joint, losses):
@@ -93,27 +79,23 @@ def enumerated(joint, losses):
 
 def loss_about(joint, secret, outputs):
     """The exact loss about some variables together, their values told apart only where the law allows them."""
-    count = joint.ndim
-    letters = "abcdefgh"[:count]
-    marks = "ABCDEFGH"[:count]
+    letters, marks = "abcdefgh"[: joint.ndim], "ABCDEFGH"[: joint.ndim]
     inputs = ",".join(m + x for m, x in zip(marks, letters, strict=True))
     kept = "".join(letters[t] for t in secret)
     given = np.einsum(f"{letters},{inputs}->{marks}{kept}", joint, *outputs, optimize=True)
-    weight = np.einsum(f"{letters}->{kept}", joint)
-    flat = given.reshape(-1, weight.size)[:, weight.ravel() > 0] / weight.ravel()[weight.ravel() > 0]
-    return largest_ratio(flat)
+    weight = np.einsum(f"{letters}->{kept}", joint).ravel()
+    flat = given.reshape(-1, weight.size)[:, weight > 0] / weight[weight > 0]
+    return float(np.log((flat.max(axis=-1) / flat.min(axis=-1)).max()))
 
 
 def joint_of_days(transition, law, days, steps):
     """The joint law of whole days (k^steps values each) of a chain that starts at the first of `days` from `law`."""
     p = np.asarray(transition, dtype=float)
-    k, last = len(p), days[-1]
-    length = (last - days[0] + 1) * steps
+    k, starts = len(p), [(day - days[0]) * steps for day in days]
     joint = np.zeros([k**steps] * len(days))
-    for path in product(range(k), repeat=length):
+    for path in product(range(k), repeat=starts[-1] + steps):
         weight = law[path[0]] * np.prod([p[a, b] for a, b in pairwise(path)])
-        blocks = [path[(day - days[0]) * steps : (day - days[0] + 1) * steps] for day in days]
-        joint[tuple(int("".join(map(str, block)), k) for block in blocks)] += weight
+        joint[tuple(int("".join(map(str, path[at : at + steps])), k) for at in starts)] += weight
     return joint
 
 
@@ -130,26 +112,25 @@ def reversed_chain(transition):
     return np.asarray(transition).T * law / law[:, None]
 
 
+def normalised(weights):
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
 def dense(n, seed, *, weight=0.5):
     """A random chain without zeros, rows from far apart to alike as `weight` grows."""
-    p = np.random.default_rng(seed).gamma(weight, size=(n, n)) + 1e-3
-    return p / p.sum(axis=1, keepdims=True)
+    return normalised(np.random.default_rng(seed).gamma(weight, size=(n, n)) + 1e-3)
 
 
 def kernels_of_every_kind(n, seed):
-    """Random kernels: plain, with zeros, with ties, identity, periodic, uniform, nearly singular, nearly identity."""
     rng = np.random.default_rng(seed)
     plain = dense(n, seed)
-    zeros = np.where(rng.random((n, n)) < 0.5, 0.0, plain) + np.eye(n) * 1e-2
-    ties = rng.integers(1, 4, size=(n, n)).astype(float)
-    alike = np.tile(plain[:1], (n, 1)) + 1e-11 * rng.random((n, n))
     return {
         "plain": plain,
-        "zeros": zeros / zeros.sum(axis=1, keepdims=True),
-        "ties": ties / ties.sum(axis=1, keepdims=True),
+        "zeros": normalised(np.where(rng.random((n, n)) < 0.5, 0.0, plain) + np.eye(n) * 1e-2),
+        "ties": normalised(rng.integers(1, 4, size=(n, n)).astype(float)),
         "identity": np.eye(n),
         "periodic": np.roll(np.eye(n), 1, axis=1),
         "uniform": np.full((n, n), 1 / n),
-        "nearly singular": alike / alike.sum(axis=1, keepdims=True),
+        "nearly singular": normalised(np.tile(plain[:1], (n, 1)) + 1e-11 * rng.random((n, n))),
         "nearly identity": np.eye(n) * (1 - 1e-6) + 1e-6 / n,
     }

@@ -19,10 +19,6 @@ def kept(share: int, gap: int, loss: int) -> int:
     return -(-loss * share**gap // 16**gap)
 
 
-def kept_in_floats(share: int, gap: int, loss: np.ndarray) -> np.ndarray:
-    return np.asarray(loss) * (share / 16) ** gap
-
-
 Releases = Sequence[tuple[int, int]]
 
 
@@ -39,7 +35,7 @@ def written_out(releases: Releases, at: int, orders: set[int], step: Callable, d
     return min(terms)
 
 
-def stories(seed: int, count: int = 300):
+def stories(seed: int, count: int = 150):
     rng = np.random.default_rng(seed)
     for _ in range(count):
         instants = sorted(rng.choice(15, size=rng.integers(1, 7), replace=False).tolist())
@@ -48,7 +44,7 @@ def stories(seed: int, count: int = 300):
         yield rng, list(zip(instants, losses, strict=True)), orders, int(rng.integers(0, 17)), int(rng.integers(1, 5))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_releases_in_any_order_compose_as_written(seed):
     for rng, releases, orders, share, later in stories(seed):
         step, day = partial(kept, share), partial(kept, min(share + 3, 16))
@@ -64,7 +60,7 @@ def test_releases_in_any_order_compose_as_written(seed):
             assert composition.leakage(at, count=k) == written_out(releases[:k], at, orders, step, day)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_replaced_releases_leave_nothing_behind(seed):
     composition = None
     for rng, releases, _, share, later in stories(seed):
@@ -82,48 +78,30 @@ def test_replaced_releases_leave_nothing_behind(seed):
 
 
 def test_floats_and_stacks_compose_as_whole_numbers_do():
-    for _, releases, orders, share, later in stories(9):
-        at = releases[-1][0] + later
-        shares = [share, 16 - share]
+    for _, releases, orders, share, later in stories(9, 100):
+        at, shares = releases[-1][0] + later, [share, 16 - share]
         expected = [written_out(releases, at, orders, partial(kept, each)) / NANO for each in shares]
         factors = np.array(shares) / 16
         stack = Composition(lambda gap, f=factors: lambda z: z * f**gap, orders=orders)
-        single = Composition(lambda gap, share=share: partial(kept_in_floats, share, gap), orders=orders)
         for instant, loss in releases:
             stack.add(instant, np.asarray(loss / NANO))
-            single.add(instant, np.asarray(loss / NANO))
         np.testing.assert_allclose(stack.leakage(at), expected, atol=20 / NANO)
-        assert abs(float(single.leakage(at)) - expected[0]) <= 20 / NANO
-
-
-def test_losses_about_one_input_add():
-    composition = Composition(lambda gap: lambda loss: loss // 2**gap)
-    composition.add(4, 10)
-    composition.add(4, 6)
-    assert composition.composed == [16]
-    assert (composition.leakage(4), composition.leakage(6)) == (16, 4)
-
-
-def test_without_a_model_the_largest_old_loss_ages_alone():
-    composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
-    for instant, loss in ((2, 8), (0, 6), (1, 8)):
-        composition.add(instant, loss)
-    assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
-    assert composition.leakage(3, count=1) == 0
 
 
 class Share:
-    """Half or three quarters of a loss, in whole numbers or floats; the supremum in closed form."""
+    """So many sixteenths of a loss, in whole numbers or floats; the supremum by iteration or in closed form."""
 
     def __init__(self, share: int, days: int) -> None:
         self.share, self.days = share, days
 
     def __call__(self, loss):
-        return (
-            kept(self.share, self.days, loss) if isinstance(loss, int) else kept_in_floats(self.share, self.days, loss)
-        )
+        if isinstance(loss, int):
+            return kept(self.share, self.days, loss)
+        return np.asarray(loss) * (self.share / 16) ** self.days
 
     def supremum(self, loss):
+        if self.share == 16:
+            return None if isinstance(loss, int) else np.where(loss > 0, np.inf, 0.0)
         if isinstance(loss, int):  # the least x with x = loss + ceil(f x)
             x, before = loss, -1
             while x != before:
@@ -132,12 +110,12 @@ class Share:
         return np.asarray(loss) / (1 - (self.share / 16) ** self.days)
 
 
-@pytest.mark.parametrize("share", [4, 8, 12])
+@pytest.mark.parametrize("share", [4, 12])
 @pytest.mark.parametrize("orders", [{1}, {1, 2}])
 def test_an_endless_past_is_the_limit_of_a_long_one(share, orders):
     side = OneSidedRecursion(lambda days: Share(share, days), orders=orders)
     long = side.composition()
-    for day in range(-400, 0):
+    for day in range(-200, 0):
         long.add(day, NANO)
     assert abs(side.endless_leakage(NANO) - long.leakage(0)) <= 8
     assert abs(float(side.endless_leakage(np.asarray(1.0))) - long.leakage(0) / NANO) <= 8e-9
@@ -146,15 +124,10 @@ def test_an_endless_past_is_the_limit_of_a_long_one(share, orders):
     assert abs(both.total_supremum(1.0) - (1 + 2 * share / (16 - share))) <= 1e-9
 
 
-def test_an_unbounded_past_is_none_or_infinite():
-    class Copy:
-        def __call__(self, loss):
-            return loss
-
-        def supremum(self, loss):
-            return None if isinstance(loss, int) else np.where(loss > 0, np.inf, 0.0)
-
-    side = OneSidedRecursion(lambda _: Copy())
-    assert side.endless_leakage(5) is None
-    assert Recursion(side, side).endless_total(5) is None
-    assert Recursion(side, side).total_supremum(5.0) == np.inf
+def test_without_a_model_the_largest_old_loss_ages_alone():
+    composition = SumComposition(lambda gap: lambda loss: loss // 2**gap)
+    assert composition.leakage(3) == 0
+    for instant, loss in ((2, 8), (0, 6), (1, 8)):
+        composition.add(instant, loss)
+    assert composition.leakage(3) == min(6 // 8 + 16, 14 + 8 // 4, 14 + 8 // 2)
+    assert composition.leakage(3, count=1) == 0

@@ -10,8 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from agedp_data.accounting.delta_neighbourhood import (
     distance,
@@ -20,7 +18,7 @@ from agedp_data.accounting.delta_neighbourhood import (
     moves,
     standard_distance,
 )
-from agedp_data.epsilon import NANO, ceil_nano, floor_nano
+from agedp_data.epsilon import ceil_nano
 from agedp_data.errors import ChainError
 from agedp_data.mechanisms import laplace_scale
 
@@ -29,15 +27,11 @@ def multisets(universe, sizes):
     return [tuple(each) for size in sizes for each in itertools.combinations_with_replacement(universe, size)]
 
 
-def without(dataset, place):
-    return dataset[:place] + dataset[place + 1 :]
-
-
 def steps(dataset, universe, *, delta, arrive=(), leave=()):
     """All datasets one step away: a move shorter than delta, an arrival at or a departure from the given points."""
-    for place, value in enumerate(dataset):
-        rest = without(dataset, place)
-        yield from (tuple(sorted((*rest, other))) for other in universe if 0 < abs(other - value) < delta)
+    for index, value in enumerate(dataset):
+        rest = dataset[:index] + dataset[index + 1 :]
+        yield from (tuple(sorted((*rest, to))) for to in universe if 0 < abs(to - value) < delta)
         if value in leave:
             yield rest
     yield from (tuple(sorted((*dataset, value))) for value in arrive)
@@ -45,197 +39,133 @@ def steps(dataset, universe, *, delta, arrive=(), leave=()):
 
 def shortest(start, universe, *, largest, **allowed):
     """The length of the shortest path to every dataset that can be reached."""
-    found, queue = {start: 0}, deque([start])
+    lengths, queue = {start: 0}, deque([start])
     while queue:
-        here = queue.popleft()
-        for there in steps(here, universe, **allowed):
-            if len(there) <= largest and there not in found:
-                found[there] = found[here] + 1
-                queue.append(there)
-    return found
+        dataset = queue.popleft()
+        for neighbour in steps(dataset, universe, **allowed):
+            if len(neighbour) <= largest and neighbour not in lengths:
+                lengths[neighbour] = lengths[dataset] + 1
+                queue.append(neighbour)
+    return lengths
 
 
-class TestDistance:
-    @pytest.mark.parametrize("delta", [2, 3, 2.5])
-    def test_between_whole_numbers_it_is_the_shortest_path_by_moves(self, delta):
-        universe = range(6)
-        for size in (1, 2, 3):
-            for start in multisets(universe, [size]):
-                paths = shortest(start, universe, largest=3, delta=delta)
-                for end in multisets(universe, [size]):
-                    assert distance(start, end, delta=delta) == paths[end], (start, end)
-
-    @pytest.mark.parametrize("delta", [1.0, pytest.param(1.5, marks=pytest.mark.long)])
-    def test_on_the_line_it_is_the_shortest_path_through_a_grid_fine_enough_to_be_one(self, delta):
-        # Steps of an eighth: x/m < delta for floor(x/delta) + 1 = m leaves room for m steps of at most delta - 1/8.
-        fine = [Fraction(eighth, 8) for eighth in range(21)]
-        coarse = [value for value in fine if value * 2 % 1 == 0]
-        for start in multisets(coarse, [1, 2]):
-            paths = shortest(start, fine, largest=2, delta=Fraction(delta))
-            for end in multisets(coarse, [len(start)]):
-                assert distance([float(x) for x in start], [float(x) for x in end], delta=delta) == paths[end]
-
-    @pytest.mark.parametrize("delta", [2, 4])
-    def test_of_unlike_sizes_the_larger_has_arrivals_and_no_more_than_it_needs(self, delta):
-        universe = range(6)
-        for start in multisets(universe, [0, 1, 2]):
-            paths = shortest(start, universe, largest=3, delta=delta, arrive=universe)
-            for end in multisets(universe, range(len(start) + 1, 4)):
-                assert distance(start, end, delta=delta) == distance(end, start, delta=delta) == paths[end]
-
-    @pytest.mark.parametrize(("delta", "source"), [(2, [0]), (3, [1, 5]), (4, [2]), (2, range(6)), (1, range(6))])
-    def test_with_a_source_it_is_the_shortest_path_by_moves_arrivals_and_departures_near_it(self, delta, source):
-        universe = range(6)
-        gate = [value for value in universe if any(abs(value - point) < delta for point in source)]
-        for start in multisets(universe, [0, 1, 2]):
-            paths = shortest(start, universe, largest=4, delta=delta, arrive=gate, leave=gate)
-            for end in multisets(universe, [0, 1, 2]):
-                assert distance(start, end, delta=delta, source=list(source)) == paths[end], (start, end)
-
-    @settings(max_examples=60, deadline=None)
-    @given(
-        *[st.lists(st.integers(-20, 20) | st.floats(-9, 9, width=16), max_size=5)] * 3,
-        st.sampled_from([0.3, 1, 2.5, 7]),
-    )
-    def test_with_a_source_it_is_a_metric(self, a, b, c, delta):
-        def between(one, other):
-            return distance(np.array(one, float), np.array(other, float), delta=delta, source=[0.0, 3.5])
-
-        assert between(a, b) == between(b, a) <= between(a, c) + between(c, b)
-        assert (between(a, b) == 0) == (sorted(a) == sorted(b))
-
-    def test_sorted_order_is_not_always_the_best_pairing(self):
-        assert distance([0, 1], [1, 2], delta=3) == 1
-
-    def test_a_float_is_the_decimal_it_was_written_as(self):
-        # In binary .3 - 0 lies below 3 times .1, and would be three moves.
-        assert distance([0.0], [0.3], delta=0.1) == 4
-        assert distance([Decimal("0.1")], [Decimal("0.3")], delta=Decimal("0.1")) == 3
-
-    def test_hundreds_of_households_are_paired_as_well(self):
-        rng = np.random.default_rng(5)
-        use = rng.integers(0, 50_000, 300)
-        assert distance(use, rng.permutation(use), delta=2000) == 0
-        assert distance(use, use + 1999, delta=2000) <= 300
-        assert distance(use, np.append(use[1:], [1, 2]), delta=2000) >= 1
-
-    @pytest.mark.parametrize(
-        ("a", "b", "keys", "message"),
-        [
-            ([0], [1], {"delta": 0}, "delta = 0: must be above 0"),
-            ([0], [1], {"delta": math.nan}, "finite"),
-            ([math.nan], [1.0], {"delta": 1}, "finite"),
-            (["x"], [1], {"delta": 1}, "finite"),
-            ([0], [1], {"delta": 1}, "whole numbers differ by at least 1"),
-            ([0], [1], {"delta": 2, "source": []}, "no value arrives"),
-        ],
-    )
-    def test_what_has_no_distance_is_refused_without_naming_a_value(self, a, b, keys, message):
-        with pytest.raises(ChainError, match=message):
-            distance(a, b, **keys)
+@pytest.mark.parametrize("delta", [2, 2.5])
+def test_between_whole_numbers_it_is_the_shortest_path_by_moves(delta):
+    for size in (1, 2, 3):
+        for start in multisets(range(5), [size]):
+            paths = shortest(start, range(5), largest=3, delta=delta)
+            for end in multisets(range(5), [size]):
+                assert distance(start, end, delta=delta) == paths[end], (start, end)
 
 
-class TestLosses:
-    @settings(max_examples=100, deadline=None)
-    @given(st.integers(0, 1000), st.integers(2, 50))
-    def test_moves_are_the_fewest_steps_that_reach_the_size(self, size, delta):
-        whole, line = (int(moves(kind(size), delta=delta)) for kind in (int, float))
-        assert whole * (delta - 1) >= size > (whole - 1) * (delta - 1) or whole == size == 0
-        assert line * delta > size >= (line - 1) * delta or line == size == 0
-
-    def test_a_change_of_size_x_costs_epsilon_x_over_delta_which_laplace_noise_says_exactly(self):
-        # ln of the ratio of two Laplace densities x apart, at an output beyond both
-        delta, epsilon, n = 2000, 0.1, 500
-        scale = laplace_scale(sensitivity=delta, loss=Decimal("0.1")) / n
-        for size in (1, 700, 2000, 4000, 50_000):
-            ratio = (5000 + size / n) / scale - 5000 / scale
-            assert loss_of_change(size, epsilon=epsilon, delta=delta, full=50_000) == pytest.approx(ratio, rel=1e-9)
-
-    def test_of_the_reference_the_full_range_costs_two_and_a_half_and_is_never_rounded_down(self):
-        assert full_range_loss(0.1, protected=2000, full=50_000) == Fraction(5, 2)  # U = 50, delta = 2, eps = .1
-        assert loss_of_change(50, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
-        assert ceil_nano(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
-
-    @pytest.mark.parametrize(("protected", "full"), [(2000, 50_000), (1, 9), (2, 2), (7, 1000)])
-    @pytest.mark.parametrize("epsilon", [Decimal("0.1"), Decimal("0.37"), Decimal(3)])
-    def test_noise_drawn_at_the_full_range_loss_costs_a_move_epsilon_and_hardly_less(self, protected, full, epsilon):
-        # OpenDP's scale for what the ledger records, rounded down as a budget is
-        spent = full_range_loss(epsilon, protected=protected, full=full)
-        scale = Fraction(laplace_scale(sensitivity=full, loss=Fraction(floor_nano(spent), NANO)))
-        assert Fraction(epsilon) * Fraction(99_999_999, 10**8) < protected / scale <= Fraction(epsilon)
-
-    @settings(max_examples=100, deadline=None)
-    @given(st.decimals("0.001", 9, places=3), st.integers(1, 9999), st.integers(0, 99_999), st.integers(0, 99_999))
-    def test_losses_grow_with_the_change_up_to_the_range_and_two_changes_cost_no_less_than_their_sum(
-        self, epsilon, delta, one, other
-    ):
-        def loss(size):
-            return loss_of_change(size, epsilon=epsilon, delta=delta, full=50_000)
-
-        assert loss(min(one, other)) <= loss(max(one, other)) <= loss(50_000) == loss(10**9)
-        assert loss(one + other) <= loss(one) + loss(other)
-        assert loss(50_000) == full_range_loss(epsilon, protected=delta, full=50_000) if delta <= 50_000 else True
-
-    @pytest.mark.parametrize(
-        "ask",
-        [
-            lambda: loss_of_change(-1, epsilon=1, delta=1),
-            lambda: loss_of_change(1, epsilon=0, delta=1),
-            lambda: loss_of_change(1, epsilon=1, delta=0),
-            lambda: loss_of_change(1, epsilon=1, delta=1, full=0),
-            lambda: loss_of_change(1, epsilon=math.inf, delta=1),
-            lambda: full_range_loss(1, protected=0, full=1),
-            lambda: full_range_loss(1, protected=3, full=2),
-            lambda: moves(-1, delta=2),
-            lambda: moves(1.0, delta=0),
-        ],
-    )
-    def test_what_is_no_change_is_refused(self, ask):
-        with pytest.raises(ChainError):
-            ask()
+def test_on_the_line_it_is_the_shortest_path_through_a_fine_grid():
+    # Steps of an eighth: x < m for floor(x) + 1 = m leaves room for m steps of at most 7/8.
+    fine = [Fraction(eighth, 8) for eighth in range(17)]
+    coarse = fine[::4]
+    for start in multisets(coarse, [1, 2]):
+        paths = shortest(start, fine, largest=2, delta=Fraction(1))
+        for end in multisets(coarse, [len(start)]):
+            assert distance([float(x) for x in start], [float(x) for x in end], delta=1.0) == paths[end]
 
 
-class TestWhereTheSlidesErr:
-    def test_bounded_and_unbounded_are_the_other_way_round(self):
-        # Kifer and Machanavajjhala 2011: unbounded neighbours differ in size, bounded ones never do.
-        assert standard_distance([3, 4], [3], neighbours="unbounded") == 1
-        assert standard_distance([3, 4], [3, 9], neighbours="unbounded") == 2
-        assert standard_distance([3, 4], [3, 9], neighbours="bounded") == 1
-        with pytest.raises(ChainError, match="different sizes"):
-            standard_distance([3, 4], [3], neighbours="bounded")
+@pytest.mark.parametrize(("delta", "source"), [(2, [0]), (3, [1, 5]), (1, range(6))])
+def test_with_a_source_it_is_the_shortest_path_by_moves_arrivals_and_departures(delta, source):
+    universe = range(6)
+    gate = [value for value in universe if any(abs(value - point) < delta for point in source)]
+    for start in multisets(universe, [0, 1, 2]):
+        paths = shortest(start, universe, largest=4, delta=delta, arrive=gate, leave=gate)
+        for end in multisets(universe, [0, 1, 2]):
+            assert distance(start, end, delta=delta, source=list(source)) == paths[end], (start, end)
 
-    @pytest.mark.parametrize("neighbours", ["bounded", "unbounded", "combined"])
-    def test_standard_distances_are_shortest_paths(self, neighbours):
-        universe, far = range(4), 99
-        kinds = {"bounded": (far, ()), "unbounded": (0, universe), "combined": (far, universe)}
-        delta, ends = kinds[neighbours]
-        sizes = [2] if neighbours == "bounded" else [0, 1, 2]
-        for start in multisets(universe, sizes):
-            paths = shortest(start, universe, largest=3, delta=delta, arrive=ends, leave=ends)
-            for end in multisets(universe, sizes):
-                assert standard_distance(start, end, neighbours=neighbours) == paths[end]
 
-    def test_of_the_table_the_standard_distances_and_the_first_row_hold(self):
-        assert standard_distance([0, 0, 0, 0], [0, 0, 1, 1], neighbours="bounded") == 2
-        assert standard_distance([0, 0, 0, 0], [0, 0, 0, 9], neighbours="bounded") == 1
-        assert distance([0, 0, 0, 0], [0, 0, 1, 1], delta=5) == 2
+def test_a_float_is_the_decimal_it_was_written_as():
+    # In binary .3 - 0 lies below 3 times .1, and would be three moves.
+    assert distance([0.0], [0.3], delta=0.1) == 4
+    assert distance([Decimal("0.1")], [Decimal("0.3")], delta=Decimal("0.1")) == 3
 
-    def test_of_the_table_the_second_row_is_two_on_the_line_and_three_in_whole_numbers(self):
-        assert distance([0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 9.0], delta=5) == 2
-        assert distance([0, 0, 0, 0], [0, 0, 0, 9], delta=5) == 3
 
-    def test_two_delta_costs_three_epsilon_of_a_mechanism_that_counts_moves(self):
-        # The number of moves from 0, with Laplace noise: neighbours are at most 1 apart, so it is epsilon-private.
-        line = np.arange(0, 101) / 10
-        counted = moves(line, delta=5)
-        apart = np.abs(counted[:, None] - counted[None, :])
-        assert apart[np.abs(line[:, None] - line[None, :]) < 5].max() == 1
-        assert apart[0, line == 10.0] == 3 == moves(10.0, delta=5)
-        assert apart[0, line < 10].max() == 2
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: distance([0], [1], delta=0), "delta = 0: must be above 0"),
+        (lambda: distance([0], [1], delta=math.nan), "finite"),
+        (lambda: distance([math.nan], [1.0], delta=1), "finite"),
+        (lambda: distance(["x"], [1], delta=1), "finite"),
+        (lambda: distance([0], [1], delta=2, source=[]), "no value arrives"),
+        (lambda: standard_distance([3, 4], [3], neighbours="bounded"), "different sizes"),
+        (lambda: loss_of_change(-1, epsilon=1, delta=1), None),
+        (lambda: loss_of_change(1, epsilon=0, delta=1), None),
+        (lambda: loss_of_change(1, epsilon=1, delta=0), None),
+        (lambda: loss_of_change(1, epsilon=1, delta=1, full=0), None),
+        (lambda: loss_of_change(1, epsilon=math.inf, delta=1), None),
+        (lambda: full_range_loss(1, protected=0, full=1), None),
+        (lambda: full_range_loss(1, protected=3, full=2), None),
+        (lambda: moves(-1, delta=2), None),
+        (lambda: moves(1.0, delta=0), None),
+    ],
+)
+def test_what_has_no_distance_and_no_loss_is_refused(call, message):
+    with pytest.raises(ChainError, match=message):
+        call()
 
-    def test_without_values_half_way_two_delta_may_cost_anything(self):
-        # Delta of 1 kWh, use in whole kWh: no two values are neighbours, so even publishing all of them is "private".
-        with pytest.raises(ChainError, match="whole numbers differ by at least 1"):
-            moves([2], delta=1)
-        with pytest.raises(ChainError, match="whole numbers differ"):
-            distance([0, 7], [2, 7], delta=1)
+
+def test_a_change_of_size_x_costs_epsilon_x_over_delta_which_laplace_noise_says_exactly():
+    # ln of the ratio of two Laplace densities x apart, at an output beyond both
+    scale = laplace_scale(sensitivity=2000, loss=Decimal("0.1")) / 500
+    for size in (1, 700, 2000, 4000, 50_000):
+        ratio = (5000 + size / 500) / scale - 5000 / scale
+        assert loss_of_change(size, epsilon=0.1, delta=2000, full=50_000) == pytest.approx(ratio, rel=1e-9)
+
+
+def test_of_the_reference_the_full_range_costs_two_and_a_half_and_is_never_rounded_down():
+    assert full_range_loss(0.1, protected=2000, full=50_000) == Fraction(5, 2)  # U = 50, delta = 2, eps = .1
+    for size in (50, 10**9):
+        assert loss_of_change(size, epsilon=0.1, delta=2, full=50) == Fraction(5, 2)
+    assert ceil_nano(loss_of_change(1, epsilon=1, delta=3)) == 333_333_334
+
+
+def test_bounded_and_unbounded_are_the_other_way_round():
+    # Kifer and Machanavajjhala 2011: unbounded neighbours differ in size, bounded ones never do.
+    assert standard_distance([3, 4], [3], neighbours="unbounded") == 1
+    assert standard_distance([3, 4], [3, 9], neighbours="unbounded") == 2
+    assert standard_distance([3, 4], [3, 9], neighbours="bounded") == 1
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "delta", "ends"), [("bounded", 99, ()), ("unbounded", 0, range(4)), ("combined", 99, range(4))]
+)
+def test_standard_distances_are_shortest_paths(neighbours, delta, ends):
+    sizes = [2] if neighbours == "bounded" else [0, 1, 2]
+    for start in multisets(range(4), sizes):
+        paths = shortest(start, range(4), largest=3, delta=delta, arrive=ends, leave=ends)
+        for end in multisets(range(4), sizes):
+            assert standard_distance(start, end, neighbours=neighbours) == paths[end]
+
+
+def test_of_the_table_the_standard_distances_and_the_first_row_hold():
+    assert standard_distance([0, 0, 0, 0], [0, 0, 1, 1], neighbours="bounded") == 2
+    assert standard_distance([0, 0, 0, 0], [0, 0, 0, 9], neighbours="bounded") == 1
+    assert distance([0, 0, 0, 0], [0, 0, 1, 1], delta=5) == 2
+
+
+def test_of_the_table_the_second_row_is_two_on_the_line_and_three_in_whole_numbers():
+    assert distance([0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 9.0], delta=5) == 2
+    assert distance([0, 0, 0, 0], [0, 0, 0, 9], delta=5) == 3
+
+
+def test_two_delta_costs_three_epsilon_of_a_mechanism_that_counts_moves():
+    # The number of moves from 0, with Laplace noise: neighbours are at most 1 apart, so it is epsilon-private.
+    line = np.arange(0, 101) / 10
+    counted = moves(line, delta=5)
+    apart = np.abs(counted[:, None] - counted[None, :])
+    assert apart[np.abs(line[:, None] - line[None, :]) < 5].max() == 1
+    assert apart[0, line == 10.0] == 3 == moves(10.0, delta=5)
+    assert apart[0, line < 10].max() == 2
+
+
+def test_without_values_half_way_two_delta_may_cost_anything():
+    # Delta of 1 kWh, use in whole kWh: no two values are neighbours, so even publishing all of them is "private".
+    with pytest.raises(ChainError, match="whole numbers differ by at least 1"):
+        moves([2], delta=1)
+    with pytest.raises(ChainError, match="whole numbers differ"):
+        distance([0, 7], [2, 7], delta=1)

@@ -30,6 +30,8 @@ FALLING[:, 0] = 0.5
 FALLING[np.arange(12), np.minimum(np.arange(12) + 1, 11)] += 0.5
 
 ERROR = partial(mean_square_error, agents=20, move=0.1)
+PEAK = partial(peak, FLIP, method="total_variation")
+REPAIRED = partial(plan_geometric_decay, GeometricDecay(1.0, 0.8), precision=1e-9)
 
 
 def test_after_eq_8_the_attack_succeeds_at_ages_4_7_11_as_often_as_is_said_of_3_6_10():
@@ -61,10 +63,8 @@ def test_theorem_1_fails_for_two_households_that_always_do_the_same():
     kernel = np.linalg.matrix_power(FLIP, age)
     keep = 1 / (1 + np.exp(-loss))
     answer = np.array([[keep, 1 - keep], [1 - keep, keep]])
-    both = np.array(
-        [[kernel[x] @ (answer[:, a] * answer[:, b]) for a, b in product(range(2), repeat=2)] for x in (0, 1)]
-    )
-    exact = np.abs(np.log(both[0] / both[1])).max()
+    both = [kernel @ (answer[:, a] * answer[:, b]) for a, b in product(range(2), repeat=2)]
+    exact = max(abs(np.log(first / second)) for first, second in both)
     assert exact == pytest.approx(leakage(kernel, 2 * loss), rel=1e-12)
     assert exact > risk(FLIP, loss, [age], method="total_variation")[0]
 
@@ -86,6 +86,8 @@ def test_eq_25_looked_up_literally_is_below_the_truth_for_overlapping_ages():
     exact = compose(FLIP, [1, 2, 3], [5, 5, 5], [0.5] * 3, [3], method="tight")[0]
     assert literal == pytest.approx(0.1927, abs=5e-5)
     assert exact == pytest.approx(0.3557487386, abs=1e-10)  # also the loss of randomised response
+    by_distance = compose(FLIP, [1, 2, 3], [5, 5, 5], [0.5] * 3, [3], method="total_variation")[0]
+    assert by_distance == pytest.approx(0.6220620350, abs=1e-10)
 
 
 def test_the_bracket_of_eq_25_stands_around_delta_alone_where_nothing_is_forgotten():
@@ -97,9 +99,8 @@ def test_the_bracket_of_eq_25_stands_around_delta_alone_where_nothing_is_forgott
 
 def test_eq_25_is_circular_for_age_zero_where_the_recursion_is_not():
     # S_n - A_n = S_n: the literal formula would need the risk that it defines.
-    assert compose(FLIP, [1, 2], [0, 0], [0.5, 0.5], [2], method="tight")[0] == pytest.approx(
-        0.5 + float(leakage(FLIP, 0.5)), rel=1e-12
-    )
+    composed = compose(FLIP, [1, 2], [0, 0], [0.5, 0.5], [2], method="tight")[0]
+    assert composed == pytest.approx(0.5 + float(leakage(FLIP, 0.5)), rel=1e-12)
 
 
 def test_after_eq_27_the_largest_age_of_information_is_one_less_than_age_and_interval():
@@ -123,9 +124,7 @@ def test_eq_38_is_clipped_at_one():
 @pytest.mark.parametrize("allowed", [0.084, 0.0995])
 def test_algorithms_1_and_2_repaired_find_the_feasible_minimum_of_a_fine_grid(allowed):
     losses = np.arange(1, 401) * 0.02
-    found = plan_geometric_decay(
-        GeometricDecay(1.0, 0.8), ERROR, max_penalty=allowed, losses=losses, precision=1e-10, max_total=60.0
-    )
+    found = REPAIRED(ERROR, max_penalty=allowed, losses=losses, max_total=60.0)
     assert found.penalty <= allowed
     best = np.inf
     for loss in losses:  # every split of the longest feasible A + S
@@ -142,12 +141,9 @@ def test_algorithms_1_and_2_repaired_find_the_feasible_minimum_of_a_fine_grid(al
 
 
 def test_algorithm_2_rounded_to_whole_steps_breaks_the_constraint_and_the_integer_search_does_not():
-    losses = np.arange(1, 2001) * 0.005
-    found = plan_geometric_decay(
-        GeometricDecay(1.0, 0.8), ERROR, max_penalty=0.084, losses=losses, precision=1e-9, max_total=60.0
-    )
+    found = REPAIRED(ERROR, max_penalty=0.084, losses=np.arange(1, 2001) * 0.005, max_total=60.0)
     assert ERROR(round(found.age) + round(found.interval), found.loss) > 0.084
-    whole = plan_ageing(partial(peak, FLIP, method="total_variation"), ERROR, max_penalty=0.084, horizon=30)
+    whole = plan_ageing(PEAK, ERROR, max_penalty=0.084, horizon=30)
     assert whole.penalty <= 0.084
     assert (whole.age, whole.interval) == (0, 5)
 
@@ -155,23 +151,14 @@ def test_algorithm_2_rounded_to_whole_steps_breaks_the_constraint_and_the_intege
 def test_algorithms_1_and_2_drop_candidates_with_a_negative_denominator():
     # At a loss of 3 within 4 steps 1 - .8^S e^3 < 0: the printed objective would be the least of all, and negative.
     assert np.expm1(3.0) / (1 - 0.8**4 * np.exp(3.0)) < 0
-    lax = partial(
-        plan_geometric_decay,
-        GeometricDecay(1.0, 0.8),
-        lambda t, loss: 0.0 if t <= 4 else 1.0,
-        max_penalty=0.5,
-        precision=1e-9,
-    )
+    lax = partial(REPAIRED, lambda t, loss: float(t > 4), max_penalty=0.5)
     assert lax(losses=[3.0, 0.1], max_total=4.0).loss == 0.1
     with pytest.raises(ChainError, match="none of the losses"):
         lax(losses=[3.0], max_total=4.0)
 
 
 def test_corollary_3_does_not_apply_to_the_square_error_so_there_is_a_trade_off():
-    plans = [
-        plan_ageing(partial(peak, FLIP, method="total_variation"), ERROR, max_penalty=most, horizon=40)
-        for most in (0.084, 0.0995)
-    ]
+    plans = [plan_ageing(PEAK, ERROR, max_penalty=most, horizon=40) for most in (0.084, 0.0995)]
     assert [round(plan.risk, 3) for plan in plans] == [4.454, 1.581]
     # The condition itself: f along the curve of equal risk rises somewhere.
     loss = np.linspace(0.5, 3, 200)
@@ -183,11 +170,9 @@ def test_eq_48_would_be_twice_as_costly_as_it_says():
     loss, agents = 0.5, 20
     a, b = np.array([1.0] + [1.0] * 19).mean(), np.array([-1.0] + [1.0] * 19).mean()
     at = np.linspace(-3, 3, 2001)
-    worst = {
-        scale: np.abs(laplace.logpdf(at, a, scale) - laplace.logpdf(at, b, scale)).max()
-        for scale in (noise_scale(loss, agents=agents), 1 / (loss * agents))
-    }
-    np.testing.assert_allclose(list(worst.values()), [loss, 2 * loss], rtol=1e-9)
+    for scale, expected in ((noise_scale(loss, agents=agents), loss), (1 / (loss * agents), 2 * loss)):
+        worst = np.abs(laplace.logpdf(at, a, scale) - laplace.logpdf(at, b, scale)).max()
+        assert worst == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose([ERROR(t, 0.5) for t in range(4)], [0.08, 0.1, 0.116, 0.1288], atol=1e-12)
     assert ERROR(0, 0.5) == pytest.approx(8 / (0.5**2 * 20**2))  # the benchmark, not 2 / (eps I)^2
 
@@ -212,9 +197,7 @@ def test_eq_57_does_not_bound_the_modulus_of_the_walk_on_two_vertices():
 
 
 def test_eq_61_b_drops_the_ratio_of_the_stationary_law():
-    law = stationary(UNEVEN)
-    ages = (1, 5, 60)
-    exact, printed = [], []
+    law, ages, exact, printed = stationary(UNEVEN), (1, 5, 60), [], []
     for t in ages:
         forward = np.linalg.matrix_power(UNEVEN, t)
         backward = (law[:, None] * forward).T / law[:, None]
@@ -263,10 +246,10 @@ def test_eqs_88_and_89_may_exceed_the_loss_of_the_mechanism_itself():
 def test_eqs_90_and_92_need_a_range_and_twice_the_square_of_the_scale():
     assert ar1_model.mean_square_error(3, 0.05, agents=20, rate=0.8, noise=1.0) == pytest.approx(0.14056, abs=5e-6)
     rng = np.random.default_rng(4)
-    past = rng.normal(0, np.sqrt(1 / 0.36), 400_000)
+    past = rng.normal(0, np.sqrt(1 / 0.36), 100_000)
     present = 0.8**3 * past + rng.normal(0, np.sqrt((1 - 0.8**6) / 0.36), past.size)
     simulated = ((past - present) ** 2).mean() / 20 + rng.laplace(0, 0.05, past.size).var()
-    assert simulated == pytest.approx(0.14056, rel=0.01)
+    assert simulated == pytest.approx(0.14056, rel=0.02)
     assert ar1_model.noise_scale(1.0, width=2.0, agents=20) == 0.1
     with pytest.raises(ChainError, match="positive width"):
         ar1_model.noise_scale(1.0, width=0.0, agents=20)
@@ -277,20 +260,6 @@ def test_fig_5a_converges_to_0_41190_and_not_to_one_half():
     assert rates[-1] == pytest.approx(binom.cdf(9, 20, 0.5), abs=1e-9)
     assert rates[-1] == pytest.approx(0.41190, abs=5e-6)
     assert rates == sorted(rates)
-
-
-def test_failure_rates_are_those_of_a_simulated_mechanism():
-    rng = np.random.default_rng(7)
-    past = rng.integers(0, 2, (100_000, 6)) * 2 - 1
-    moved = rng.random(past.shape) < (1 - 0.8**2) / 2
-    now = np.where(moved, -past, past).mean(axis=1) >= 0
-    output = past.mean(axis=1) + rng.laplace(0, noise_scale(1.0, agents=6), len(past))
-    # The likelier answer, learnt from half the runs in narrow bins, tried on the other half.
-    bins = np.clip(np.searchsorted(np.linspace(-2, 2, 41), output), 0, 40)
-    half = len(past) // 2
-    share = np.bincount(bins[:half], now[:half], 41) / np.maximum(np.bincount(bins[:half], minlength=41), 1)
-    wrong = ((share[bins[half:]] >= 0.5) != now[half:]).mean()
-    assert failure_rate(2, 1.0, agents=6, move=0.1) == pytest.approx(wrong, abs=0.008)
 
 
 @pytest.mark.parametrize("target", [0.1, 0.5, 1.0])

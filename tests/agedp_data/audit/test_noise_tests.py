@@ -15,7 +15,7 @@ from agedp_data.audit.noise_tests import (
 )
 
 UNLIKELY = 1e-6
-LAWS = [NoiseLaw(50_000, 0.001), NoiseLaw(3, 0.2), NoiseLaw(2, 9.0)]
+WIDE, LAWS = NoiseLaw(50_000, 0.001), [NoiseLaw(3, 0.2), NoiseLaw(2, 9.0)]
 
 
 def brute(law: NoiseLaw, times: float = 1.0, off: int = 0) -> float:
@@ -25,41 +25,27 @@ def brute(law: NoiseLaw, times: float = 1.0, off: int = 0) -> float:
     return float((1 - q) / (1 + q) * (q ** np.abs(k)).sum())
 
 
-@pytest.mark.parametrize("law", LAWS[1:])
-@pytest.mark.parametrize(("times", "off"), [(1.0, 0), (2.0, 0), (1.0, 1), (1.0, 4), (1.0, 30)])
-def test_how_many_draws_are_near_is_the_sum_of_their_law(law, times, off):
-    assert law.near(times=times, off=off) == pytest.approx(brute(law, times, off), abs=1e-12)
-
-
-def test_of_wide_noise_half_is_near_and_of_half_the_noise_three_quarters():
-    assert LAWS[0].near() == pytest.approx(0.5, abs=1e-4)
-    assert LAWS[0].near(times=2) == pytest.approx(0.75, abs=1e-4)
-
-
 @pytest.mark.parametrize("law", LAWS)
-def test_sound_noise_is_accused_less_often_than_it_may(law):
-    draws, counts = 400, np.arange(401)
-    near = [count for count in counts if is_noise_too_small(count, draws, law, significance=UNLIKELY)]
-    far = [count for count in counts if is_noise_too_large(count, draws, law, significance=UNLIKELY)]
-    assert binom.pmf(near, draws, brute(law) if law.loss > 0.1 else law.near()).sum() < UNLIKELY
-    assert binom.pmf(far, draws, law.near()).sum() < UNLIKELY
-    assert far
-    assert bool(near) == (law.loss < 9)  # nearly all draws of that one are 0 as it is
+@pytest.mark.parametrize(("times", "off"), [(1.0, 0), (2.0, 0), (1.0, 1), (1.0, 4), (1.0, 30)])
+def test_the_probability_of_a_draw_near_is_the_sum_of_the_law(law, times, off):
+    assert law.near(times=times, off=off) == pytest.approx(brute(law, times, off), abs=1e-12)
+    assert (WIDE.near(), WIDE.near(times=2)) == (pytest.approx(0.5, abs=1e-4), pytest.approx(0.75, abs=1e-4))
 
 
-@pytest.mark.parametrize("law", LAWS[:2])
-def test_the_chance_to_be_told_is_that_of_the_counts_that_tell(law):
-    draws, counts = 400, np.arange(401)
+@pytest.mark.parametrize("law", [WIDE, *LAWS])
+def test_sound_noise_is_accused_rarely_and_the_power_is_that_of_the_counts(law):
+    draws, counts, off = 400, np.arange(401), 5 * law.sensitivity
     near = [count for count in counts if is_noise_too_small(count, draws, law, significance=UNLIKELY)]
     far = [count for count in counts if is_noise_too_large(count, draws, law, significance=UNLIKELY)]
-    off = 5 * law.sensitivity
-    assert small_noise_power(law, 2, draws, significance=UNLIKELY) == pytest.approx(
-        binom.pmf(near, draws, law.near(times=2)).sum()
-    )
-    mixed = (law.near() + law.near(off=off)) / 2
-    assert misplaced_noise_power(law, off, draws, significance=UNLIKELY) == pytest.approx(
-        binom.pmf(far, draws, mixed).sum()
-    )
+    share = brute(law) if law.loss > 0.1 else law.near()
+    assert binom.pmf(near, draws, share).sum() < UNLIKELY
+    assert binom.pmf(far, draws, share).sum() < UNLIKELY
+    assert (bool(near), bool(far)) == (law.loss < 9, True)  # nearly all draws of a loss of 9 are 0 as it is
+    for power, told, chance in (
+        (small_noise_power(law, 2, draws, significance=UNLIKELY), near, law.near(times=2)),
+        (misplaced_noise_power(law, off, draws, significance=UNLIKELY), far, (law.near() + law.near(off=off)) / 2),
+    ):
+        assert power == pytest.approx(binom.pmf(told, draws, chance).sum())
 
 
 @pytest.mark.parametrize("loss", [1e-5, 0.001, 0.07, 2.0])

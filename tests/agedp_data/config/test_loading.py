@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from decimal import Decimal
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from agedp_data.config import load, parse
+from agedp_data.config.run_file_schema import run_file_schema
 from agedp_data.errors import RunFileError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
-TEXTS = {name: (EXAMPLES / f"{name}.toml").read_text("utf-8") for name in ("london", "london-live", "ausgrid")}
-TEXTS["ausgrid-full"] = (EXAMPLES / "ausgrid-full.toml").read_text("utf-8")
-HOUSE = Path("/house")
+TEXTS = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("*.toml")}
+LEDGER, FILES = "sqlite:///out/ledger.sqlite", '["incoming/*.csv"]'
 
 
 def read(text: str):
-    return parse(text, base=HOUSE, name="r.toml")
+    return parse(text, base=Path("/house"), name="r.toml")
 
 
 def refusal(text: str) -> RunFileError:
@@ -33,75 +36,32 @@ def replaced(example: str, old: str, new: str) -> str:
     return TEXTS[example].replace(old, new, 1)
 
 
-LEDGER = "sqlite:///out/ledger.sqlite"
-FILES = '["incoming/*.csv"]'
-
-
-def without(example: str, table: str) -> str:
-    """The example up to the table, which comes after everything else but [compare] and [engine]."""
-    return TEXTS[example].partition(f"\n[{table}]")[0] + "\n"
+def without_model(example: str) -> str:
+    """The example up to its model, which comes after everything else but [compare] and [engine]."""
+    return TEXTS[example].partition("\n[model]")[0] + "\n"
 
 
 @pytest.mark.parametrize("example", ["london-live", "ausgrid-full"])
 def test_a_promise_that_rests_on_a_model_needs_one(example):
-    assert re.search(r"notion = .*: needs a \[model\]", str(refusal(without(example, "model"))))
+    assert re.search(r"notion = .*: needs a \[model\]", str(refusal(without_model(example))))
 
 
-DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"\n'
-
-
-@pytest.mark.parametrize(
-    ("model", "what"),
-    [
-        ('curve = "c.csv"', '[promise] method = "tight": needs a chain; a declared curve allows'),
-        ('curve = "c.csv"\nkernel = "k.csv"', "takes exactly one of curve and kernel"),
-        ("", "takes exactly one of curve and kernel"),
-    ],
-)
-def test_a_declared_model_is_a_curve_or_a_kernel_and_a_curve_has_no_tight_figure(model, what):
-    assert what in str(refusal(without("london-live", "model") + DECLARED + model))
-
-
-def test_a_declared_curve_goes_with_total_variation_and_a_kernel_with_all_methods():
-    text = without("london-live", "model") + DECLARED
-    kernel = read(text + 'kernel = "k.csv"').model
-    assert (kernel.kernel, kernel.tightest_method) == ("/house/k.csv", "tight")
-    text = text.replace('"tight" ', '"total_variation" ')
-    curve = read(text.replace('= "tight"', '= "total_variation"') + 'curve = "c.csv"')
-    assert curve.model.methods == ("total_variation",)
-
-
-@pytest.mark.parametrize("chain", ["homogeneous", "cyclic"])
-@pytest.mark.parametrize("confidence", ["plug-in", "sampling-bound"])
-def test_bounds_by_a_spectrum_go_with_one_kernel_taken_as_counted(chain, confidence):
-    text = TEXTS["london-live"].replace('"cyclic"', f'"{chain}"')
-    if confidence == "plug-in":
-        text = text.replace('"sampling-bound"', '"plug-in"').replace("level      = 0.95", "")
-    plain = (chain, confidence) == ("homogeneous", "plug-in")
-    for method, allowed in (("total_variation", True), ("spectral", plain), ("reversibilised", plain)):
-        other = text.replace('= "tight"', f'= "{method}"')
-        if allowed:
-            assert method in read(other).model.methods
-        else:
-            why = 'chain = "cyclic"' if chain == "cyclic" else 'confidence = "sampling-bound"'
-            assert str(refusal(other)) == (
-                f'r.toml: [promise] method = "{method}": rests on the spectrum of one kernel; [model] {why} allows '
-                '"tight" and "total_variation"'
-            )
-
-
-def test_a_declared_kernel_is_of_days_unless_it_says_otherwise_and_a_curve_has_no_step():
-    text = without("london-live", "model") + DECLARED + 'kernel = "k.csv"\n'
-    assert read(text).model.step == "day"
-    assert read(text + 'step = "half-hour"').model.step == "half-hour"
-    assert re.search(
-        r"needs \[model\] step = \"half-hour\"",
-        str(refusal(text.replace('secret          = "day"', 'secret = "half-hour"'))),
-    )
-    assert re.search(
-        r'\[model\] step = "day": is the step of a kernel',
-        str(refusal(text.replace("kernel", "curve") + 'step = "day"')),
-    )
+def test_a_declared_model_is_a_curve_or_a_kernel():
+    text = without_model("london-live") + '[model]\nsource = "declared"\nbasis = "open data"\nassume = "markov"\n'
+    curve, kernel = 'curve = "c.csv"\n', 'kernel = "k.csv"\n'
+    by_distance = text.replace('= "tight"', '= "total_variation"')
+    for model, message in (
+        (text + curve, '[promise] method = "tight": needs a chain; a declared curve allows'),
+        (text + curve + kernel, "takes exactly one of curve and kernel"),
+        (text, "takes exactly one of curve and kernel"),
+        (text.replace('secret          = "day"', 'secret = "half-hour"') + kernel, 'needs [model] step = "half-hour"'),
+        (by_distance + curve + 'step = "day"', '[model] step = "day": is the step of a kernel'),
+    ):
+        assert message in str(refusal(model))
+    found = read(text + kernel).model
+    assert (found.kernel, found.tightest_method, found.step) == ("/house/k.csv", "tight", "day")
+    assert read(text + kernel + 'step = "half-hour"').model.step == "half-hour"
+    assert read(by_distance + curve).model.methods == ("total_variation",)
 
 
 def test_a_move_cannot_exceed_the_clamp():
@@ -109,10 +69,10 @@ def test_a_move_cannot_exceed_the_clamp():
         '[promise]\nnotion = "neighbourhood"\ndelta_kwh = 51\nwindow_days = 7\nepsilon_per_window = 1\n'
         'spend = "per-request"\nmax_day_epsilon = 1\nepsilon_total = "unlimited"\n'
     )
-    assert re.search(r"\[promise\] delta_kwh = 51: exceeds clamp_kwh of \[series\.daily_mean\]", str(refusal(text)))
+    assert "[promise] delta_kwh = 51: exceeds clamp_kwh of [series.daily_mean]" in str(refusal(text))
 
 
-LONG = """
+COLUMNS = """
 dataset = "long"
 [input.columns]
 household = "meter_id"
@@ -123,23 +83,36 @@ day_zone = "Europe/London"
 energy = "kwh"
 unit = "kWh"
 """
+LONG = TEXTS["london"].replace('dataset = "london"', "").replace(f"files   = {FILES}", f"files = {FILES}{COLUMNS}")
+
+
+def with_format(pattern: str) -> str:
+    return LONG.replace('stamp = "end"', f'stamp = "end"\ntime_format = "{pattern}"')
 
 
 def test_a_long_table_says_its_columns_stamps_zones_and_unit():
-    text = TEXTS["london"].replace('dataset = "london"', "").replace("[input]", "[input]", 1)
-    files = 'files   = ["incoming/*.csv"]'
-    text = text.replace(files, files + LONG)
-    columns = read(text).input.columns
+    columns = read(LONG).input.columns
     assert (columns.time_format, columns.missing) == ("%Y-%m-%d %H:%M:%S", ("Null", ""))
     for key in ("stamp", "zone", "day_zone", "unit"):
-        short = "\n".join(line for line in text.splitlines() if not line.startswith(key + " ="))
-        assert re.search(rf"\[input\.columns\] {key}: is missing", str(refusal(short)))
-    assert re.search(
-        r"\[input\.columns\] has no key 'stmp'; did you mean 'stamp'", str(refusal(text.replace("stamp =", "stmp =")))
-    )
+        short = "\n".join(line for line in LONG.splitlines() if not line.startswith(key + " ="))
+        assert f"[input.columns] {key}: is missing" in str(refusal(short))
+    slip = str(refusal(LONG.replace("stamp =", "stmp =")))
+    assert "[input.columns] has no key 'stmp'; did you mean 'stamp'" in slip
 
 
-def test_the_first_error_is_told_and_the_others_counted():
+def test_a_time_format_has_everything_that_names_a_half_hour():
+    assert 'time_format = "%d/%m/%Y": must be "iso", or a pattern such as' in str(refusal(with_format("%d/%m/%Y")))
+    for pattern in ("%m-%d %H:%M", "%Y-%m-%d %I:%M", "%d%d", "%Q", "yyyy-mm-dd"):
+        assert "has year, month, day and minute" in str(refusal(with_format(pattern)))
+    for pattern in ("iso", "%d.%m.%y %I:%M %p", "%Y%m%d%H%M", "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%S%z"):
+        read(with_format(pattern))
+    text = with_format("%Y-%m-%dT%H:%M%z")
+    assert read(text).input.named_columns["zone"] == "UTC"
+    other = str(refusal(text.replace('zone = "UTC"', 'zone = "Europe/London"', 1)))
+    assert '[input.columns] zone = "Europe/London": must be "UTC" where' in other
+
+
+def test_the_first_error_is_named_and_the_others_counted():
     text = TEXTS["london"].replace("clamp_kwh = 50", "clamp_kwh = 0").replace("= 182.5", "= 0")
     text = text.replace("min_households = 30", "min_households = 0")
     assert re.search(r"\[population\] min_households = 0: .* \(and 2 more\)$", str(refusal(text)))
@@ -157,6 +130,7 @@ def test_the_first_error_is_told_and_the_others_counted():
         ('"out/release"', '"s3://u:geheim@h/d"'),
         ('"roster.csv"', '"zip://roster.csv::https://u:geheim@h/d.zip"'),
         ('"roster.csv"', '"zip://roster.csv::https://h/d.zip?token=geheim"'),
+        ('"out/confidential"', '"s3://me:geheim@bucket/house"'),
     ],
 )
 def test_a_password_is_refused_and_repeated_nowhere(old, new):
@@ -165,14 +139,12 @@ def test_a_password_is_refused_and_repeated_nowhere(old, new):
 
 
 @pytest.mark.parametrize("marker", ["https://h/{day}.done?sig=geheim", "https://geheim@h/{day}.done"])
-def test_a_marker_is_published_with_the_promise_so_its_url_lets_nobody_in(marker):
+def test_a_marker_is_published_so_its_url_lets_nobody_in(marker):
     error = refusal(replaced("london-live", "s3://meters/incoming/{day}.done", marker))
     assert "published with the promise" in str(error)
     assert "geheim" not in str(error) + error.private + repr(error)
-    kept = read(
-        replaced("london-live", "s3://meters/incoming/{day}.done", marker.replace("geheim@", "").partition("?")[0])
-    )
-    assert kept.schedule.marker == "https://h/{day}.done"
+    public = marker.replace("geheim@", "").partition("?")[0]
+    assert read(replaced("london-live", "s3://meters/incoming/{day}.done", public)).schedule.marker == public
 
 
 def test_the_public_text_names_no_input_file_and_the_private_one_does():
@@ -181,7 +153,7 @@ def test_the_public_text_names_no_input_file_and_the_private_one_does():
     assert "MAC000002" in error.private
 
 
-def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(tmp_path):
+def test_what_is_no_file_of_text_is_one_line(tmp_path):
     with pytest.raises(RunFileError, match=r"^r\.toml: the file does not exist"):
         load(tmp_path / "r.toml")
     with pytest.raises(RunFileError, match=r": is a folder"):
@@ -191,32 +163,19 @@ def test_a_missing_file_a_folder_and_bytes_that_are_not_utf_8_are_one_line_each(
         load(tmp_path / "r.toml")
     assert str(tmp_path) not in str(caught.value)
     assert str(tmp_path) in caught.value.private
-
-
-def test_a_byte_order_mark_and_windows_line_ends_are_accepted(tmp_path):
-    text = TEXTS["london"].replace("\n", "\r\n")
-    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (tmp_path / "r.toml").write_bytes(b"\xef\xbb\xbf" + TEXTS["london"].replace("\n", "\r\n").encode())
     assert load(tmp_path / "r.toml").population.min_households == 30
 
 
-def test_paths_are_relative_to_the_run_file_and_urls_stay():
-    run = read(TEXTS["london"])
+def test_paths_are_relative_to_the_run_file_and_urls_stay(tmp_path):
+    run, live = read(TEXTS["london"]), read(TEXTS["london-live"])
     assert run.input.files == ("/house/incoming/*.csv",)
     assert (run.output.release, run.population.roster) == ("/house/out/release", "/house/roster.csv")
     assert run.output.ledger == "sqlite:////house/out/ledger.sqlite"
-    live = read(TEXTS["london-live"])
     assert live.input.files == ("s3://meters/incoming/*.csv*",)
     assert live.output.confidential == "/srv/agedp/confidential/london"
-
-
-def test_brackets_in_the_name_of_the_folder_are_no_pattern(tmp_path):
-    folder = tmp_path / "meters[1]"
-    (folder / "incoming").mkdir(parents=True)
-    (folder / "incoming" / "a.csv").touch()
-    (folder / "r.toml").write_text(TEXTS["london"], "utf-8")
-    from glob import glob
-
-    assert glob(load(folder / "r.toml").input.files[0]) == [str(folder / "incoming" / "a.csv")]  # noqa: PTH207
+    bracketed = parse(TEXTS["london"], base=Path("/meters[1]"), name="r.toml")  # its folder's name is no pattern
+    assert bracketed.input.files == ("/meters[[]1]/incoming/*.csv",)
 
 
 def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
@@ -228,37 +187,43 @@ def test_amounts_are_what_was_written_and_energies_whole_watt_hours():
     assert run.shares == {"daily_mean": Decimal("0.7"), "daily_distribution": Decimal("0.3")}
 
 
-def test_a_run_file_cannot_be_changed_in_memory():
-    run = read(TEXTS["london"])
-    with pytest.raises(ValueError, match="frozen"):
-        run.promise.epsilon_per_day = Decimal(5)
+SCHEMA = jsonschema.Draft202012Validator(run_file_schema())
+
+
+def as_editors_see(text: str) -> object:
+    """A run file as JSON; dates are text."""
+    return json.loads(json.dumps(tomllib.loads(text), default=str))
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_valid_and_refers_to_headings(example):
+    text = example.read_text("utf-8")
+    SCHEMA.validate(as_editors_see(text))
+    pages = [page.read_text("utf-8") for page in EXAMPLES.parent.glob("*.md")]
+    headings = [line.lstrip("# ") for page in pages for line in page.splitlines()]
+    assert all(place in headings for place in re.findall(r'see "([^"]+)" in the documents', text))
 
 
 @pytest.mark.parametrize(
-    ("line", "what"),
+    ("old", "new"),
     [
-        ('time_format = "%d/%m/%Y"', 'time_format = "%d/%m/%Y": must be "iso", or a pattern such as'),
-        ('time_format = "%m-%d %H:%M"', "has year, month, day and minute"),
-        ('time_format = "%Y-%m-%d %I:%M"', "has year, month, day and minute"),
-        ('time_format = "%d%d"', "has year, month, day and minute"),
-        ('time_format = "%Q"', "has year, month, day and minute"),
-        ('time_format = "yyyy-mm-dd"', "has year, month, day and minute"),
+        ("version = 1", "version = 2"),
+        ("min_households", "least_households"),
+        ("clamp_kwh = 50", 'clamp_kwh = "50"'),
+        ("clamp_kwh = 50", "clamp_kwh = 0"),
+        ('notion = "classical"', 'notion = "classic"'),
+        ("epsilon_total = 182.5", 'epsilon_total = "all"'),
+        ("[output]", "[outputs]"),
     ],
 )
-def test_a_time_format_has_everything_that_names_a_half_hour(line, what):
-    files = 'files   = ["incoming/*.csv"]'
-    text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG + line + "\n")
-    assert re.search(re.escape(what), str(refusal(text)))
-    for fine in ("iso", "%d.%m.%y %I:%M %p", "%Y%m%d%H%M", "%d %b %Y %H:%M", "%Y-%m-%dT%H:%M:%S%z"):
-        read(text.replace(line, f'time_format = "{fine}"'))
+def test_a_slip_is_marked_by_the_schema_for_editors(old, new):
+    text = re.sub(r" +=", " =", TEXTS["london"])
+    assert old in text
+    assert not SCHEMA.is_valid(as_editors_see(text.replace(old, new, 1)))
 
 
-def test_stamps_with_their_own_offset_go_with_utc_only():
-    files = 'files   = ["incoming/*.csv"]'
-    text = TEXTS["london"].replace('dataset = "london"', "").replace(files, files + LONG)
-    text = text.replace('stamp = "end"', 'stamp = "end"\ntime_format = "%Y-%m-%dT%H:%M%z"')
-    assert read(text).input.named_columns["zone"] == "UTC"
-    assert re.search(
-        r'\[input.columns\] zone = "Europe/London": must be "UTC" where',
-        str(refusal(text.replace('zone = "UTC"', 'zone = "Europe/London"', 1))),
-    )
+def test_the_schema_for_editors_describes_every_key():
+    jsonschema.Draft202012Validator.check_schema(run_file_schema())
+    for name, section in run_file_schema()["$defs"].items():
+        for key, value in section["properties"].items():
+            assert "description" in value or "const" in value or "$ref" in value, f"{name}.{key}"

@@ -12,25 +12,17 @@ from agedp_data.config import parse
 from agedp_data.errors import RunFileError
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
-TEXTS = {
-    name: (EXAMPLES / f"{name}.toml").read_text("utf-8")
-    for name in ("london", "london-live", "ausgrid", "ausgrid-full")
-}
+TEXTS = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("*.toml")}
 NOTION = 'notion          = "classical"'
 LEDGER = "sqlite:///out/ledger.sqlite"
 FILES = '["incoming/*.csv"]'
 REFUSED = [
     # unknown
-    ("london", "version = 1", "versoin = 1", "unknown key 'versoin' outside of any table; did you mean 'version'?"),
     ("london", "[schedule]", "[schedul]", "unknown table [schedul]; did you mean 'schedule'?"),
-    ("london", "first_day", "frist_day", "[schedule] has no key 'frist_day' for mode = \"archive\"; did you mean 'first_day'?"),
-    ("london", "roster =", "rooster =", "[population] has no key 'rooster'; did you mean 'roster'?"),
-    ("london", "[promise]", "[engine]\ncolour = 1\n[promise]", "[engine] has no key 'colour'; it takes scheduler, workers"),
     # not in force
     ("london", NOTION, NOTION + '\nspend = "even"', "[promise] has no key 'spend' for notion = \"classical\"; it goes with notion = \"w-event\""),
     ("london", NOTION, NOTION + "\nage_days = 2", "[promise] age_days = 2: is not used by \"classical\" in an archive"),
     ("london", "clamp_kwh = 50", "clamp_kwh = 50\nbins_kwh = [0, 50]", "[series.daily_mean] has no key 'bins_kwh' for statistic = \"mean\"; it goes with"),
-    ("london", "last_day  = 2013-12-31", 'last_day = 2013-12-31\nwait_for = "{day}"', "[schedule] has no key 'wait_for' for mode = \"archive\""),
     ("london", 'dataset = "london"', 'dataset = "london"\ncategories = ["GC"]', "[input] has no key 'categories' for dataset = \"london\"; it goes with dataset = \"ausgrid\""),
     ("london", 'dataset = "london"', 'dataset = "london"\nfile_order = "name"', '[input] file_order = "name": is used by corrections = "later-file" only'),
     ("london-live", 'wait_for     =', "# wait_for =", "[schedule] give_up_days = 14: is used with wait_for only"),
@@ -39,102 +31,56 @@ REFUSED = [
     ("london-live", 'source     = "estimated"', 'source = "declared"', "[model] has no key 'file' for source = \"declared\"; it goes with source = \"estimated\""),
     ("ausgrid", '"optimal"', '"renewal"', '[promise] horizon_days = 365: is used by schedule = "optimal", "constant" and "classical" only'),
     ("ausgrid", "rate          =", "alpha =", "[promise] has no key 'alpha' for notion = \"discounted\"; write rate"),
-    ("ausgrid", "rate          =", "beta = 1\nrate =", "[promise] has no key 'beta' for notion = \"discounted\"; write rate"),
     ("ausgrid-full", '["GC", "CL"]', '["GC"]', '[input] missing_controlled_load = "zero": is used with "GC" and "CL" only'),
     # missing
-    ("london", "version = 1", "", "version: is missing"),
-    ("london", "min_households = 30", "", "[population] min_households: is missing"),
-    ("london", "last_day  = 2013-12-31", "", "[schedule] last_day: is missing"),
-    ("london", NOTION, "", "[promise] notion: is missing"),
-    ("london", "max_day_epsilon = 0.5", "", "[promise] max_day_epsilon: is missing"),
-    ("london", "epsilon_total   = 182.5", "", "[promise] epsilon_total: is missing"),
     ("london", 'dataset = "london"', 'dataset = "long"', "[input] columns: is missing"),
     ("london", 'mode      = "archive"', 'mode = "rehearsal"', "[promise] age_days: is missing"),
-    ("london-live", "age_days        = 2", "", "[promise] age_days: is missing"),
-    ("london-live", "epsilon_per_day = 0.1", "", "[promise] epsilon_per_day: is missing; write it, or risk"),
-    ("london-live", "share     = 0.3", "", "[series.daily_distribution] share: is missing"),
     ("london-live", "level      = 0.95", "", '[model] level: is missing; confidence = "sampling-bound" needs one'),
     ("ausgrid", "horizon_days  = 365", "", '[promise] horizon_days: is missing; schedule = "optimal"'),
-    ("london", "clamp_kwh = 50", "", "[series.daily_mean] clamp_kwh: is missing and has no default; write it out"),
     # of the wrong kind
-    ("london", "version = 1", "version = 2", "version = 2: must be 1"),
-    ("london", "version = 1", "version = true", "version = true: must be 1"),
-    ("london", "min_households = 30", "min_households = true", "[population] min_households = true: must be a whole number"),
-    ("london", "min_households = 30", 'min_households = "30"', '[population] min_households = "30": must be a whole number'),
-    ("london", "min_households = 30", "min_households = 30.5", "[population] min_households = 30.5: must be a whole number"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = true", "[series.daily_mean] clamp_kwh = true: must be a number"),
-    ("london", "clamp_kwh = 50", 'clamp_kwh = "50"', '[series.daily_mean] clamp_kwh = "50": must be a number, without quotes'),
-    ("london", "first_day = 2013-01-01", 'first_day = "2013-01-01"', '[schedule] first_day = "2013-01-01": must be a date without quotes'),
-    ("london", "first_day = 2013-01-01", "first_day = 2013-01-01T00:00:00", "must be a date without quotes"),
-    ("london", FILES, "[]", "[input] files: must not be empty"),
-    ("london", FILES, '"incoming/*.csv"', "[input] files: must be a list"),
     ("london", NOTION, 'notion = "clasical"', "[promise] notion = \"clasical\": is not known; did you mean 'classical'?"),
-    ("london", NOTION, "notion = 5", "[promise] notion = 5: is not known; write"),
-    ("london", "[promise]", "[[promise]]", "promise = [{...}]: must be a table"),
     # impossible
-    ("london", "min_households = 30", "min_households = 0", "[population] min_households = 0: must be at least 1"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = 50.0005", "[series.daily_mean] clamp_kwh = 50.0005: must be a whole number of watt-hours"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = 0", "[series.daily_mean] clamp_kwh = 0: must be above 0"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = nan", "[series.daily_mean] clamp_kwh = nan: must be a finite number"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = 1e999999999", "clamp_kwh = 1E+999999999: is too large"),
     ("london", "clamp_kwh = 50", "clamp_kwh = 50\nmissing_kwh = 51", "[series.daily_mean] missing_kwh = 51: must not exceed clamp_kwh"),
     ("london", "clamp_kwh = 50", "clamp_kwh = 50\nmax_missing = 46", "[series.daily_mean] max_missing = 46: must be at most 45"),
     ("london", "clamp_kwh = 50", "clamp_kwh = 50\nshare = 0.5", "[series.daily_mean] share = 0.5: the shares add up to 0.5, not 1"),
-    ("london", "epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "[promise] epsilon_per_day = -0.5: must be above 0"),
-    ("london", "epsilon_per_day = 0.5", "epsilon_per_day = inf", "[promise] epsilon_per_day = inf: must be a finite number"),
-    ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 1e-10", "[promise] epsilon_per_day = 0.0000000001: is below 0.000000001"),
     ("london", "epsilon_per_day = 0.5", "epsilon_per_day = 0.6", "[promise] epsilon_per_day = 0.6: is more than max_day_epsilon"),
     ("london", "epsilon_total   = 182.5", "epsilon_total = 0.25", "[promise] epsilon_total = 0.25: is less than one day spends"),
-    ("london", "epsilon_total   = 182.5", 'epsilon_total = "none"', '[promise] epsilon_total = "none": must be a number, or "unlimited"'),
     ("london", "last_day  = 2013-12-31", "last_day = 2012-12-31", "[schedule] last_day = 2012-12-31: lies before first_day = 2013-01-01"),
-    ("london", 'statistic = "mean"', 'statistic = "mean"\nvalues = "states"', '[series.daily_mean] values = "states": needs public edges'),
     ("london", '"out/confidential"', '"out/release/c"', "[output] confidential: lies in the release folder"),
     ("london", '"out/confidential"', '"out"', "[output] release: lies in the confidential folder"),
     ("london", '"roster.csv"', '"out/release/../release/r.csv"', "[population] roster: lies in the release folder"),
     ("london", "out/ledger.sqlite", "out/release/ledger.sqlite", "[output] ledger: lies in the release folder"),
-    ("london", "[promise]", '[engine]\nscheduler = "tcp://x"\n[promise]', '[engine] scheduler = "tcp://x": must be "threads"'),
     ("london", "[promise]", "[compare]\ndelta_kwh = [2, 1]\n[promise]", "[compare] delta_kwh = [2, 1]: must increase"),
     ("london-live", "share     = 0.3", "share = 0.31", "[series.daily_mean] share = 0.7: the shares add up to 1.01, not 1"),
-    ("london-live", "share     = 0.3", "share = 0.300000000000001", "the shares add up to 1.000000000000001, not 1"),
     ("london-live", "30, 50]", "30, 40]", "must end with clamp_kwh = 50"),
-    ("london-live", "[0, 2, 4", "[0, 4, 2", "must increase from each number to the next"),
     ("london-live", "[0, 2, 4", "[1, 2, 4", "must begin with 0"),
     ("london-live", "# risk          = 0.5", "risk = 0.5", "[promise] epsilon_per_day = 0.1: stands beside risk"),
     ("london-live", "2025-02-01, 2026-01-31", "2025-02-01, 2026-03-01", "[model] period = [2025-02-01, 2026-03-01]: must end before first_day"),
-    ("london-live", "2025-02-01, 2026-01-31", "2026-02-01, 2026-01-31", "ends before it begins"),
     ("london-live", '"quantile"', "[1, 2]", "[model] edges = [1, 2]: must list 11 values for 12 states"),
     ("london-live", 'step       = "half-hour"', 'step = "day"', '[model] chain = "cyclic": has a kernel for each half-hour of the day; it needs step = "half-hour"'),
     ("london-live", '= "tight"', '= "spectral"', '[promise] method = "spectral": rests on the spectrum of one kernel; [model] chain = "cyclic" allows "tight" and'),
     ("london-live", "{day}", "day", "[schedule] wait_for: must contain {day}"),
-    ("london-live", "30 6 * * *", "hourly", '[schedule] cron = "hourly": must be a cron line'),
-    ("london-live", 'zone         = "Europe/London"', 'zone = "London"', '[schedule] zone = "London": is not a known time zone'),
     ("ausgrid", "rate          = 0.99", "rate = 1", '[promise] rate = 1: must lie between 0 and 1 for discount = "exponential"'),
     ("ausgrid-full", '["GC", "CL"]', '["GC", "GG"]', '[input] categories = ["GC", "GG"]: adds generation "GG" to use'),
     ("ausgrid-full", 'states     = 12', 'states = 9\nmemory = "pair"', '[model] states = 9: is too many for memory = "pair", which makes 81 of them; at most 64 are counted'),
     ("london-live", 'memory     = "one" ', 'memory = "pair" ', '[model] memory = "pair": is of days; it needs step = "day"'),
     ("ausgrid-full", 'assume     = "markov"', 'assume = "curve"', '[model] assume = "curve": must be "markov" for notion = "temporal"'),
-    ("london", "last_day  = 2013-12-31", "last_day = 9999-12-31", "[schedule] last_day = 9999-12-31: must lie between 1970-01-01 and 2199-12-31"),
-    ("london", "min_households = 30", "min_households = 10000000000000", "[population] min_households = 10000000000000: must be at most 1000000000"),
-    ("london", "min_households = 30", "min_households = {}", "[population] min_households = {...}: must be a whole number from 1 to 1000000000"),
-    ("london", "clamp_kwh = 50", "clamp_kwh = 50\nepsilon_per_day = 1", "[series.daily_mean] has no key 'epsilon_per_day' for statistic = \"mean\"; it belongs in [promise]"),
     ("london", NOTION, 'Notion = "classical"', "[promise] notion: is missing and has no default; write it out in place of 'Notion'"),
     ("london-live", "30 6 * * *", "60 6 * * *", '[schedule] cron = "60 6 * * *": has 60 in place of its minute, which is from 0 to 59'),
-    ("london-live", "30 6 * * *", "*/5 6-25 * * 7", "has 6-25 in place of its hour, which is from 0 to 23"),
-    ("london-live", "30 6 * * *", "0 6 * * someday", "has someday in place of its weekday, which is from 0 to 7"),
-    ("london-live", "30 6 * * *", "*/0 6 * * *", "must be a cron line of five fields"),
     ("london-live", 'zone         = "Europe/London"', 'zone = "europe/lodnon"', 'is not a known time zone; did you mean "Europe/London"?'),
     ("london-live", "[1, 2, 3, 7, 14, 28]", "[1, 100001]", "[model] ages_days = [1, 100001]: must be whole days from 1 to 100000"),
+    ("london-live", '= "tight"', '= "reversibilised"', 'rests on the spectrum of one kernel; [model] chain = "cyclic" allows'),
+    ("london", '"out/confidential"', '"s3://bucket/house"', "[output] confidential: must be a path: locks, renames and owner-only permissions keep what lies there safe"),
+    ("london-live", '"/srv/agedp/confidential/london/model-2026a"', '"file:///srv/house"', "[model] file: must be a path: locks"),
     # the ledger
     ("london", LEDGER, "mysql://h/d", "[output] ledger: must begin with sqlite:/// or postgresql://"),
     ("london", LEDGER, "sqlite://", "[output] ledger: must be sqlite:/// and the path of a file"),
-    ("london", LEDGER, "sqlite:///:memory:", "[output] ledger: must be sqlite:/// and the path of a file"),
-    ("london", LEDGER, "ledger.sqlite", "[output] ledger: must be a URL"),
     ("london", LEDGER, "postgresql://h", "[output] ledger: names no database"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("example", "old", "new", "what"), REFUSED)
-def test_what_is_wrong_is_said_in_one_line_with_table_key_and_value(example, old, new, what):
+def test_what_is_wrong_is_one_line_with_table_key_and_value(example, old, new, what):
     assert old in TEXTS[example]
     with pytest.raises(RunFileError) as caught:
         parse(TEXTS[example].replace(old, new, 1), base=Path("/house"), name="r.toml")
@@ -147,8 +93,6 @@ def test_what_is_wrong_is_said_in_one_line_with_table_key_and_value(example, old
 @pytest.mark.parametrize(
     ("left_out", "ending"),
     [
-        (("min_households", "clamp_kwh", "max_day", "epsilon_total"),
-         "write it out (and [series.daily_mean] clamp_kwh, [promise] max_day_epsilon, epsilon_total)"),
         (("max_day", "epsilon_total"), "[promise] max_day_epsilon: is missing and has no default; write it out (and [promise] epsilon_total)"),
         (("name", "roster", "min_households", "clamp_kwh", "epsilon_per", "max_day", "epsilon_total"),
              "(and [population] roster, min_households, [series.daily_mean] clamp_kwh, [promise] max_day_epsilon, epsilon_total, epsilon_per_day)"),

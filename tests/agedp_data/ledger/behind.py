@@ -23,10 +23,17 @@ class Behind:
         cursor = self.connection.execute(statement.replace("?", self.marks), values)
         return cursor.fetchall() if cursor.description else []
 
+    def rows(self):
+        """Return (seq, table) of every row."""
+        return sorted((seq, table) for table in TABLES for (seq,) in self(f'SELECT seq FROM "{table}"'))
+
     def row(self, table, seq):
         """Return a row by its columns."""
         cursor = self.connection.execute(f'SELECT * FROM "{table}" WHERE seq = {seq}')
         return dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+
+    def insert(self, table, row):
+        self(f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(row))})', *row.values())
 
 
 @contextmanager
@@ -73,9 +80,8 @@ def faults(book):
 def rechain(book, seq, column, value, **more):
     """Edit one cell and make texts and hashes anew from there, as a careful forger would."""
     with raw(book) as behind:
-        rows = [(number, table) for table in TABLES for (number,) in behind(f'SELECT seq FROM "{table}"')]
         previous = "0" * 64
-        for number, table in sorted(rows):
+        for number, table in behind.rows():
             row = behind.row(table, number)
             if number == seq:
                 changed = {column: value, **more}
@@ -84,7 +90,6 @@ def rechain(book, seq, column, value, **more):
                     key: cell if isinstance(cell, (str, int)) else json.dumps(cell, separators=(",", ":"))
                     for key, cell in changed.items()
                 }
-            row["hash"] = hashlib.sha256((previous + row["text"]).encode()).hexdigest()
-            previous = row["hash"]
+            row["hash"] = previous = hashlib.sha256((previous + row["text"]).encode()).hexdigest()
             names = ", ".join(f'"{name}" = ?' for name in row)
             behind(f'UPDATE "{table}" SET {names} WHERE seq = {number}', *row.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import count
@@ -16,6 +16,8 @@ from tests.agedp_data.ledger.texts import ENVELOPE, claim, promise
 from tests.postgresql import ROLE, PostgreSQL
 
 _NUMBERS = count(1)
+everywhere = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
+"""In each kind of database; a test without it has a ledger in a file."""
 
 
 @dataclass
@@ -33,34 +35,27 @@ class Book:
     @property
     def path(self) -> Path:
         """The file, of a ledger that is one."""
-        assert self.url.startswith("sqlite:///")
         return Path(self.url.removeprefix("sqlite:///"))
 
     def open(self) -> Ledger:
         return Ledger.open(self.url)
+
+    def begin(self) -> Ledger:
+        """Make the ledger and register the promise."""
+        ledger = Ledger.open(self.url, create=True)
+        self.contract = ledger.register(self.promise, population=self.homes, at=self.day(7)).hash
+        return ledger
 
     def day(self, number: int) -> str:
         return (date(2025, 1, 1) + timedelta(days=number)).isoformat()
 
     def planned(self, number: int, **changed: object) -> ReleaseRecord:
         fields: dict[str, object] = {
-            "population": self.homes,
-            "series": "mean",
-            "day": self.day(number),
-            "revision": 0,
-            "state": "released",
-            "cells": ("all", "social"),
-            "values": (),
-            "households": (5, 2),
-            "sensitivity": 3,
-            "scale": 4.0,
-            "mechanism": "discrete-laplace",
-            "loss": 750_000_000,
-            "input_ended_at": f"{self.day(number + 1)}T00:00:00Z",
-            "published_on": self.day(number + 7),
-            "contract": self.contract,
-            "model": "",
-        }
+            "population": self.homes, "series": "mean", "day": self.day(number), "revision": 0, "state": "released",
+            "cells": ("all", "social"), "values": (), "households": (5, 2), "sensitivity": 3, "scale": 4.0,
+            "mechanism": "discrete-laplace", "loss": 750_000_000, "input_ended_at": f"{self.day(number + 1)}T00:00:00Z",
+            "published_on": self.day(number + 7), "contract": self.contract, "model": "",
+        }  # fmt: skip
         return ReleaseRecord(**(fields | changed))  # type: ignore[arg-type]
 
     def add(self, ledger: Ledger, number: int, **changed: object) -> ReleaseRecord:
@@ -72,28 +67,23 @@ class Book:
         return ledger.release(row.population, row.series, row.day, draw=draw, admit=lambda _: row)
 
     def skip(self, ledger: Ledger, number: int) -> ReleaseRecord:
-        return self.add(ledger, number, state="skipped", cells=(), households=(), loss=0, scale=0.0)
+        return self.release(ledger, number, self.never, state="skipped", cells=(), households=(), loss=0, scale=0.0)
 
     def claim(self, title: str = "") -> str:
         """A claim whose head is the contract, told apart by its title."""
         return claim(self.promise, head=self.contract, title=title)
 
+    def record(self, ledger: Ledger, claim: str, **changed: Any) -> Any:
+        keys = {"population": self.homes, "files": {"a.parquet": self.digest}, "software": "1", "at": self.day(9)}
+        return ledger.record(claim, **(keys | changed))
+
     def never(self, *_: object) -> ReleaseRecord:
         raise LookupError("this must not be called")
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Try the tests of a module that says EVERYWHERE in each kind of database."""
-    by_hand = any("place" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if "place" in metafunc.fixturenames and getattr(metafunc.module, "EVERYWHERE", False) and not by_hand:
-        long = metafunc.function.__name__ in getattr(metafunc.module, "LONG_ON_A_SERVER", ())
-        server = pytest.param("postgresql", marks=[pytest.mark.long] * long)
-        metafunc.parametrize("place", ["sqlite", server], indirect=True)
-
-
 @pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a ledger that is still to be made: in a file, unless the test is tried everywhere."""
+    """The address of a ledger that is still to be made."""
     if getattr(request, "param", "sqlite") == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     return str(request.getfixturevalue("new_schema"))
@@ -114,11 +104,23 @@ def new_schema(postgresql: PostgreSQL, shared_database: str) -> str:
 
 
 @pytest.fixture
+def server(postgresql: PostgreSQL) -> PostgreSQL:
+    return postgresql
+
+
+@pytest.fixture
+def own(server: PostgreSQL) -> Iterator[str]:
+    """A database of one test alone."""
+    name = server.database()
+    yield name
+    server.drop(name)
+
+
+@pytest.fixture
 def book(place: str, request: pytest.FixtureRequest) -> Book:
     """A ledger with a contract and nothing else."""
     book = Book(place, server=None if place.startswith("sqlite") else request.getfixturevalue("postgresql"))
-    with Ledger.open(book.url, create=True) as ledger:
-        book.contract = ledger.register(book.promise, population=book.homes, at=book.day(7)).hash
+    book.begin().close()
     return book
 
 
@@ -130,12 +132,6 @@ def full(book: Book) -> Book:
         book.add(ledger, 0)
         book.add(ledger, 1, model=model)
         book.skip(ledger, 2)
-        for number in (1, 2):
-            ledger.record(
-                book.claim(f"claim {number}"),
-                population=book.homes,
-                files={"a.parquet": book.digest},
-                software="1",
-                at=book.day(9),
-            )
+        for title in ("claim 1", "claim 2"):
+            book.record(ledger, book.claim(title))
     return book

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,14 +13,9 @@ KINDS = ("file", "object", "row")
 def place_of(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     """Return a place that holds no record yet, as a run file names it."""
     name = os.urandom(8).hex()
-    places: dict[str, Callable[[], str]] = {
-        "file": lambda: str(folder / f"{name}.witness"),
-        "object": lambda: f"{request.getfixturevalue('bucket')}/{name}/witness.json",
-        "row": lambda: _row(request),
-    }
-    return places[kind]()
-
-
-def _row(request: pytest.FixtureRequest) -> str:
+    if kind == "file":
+        return str(folder / f"{name}.witness")
+    if kind == "object":
+        return f"{request.getfixturevalue('bucket')}/{name}/witness.json"
     server = request.getfixturevalue("postgresql")
     return f"{server.url(server.database())}#london"

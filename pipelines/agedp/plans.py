@@ -1,0 +1,178 @@
+"""`agedp.plan` and `agedp.compare`: what a promise permits and costs, before anything is drawn. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Unpack
+
+from agedp import plots
+from agedp.ledger_session import LedgerSession
+from agedp.planning.compare_notions import compare_promises
+from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
+from agedp.promises import Number, Promise
+from agedp.release_options import ReleaseOptions, context_of
+from agedp.run_context import RunContext
+from agedp.stages.plan import RunForecast, forecast_run
+from agedp.workspace import StoredReadings, Workspace
+from agedp_data.config import RunFile
+from agedp_data.epsilon import NANO
+from agedp_data.errors import InputError, RunFileError
+from agedp_data.mechanisms import standard_deviation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a promise permits, before anything is drawn; public."""
+
+    table: pd.DataFrame
+    """Due days: day, publish_on, households, epsilon, noise_sd_kwh; a row for each day, series and group."""
+    ends_on: date | None
+    """The last day that can be released; None if no day can, or no end is in sight."""
+    ended_by: str
+    """What ends the series: "promise", "period", or the bound that refuses the next day."""
+    _run: RunContext
+    _forecast: RunForecast
+    _owner: Workspace | None = None
+
+    def compare(self, *, epsilon: Number | None = None, error_kwh: Number | None = None) -> pd.DataFrame:
+        """Return every notion that meets a target, one row each: the least noise for an epsilon, or the reverse.
+
+        Args:
+            epsilon: the bound that every alternative must keep; that of the promise if nothing is given.
+            error_kwh: the noise that every alternative must keep, kWh per household.
+        """
+        error = None if error_kwh is None else float(error_kwh)
+        risk = None if epsilon is None else Decimal(str(epsilon))
+        session = LedgerSession.open(self._run)
+        found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(risk=risk, error_kwh=error))
+        return _comparison_table(found)
+
+    def plot(self) -> Any:  # noqa: ANN401
+        """Plot the epsilon of each planned day."""
+        return plots.losses(self.table)
+
+
+def plan(
+    source: Any,  # noqa: ANN401
+    *,
+    promise: Promise | None = None,
+    as_of: date | str | None = None,
+    **options: Unpack[ReleaseOptions],
+) -> Plan:
+    """Return what a run would release now: the days, their epsilon and noise, and when the series ends.
+
+    Nothing is drawn or written; the readings of a table are used for its days and its roster only.
+
+    Args:
+        source: the path of a run file, or a table with the columns of `agedp.read`.
+        promise: as in `release`.
+        as_of: as in `release`.
+        options: as in `release`.
+
+    Raises:
+        RunFileError: a missing or invalid keyword, or keywords beside a run file.
+        ContractChanged: the ledger holds releases of this population under another promise.
+    """
+    run, workspace = context_of(source, promise, options, scheduler=None, as_of=as_of)
+    found = forecast_run(LedgerSession.open(run))
+    expected = found.forecast
+    ended_by = expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
+    return Plan(_planned_table(found, run.run_file), expected.last_day, ended_by, run, found, workspace)
+
+
+def _planned_table(found: RunForecast, run_file: RunFile) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
+    if found.now.refused is not None:
+        raise found.now.refused
+    rows = []
+    for planned in found.now.planned:
+        row = planned.row
+        sd_wh = standard_deviation(row.scale) if row.state == "released" else float("nan")
+        is_mean = run_file.series[row.series].statistic == "mean"
+        for cell, households in zip(row.cells, row.households, strict=True):
+            unit = sd_wh / households / 1000 if is_mean and households else sd_wh
+            rows.append(
+                (row.day, row.published_on, row.series, cell, households, row.loss / NANO, unit, planned.skip_reason)
+            )
+    error = "noise_sd_kwh" if all(series.statistic == "mean" for series in run_file.series.values()) else "noise_sd"
+    names = ["day", "publish_on", "series", "group", "households", "epsilon", error, "skipped"]
+    table = pd.DataFrame(rows, columns=names)
+    table["day"], table["publish_on"] = pd.to_datetime(table["day"]), pd.to_datetime(table["publish_on"])
+    return table.set_index("day")
+
+
+def compare(
+    readings: Any,  # noqa: ANN401
+    promises: Sequence[Promise],
+    **options: Unpack[ReleaseOptions],
+) -> pd.DataFrame:
+    """Return what each promise costs for a table of readings: noise, bounds, last day; one row each.
+
+    Args:
+        readings: a table with the columns of `agedp.read`.
+        promises: the promises to compare.
+        options: as in `release`; `model` is used by the notions that need one.
+    """
+    import pandas as pd  # noqa: PLC0415
+
+    stored = StoredReadings.of(readings)
+    rows = []
+    for promise in promises:
+        run, _ = context_of(stored, promise, options, scheduler=None, as_of=None)
+        try:
+            found = forecast_run(LedgerSession.open(run))
+            table = _planned_table(found, run.run_file)
+        except (RunFileError, InputError):
+            raise
+        except Exception as error:  # a promise that permits no day is a row of the comparison
+            rows.append({"notion": promise.notion, "promise": promise, "days": 0, "problem": str(error)})
+            continue
+        drawn = table[table["skipped"] == ""]
+        noise = drawn.filter(like="noise_sd").iloc[:, 0]
+        limits = {name: _amount(value) for name, value in run.run_file.notion.limits.items()}
+        rows.append(
+            {
+                "notion": promise.notion,
+                "promise": promise,
+                "days": drawn.index.nunique(),
+                "last_day": drawn.index.max(),
+                "epsilon_first_day": drawn["epsilon"].iloc[0] if len(drawn) else float("nan"),
+                "noise_sd_kwh_median": noise.median(),
+                "noise_sd_kwh_max": noise.max(),
+                "epsilon_sum": drawn["epsilon"].groupby(level=0).max().sum(),
+                "bounds": limits,
+                "problem": "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _amount(nano: int | None) -> float:
+    return float("inf") if nano is None else nano / NANO
+
+
+def _comparison_table(found: NotionComparison) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415
+
+    rows = [
+        {
+            "notion": entry.notion,
+            "method": entry.method,
+            "epsilon": float("nan") if entry.epsilon is None else float(entry.epsilon),
+            "noise_sd_kwh": float("nan") if entry.series is None else entry.series.noise_kwh,
+            "bound": "" if entry.bound is None else entry.bound.name,
+            "kind": "" if entry.bound is None else entry.bound.kind,
+            "meets_target": entry.meets_target,
+            "cheapest": entry.cheapest,
+            "reason": entry.reason,
+        }
+        for entry in found.entries
+    ]
+    return pd.DataFrame(rows)

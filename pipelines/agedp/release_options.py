@@ -1,0 +1,155 @@
+"""The keywords of `agedp.release` and `agedp.plan`, and the run file that they make of a table of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from agedp.compute.engine_settings import Scheduler
+from agedp.models import CalibratedModel
+from agedp.promises import DeclaredCurve, Number, Promise, exact_number
+from agedp.run_context import RunContext
+from agedp.workspace import StoredReadings, Workspace
+from agedp_data.config import RunFile
+from agedp_data.config.loading import from_keys
+from agedp_data.errors import RunFileError
+from agedp_data.ledger import Ledger
+
+if TYPE_CHECKING:
+    pass
+
+
+SERIES = "use"
+_DEFAULTS = {"statistic": "mean", "max_missing": 2, "missing_kwh": 0, "population": "households"}
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """What decides a release of a table; a run file says all of it, so it takes none of these.
+
+    Attributes:
+        clamp_kwh: upper bound on a household's daily total; required.
+        min_households: a day or group with fewer households is never released; required.
+        roster: who counts on each day (`household_id, from, to` and group columns), a table or the path of a CSV file.
+            Without it the roster is read off the readings, and the statement says so.
+        statistic: "mean", or "distribution" with `bins_kwh`, the edges of the ranges.
+        by: a group column of the roster.
+        max_missing: a household-day that lacks more half-hours than this counts as missing.
+        missing_kwh: value of a missing household-day.
+        first_day: first day to release; the first with a reading if not given.
+        last_day: last day to release; the last with a reading if not given.
+        model: a model, for the notions that need one.
+        population: name of the population in the ledger and the release.
+        ledger: URL of a ledger, or an open one; in memory if not given.
+        title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
+    """
+
+    clamp_kwh: Number
+    min_households: int
+    roster: Any
+    statistic: Literal["mean", "distribution"]
+    bins_kwh: Sequence[Number]
+    by: str
+    max_missing: int
+    missing_kwh: Number
+    first_day: date | str
+    last_day: date | str
+    model: CalibratedModel | DeclaredCurve
+    population: str
+    ledger: str | Ledger
+    title: str
+    attribution: str
+    licence: str
+    contact: str
+
+
+def context_of(
+    source: Any,  # noqa: ANN401
+    promise: Promise | None,
+    options: ReleaseOptions,
+    *,
+    scheduler: Scheduler,
+    as_of: date | str | None,
+) -> tuple[RunContext, Workspace | None]:
+    """Return the inputs of a run: of a run file, or of a table and keywords in a new workspace."""
+    on = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
+    if isinstance(source, str | Path):
+        if promise is not None or options:
+            given = ", ".join([*(["promise"] if promise is not None else []), *options])
+            raise RunFileError(f"{given}: a run file says this; change the file, or pass a table of readings instead")
+        return RunContext.load(source, scheduler=scheduler, as_of=on), None
+    if as_of is not None:
+        raise RunFileError("as_of goes with a run file in a rehearsal; a table is released as an archive")
+    missing = [name for name in ("clamp_kwh", "min_households") if name not in options]
+    if promise is None:
+        missing.insert(0, "promise")
+    if missing or promise is None:
+        raise RunFileError(f"release: {', '.join(missing)} decide what is promised and have no default; give them")
+    stored = source if isinstance(source, StoredReadings) else StoredReadings.of(source, scheduler=scheduler)
+    return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
+
+
+def _run_file(stored: StoredReadings, promise: Promise, options: ReleaseOptions) -> RunFile:
+    """Return the run file of a release of a table."""
+    chosen, workspace = {**_DEFAULTS, **options}, stored.workspace
+    first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))
+    series = {key: _exact(chosen[key]) for key in _SERIES_KEYS if chosen.get(key) is not None}
+    roster = chosen.get("roster")
+    path = stored.roster_file if roster is None else workspace.write_roster(roster)
+    ledger = chosen.get("ledger")
+    url = ledger.url if isinstance(ledger, Ledger) else ledger
+    keys: dict[str, Any] = {
+        "version": 1,
+        "population": {"name": chosen["population"], "roster": str(path), "min_households": chosen["min_households"]},
+        "input": stored.input_keys,
+        "schedule": {"mode": "archive", "first_day": first, "last_day": last},
+        "series": {SERIES: series},
+        "promise": promise.keys(),
+        "output": {
+            "release": str(workspace.folder / "release"),
+            "confidential": str(workspace.confidential),
+            "ledger": url or f"sqlite:///{workspace.folder / 'ledger.sqlite'}",
+            **{key: chosen[name] for key, name in _OUTPUT_KEYS.items() if name in chosen},
+        },
+        "engine": {"keep_days": 100_000},
+    }
+    if (model := chosen.get("model")) is not None:
+        keys["model"] = _model_keys(model, workspace)
+    run = from_keys(keys, base=Path.cwd(), name="release")
+    return run if url else run.with_temporary_ledger()
+
+
+_OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
+_SERIES_KEYS = ("statistic", "clamp_kwh", "bins_kwh", "by", "max_missing", "missing_kwh")
+
+
+def _exact(value: Any) -> Any:  # noqa: ANN401
+    return (
+        [exact_number(item) for item in value]
+        if isinstance(value, Sequence) and not isinstance(value, str)
+        else (exact_number(value))
+    )
+
+
+def _day(value: Any, default: date) -> date:  # noqa: ANN401
+    if value is None:
+        return default
+    return date.fromisoformat(value[:10]) if isinstance(value, str) else date(value.year, value.month, value.day)
+
+
+def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa: ANN401
+    """Return the table [model] of a run file."""
+    if isinstance(model, DeclaredCurve):
+        path = workspace.folder / "curve.csv"
+        path.write_text(model.csv(), encoding="ascii")
+        return {"source": "declared", "assume": model.assume, "curve": str(path), "basis": model.basis}
+    if not isinstance(model, CalibratedModel):
+        raise RunFileError("model: give a DeclaredCurve, or what agedp.calibrate or agedp.load_model returns")
+    settings = dict(model.settings)
+    settings["period"] = [date.fromisoformat(day) for day in settings["period"]]
+    edges = settings["edges"]
+    settings["edges"] = edges if isinstance(edges, str) else [exact_number(float(edge)) for edge in edges]
+    if "level" in settings:
+        settings["level"] = exact_number(float(settings["level"]))
+    return {**settings, "file": str(model.folder), "publish": "envelope"}

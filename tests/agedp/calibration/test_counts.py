@@ -1,0 +1,177 @@
+"""Counts of every kind of chain are those of a walk over each household's own readings."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from agedp.calibration import estimate as estimating
+from agedp.calibration.estimate import estimate
+from agedp.calibration.quantize import Period, quantize
+from agedp.compute.engine_settings import Engine
+from agedp.stages.ingest import read_readings
+from agedp_data.datasets.registry import LAYOUTS
+from agedp_data.datasets.synthetic import write_ausgrid, write_london
+
+EPOCH = date(1970, 1, 1)
+ENGINE = Engine()
+CASES = [
+    # two ends of a year, gaps, a household that stops and one off the roster; then the two changes of Sydney's clock
+    ("london", write_london, date(2012, 12, 20), 25, (date(2012, 12, 22), date(2013, 1, 10))),
+    ("ausgrid", write_ausgrid, date(2013, 3, 28), 14, (date(2013, 3, 29), date(2013, 4, 9))),
+    ("ausgrid", write_ausgrid, date(2012, 9, 28), 14, (date(2012, 9, 29), date(2012, 10, 9))),
+]
+KINDS = {"days": ("day", 1, ()), "cyclic": ("half-hour", 48, (6,)), "plain": ("half-hour", 1, (5,))}
+
+
+def series_of(house, dataset, first, last):
+    """Return {household: {half-hours since 1970: Wh}} of the readings in the period."""
+    frame = read_readings([house.folder / "input" / "*.csv"], dataset=dataset)
+    series: dict[str, dict[int, int]] = {}
+    for household, day, slot, wh in frame.itertuples(index=False):
+        if first <= day.date() <= last:
+            series.setdefault(household, {})[(day.date() - EPOCH).days * 48 + slot] = int(wh)
+    return series
+
+
+def daily_totals(series, dataset):
+    """Return {days since 1970: Wh} of the days that lack at most two of the readings they can have."""
+    total, number = Counter(), Counter()
+    for time, wh in series.items():
+        total[time // 48] += wh
+        number[time // 48] += 1
+    possible = {day: 48 - len(LAYOUTS[dataset].absent_slots(EPOCH + timedelta(days=day))) for day in total}
+    return {day: total[day] for day in sorted(total) if possible[day] - number[day] <= 2}
+
+
+def walk(series, edges, *, every=1, phases=1, unusable=frozenset()):
+    """Count transitions between readings at multiples of `every`, one such step apart, by phase, from and to."""
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for time, wh in series.items():
+        after = series.get(time + every)
+        if time % every == 0 and after is not None and not {time, time + every} & unusable:
+            state, following = (sum(reading >= edge for edge in edges) for reading in (wh, after))
+            counts[time // every % phases, state, following] += 1
+    return counts
+
+
+def changed_half_hours(series, dataset, steps):
+    """Return the half-hours from which the clock changes within so many slots; with 0, those that are repeated."""
+    layout, times = LAYOUTS[dataset], set()
+    for time in series:
+        for passed in range(time, time + max(steps, 1)):
+            day = EPOCH + timedelta(days=passed // 48)
+            absent = layout.absent_slots(day) if steps else ()
+            if passed % 48 in (*layout.repeated_slots(day), *absent):
+                times.add(time)
+    return frozenset(times)
+
+
+def as_counter(table):
+    return {at if len(at) == 3 else (0, *at): int(n) for at, n in np.ndenumerate(table) if n}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("dataset", "write", "first", "days", "period"), CASES)
+def test_counts_are_those_of_each_households_own_readings(house, dataset, write, first, days, period, kind):
+    step, phases, every = KINDS[kind]
+    written = write(house.folder / "input", households=4, first_day=first, days=days, seed=3)
+    roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids[:-1])])
+    store, delivery = house.read(dataset)
+    whole = Period(store, delivery, roster, *period, step=step)
+    edges = quantize(whole, edges="quantile", n_states=4, engine=ENGINE)
+    found = estimate(whole, edges, n_states=4, engine=ENGINE, n_phases=phases, subsampling=every)
+    series = series_of(house, dataset, *period)
+    for i, household in enumerate(roster.ids):
+        readings = series.get(household, {})
+        repeated = changed_half_hours(readings, dataset, 0) if step == "half-hour" else frozenset()
+        own = daily_totals(readings, dataset) if step == "day" else readings
+        assert as_counter(found.counts[i]) == walk(own, edges[i], phases=phases, unusable=repeated)
+        for steps in every:
+            unusable = changed_half_hours(own, dataset, steps)
+            expected = walk(own, edges[i], every=steps, phases=max(phases // steps, 1), unusable=unusable)
+            assert as_counter(found.subsampled[steps][i]) == expected
+        assert found.readings[i] == len(own)
+        assert found.gaps[i] == sum(time + 1 not in own for time in own) - bool(own)
+    assert found.counts.sum() > 0
+
+
+def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
+    first, last = date(2012, 12, 20), date(2013, 1, 10)
+    written = write_london(house.folder / "input", households=4, first_day=first, days=25, seed=3)
+    roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids)])
+    store, delivery = house.read()
+    whole, series = Period(store, delivery, roster, first, last), series_of(house, "london", first, last)
+    quantiles, widths = (quantize(whole, edges=kind, n_states=6, engine=ENGINE) for kind in ("quantile", "equal-width"))
+    for i, household in enumerate(roster.ids):
+        values = list(series.get(household, {}).values())
+        if not values:
+            assert np.isnan(quantiles[i]).all()
+            assert np.isnan(widths[i]).all()
+            continue
+        assert widths[i].tolist() == pytest.approx([k * max(values) / 6 for k in range(1, 6)], rel=1e-15)
+        for low, high in zip([0, *quantiles[i]], [*quantiles[i], math.inf], strict=True):
+            inside = Counter(value for value in values if low <= value < high)
+            assert len(inside) <= 1 or inside.total() <= len(values) / 6 + 2 * max(inside.values())
+
+
+def test_gaps_are_not_bridged_months_are_and_an_edge_belongs_above(house):
+    last, first = date(2013, 1, 31), date(2013, 2, 1)
+    readings = {
+        ("A", last, 46): 499, ("A", last, 47): 500, ("A", first, 0): 499, ("A", first, 2): 500,
+        ("B", last, 47): 500, ("B", first, 1): 499,
+    }  # fmt: skip
+    house.london(readings)
+    roster = house.roster([("A", last, None), ("B", last, None)])
+    store, delivery = house.read()
+    period = Period(store, delivery, roster, last, first)
+    edges = quantize(period, edges=[500], n_states=2, engine=ENGINE)
+    found = estimate(period, edges, n_states=2, engine=ENGINE, n_phases=48)
+    # a phase is the half-hour that a transition leaves
+    assert [as_counter(counts) for counts in found.counts] == [{(46, 0, 1): 1, (47, 1, 0): 1}, {}]
+    assert found.gaps.tolist() == [1, 1]
+
+
+def test_a_day_of_46_half_hours_may_lack_two_of_them(house):
+    days = {date(2012, 10, 6): 0, date(2012, 10, 7): 2, date(2012, 10, 8): 0}
+    columns = [f"{slot // 2}:{slot % 2 * 30:02d}" for slot in [*range(1, 48), 0]]
+    lines = ["title", f"Customer,Generator Capacity,Postcode,Consumption Category,date,{','.join(columns)},Row Quality"]
+    for day, missing in days.items():
+        absent = (4, 5) if missing else ()
+        cells = ["0" if slot in absent else "" if slot >= 48 - missing else "0.1" for slot in range(48)]
+        lines.append(f"1,1,2000,GC,{day.day}/{day.month:02d}/{day.year},{','.join(cells)},")
+    (house.folder / "input").mkdir()
+    (house.folder / "input" / "a.csv").write_text("\n".join(lines) + "\n")
+    store, delivery = house.read("ausgrid")
+    period = Period(store, delivery, house.roster([("1", min(days), None)]), min(days), max(days), step="day")
+    found = estimate(period, np.array([[4500.0]]), n_states=2, engine=ENGINE)
+    assert (found.readings.tolist(), found.counts[0].tolist()) == ([3], [[0, 1], [1, 0]])
+
+
+def test_chunks_schedulers_order_and_memory_change_no_bit(house, monkeypatch):
+    written = write_london(
+        house.folder / "input", households=3, first_day=date(2012, 12, 25), days=12, seed=5, per_file=500
+    )
+    roster = house.roster([(household, written.first_day, None) for household in written.household_ids])
+    found: dict[str, list[list[object]]] = {kind: [] for kind in KINDS}
+    for name, block_bytes, scheduler, room in (("one", 2**24, "threads", 2**28), ("two", 5000, "synchronous", 1)):
+        monkeypatch.setattr(estimating, "_TABLES_BYTES", room)
+        store, delivery = house.read(store=name, block_bytes=block_bytes)
+        for kind, (step, phases, every) in KINDS.items():
+            progress: list[tuple[str, int, int]] = []
+            engine = Engine(scheduler, 2, progress=lambda *one, progress=progress: progress.append(one))
+            period = Period(store, delivery, roster, written.first_day, written.days()[-1], step=step)
+            edges = quantize(period, edges="quantile", n_states=3, engine=ENGINE)
+            one = estimate(period, edges, n_states=3, engine=engine, n_phases=phases, subsampling=every)
+            assert progress == [("counts", done, 4) for done in (1, 2, 3, 4)]
+            tables = (edges, one.counts, one.readings, one.gaps, *one.subsampled.values())
+            found[kind].append([table.tolist() for table in tables])
+        for i, path in enumerate(sorted((house.folder / "input").iterdir(), reverse=True)):
+            path.rename(path.with_name(f"x{i}.csv"))  # the second time they come in the opposite order
+    assert len(written.files) > 3
+    for one, two in found.values():
+        assert one == two

@@ -1,0 +1,103 @@
+"""Clock changes: the published dates, a walk through the period, and databases in which a change was moved."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agedp_data.datasets.timestamps import ZoneDays
+from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, zone_changes
+
+# New South Wales: first Sunday of October at 2:00, first Sunday of April at 3:00
+SPRING = (date(2010, 10, 3), date(2011, 10, 2), date(2012, 10, 7))
+AUTUMN = (date(2011, 4, 3), date(2012, 4, 1), date(2013, 4, 7))
+SYDNEY, LONDON, LORD_HOWE = "Australia/Sydney", "Europe/London", "Australia/Lord_Howe"
+FIRST, LAST = date(2013, 1, 1), date(2014, 12, 31)
+
+
+def test_in_the_three_years_of_ausgrid_only_the_published_sundays_differ():
+    sydney = ZoneDays(SYDNEY)
+    for day in (date(2010, 7, 1) + timedelta(days=i) for i in range(3 * 365 + 1)):
+        assert sydney.absent_slots(day) == ((4, 5) if day in SPRING else ())
+        assert sydney.repeated_slots(day) == ((4, 5) if day in AUTUMN else ())
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "absent", "repeated"),
+    [
+        (LORD_HOWE, date(2012, 10, 7), (4,), ()),  # by half an hour: 2:00 to 2:30
+        (LORD_HOWE, date(2013, 4, 7), (), (3,)),  # 1:30 to 2:00 twice
+        ("Pacific/Apia", date(2011, 12, 30), tuple(range(48)), ()),  # the day that Samoa left out
+        (LONDON, date(2013, 3, 31), (2, 3), ()),
+        (LONDON, date(2013, 10, 27), (), (2, 3)),
+        ("UTC", date(2013, 10, 27), (), ()),
+    ],
+)
+def test_a_zone_has_its_own_changes(zone, day, absent, repeated):
+    assert (ZoneDays(zone).absent_slots(day), ZoneDays(zone).repeated_slots(day)) == (absent, repeated)
+
+
+def walked(zone: str) -> list[tuple[datetime, timedelta]]:
+    """Return instants and offsets by a walk in steps of a quarter of an hour."""
+    of = ZoneInfo(zone)
+    at, stop = (datetime.combine(each, time(), of).astimezone(UTC) for each in (FIRST, LAST + timedelta(1)))
+    found: list[tuple[datetime, timedelta]] = []
+    while at < stop:
+        offset = at.astimezone(of).utcoffset()
+        if not found or found[-1][1] != offset:
+            found.append((at, offset))
+        at += timedelta(minutes=15)
+    return found
+
+
+def offset_of(text: str) -> timedelta:
+    return (-1 if text[0] == "-" else 1) * timedelta(hours=int(text[1:3]), minutes=int(text[4:]))
+
+
+@pytest.mark.parametrize("zone", [LONDON, LORD_HOWE, "America/St_Johns", "UTC"])
+def test_changes_are_those_of_a_walk_and_move_no_day(zone):
+    recorded = zone_changes(zone, FIRST, LAST)
+    assert walked(zone) == [
+        (datetime.strptime(line[:17], "%Y-%m-%dT%H:%MZ").replace(tzinfo=UTC), offset_of(line[18:])) for line in recorded
+    ]
+    for since in (FIRST, date(2013, 4, 7), date(2013, 10, 6), LAST, date(2015, 5, 1)):
+        assert first_moved_day(recorded, zone, since, LAST) is None
+        assert begins_as_recorded(recorded, zone, min(since, LAST))
+
+
+def test_an_open_period_is_recorded_for_ten_years():
+    assert len(zone_changes(LONDON, FIRST, None)) == 1 + 2 * 10
+
+
+def moved(zone: str, true: str, recorded: str) -> list[str]:
+    lines = [line.replace(true, recorded) for line in zone_changes(zone, FIRST, LAST)]
+    assert lines != list(zone_changes(zone, FIRST, LAST))
+    return lines
+
+
+# the change is on 6 April 2014 in this database, and was on the 13th in the one before it
+LATER = (SYDNEY, "2014-04-05T16:00Z", "2014-04-12T16:00Z")
+EARLIER = (LONDON, "2014-03-30T01:00Z", "2014-03-23T01:00Z")
+
+
+@pytest.mark.parametrize(
+    ("change", "since", "expected"),
+    [
+        (LATER, date(2014, 3, 1), date(2014, 4, 6)),
+        (LATER, date(2014, 4, 6), date(2014, 4, 6)),
+        (LATER, date(2014, 4, 8), date(2014, 4, 8)),
+        (LATER, date(2014, 4, 13), date(2014, 4, 13)),
+        (LATER, date(2014, 4, 14), None),  # all of them are released
+        (EARLIER, date(2014, 1, 1), date(2014, 3, 23)),
+        (EARLIER, date(2014, 3, 31), None),
+    ],
+)
+def test_a_moved_change_is_noticed_where_a_day_is_unreleased(change, since, expected):
+    assert first_moved_day(moved(*change), change[0], since, LAST) == expected
+
+
+def test_a_day_between_two_changes_begins_at_another_instant():
+    begins = {number: begins_as_recorded(moved(*LATER), SYDNEY, date(2014, 4, number)) for number in (5, 6, 7, 13, 14)}
+    assert begins == {5: True, 6: True, 7: False, 13: False, 14: True}

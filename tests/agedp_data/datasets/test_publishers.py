@@ -1,0 +1,157 @@
+"""The publishers' layouts: London's headers and timestamps at the END of the half-hour; Ausgrid's years."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from agedp_data.datasets.ausgrid import Ausgrid, AusgridKeys
+from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.london import London
+from agedp_data.datasets.validation import ReadingRules, RejectionReason
+from tests.agedp_data.datasets.parsing import RULES, parse, reasons, settle, step
+
+KEPT, DATE, CATEGORY = RejectionReason.KEPT, RejectionReason.DATE, RejectionReason.CATEGORY
+FOUR = "LCLid,stdorToU,DateTime,KWH/hh (per half hour) "
+SIX = FOUR + ",Acorn,Acorn_grouped"
+THREE = "LCLid,DateTime,KWH/hh (per half hour)"
+
+
+def london(header: str, *rows: str) -> dict[tuple[str, int], int]:
+    return settle(London(), RULES, [parse(London(), header, *rows)]).readings
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        (FOUR, "MAC000002,Std,2012-10-12 00:30:00.0000000, 0.143 "),
+        (FOUR.rstrip(), "MAC000002,Std,2012-10-12 00:30:00.0000000, 0.143 "),
+        (SIX, "MAC000002,Std,12/10/2012 00:30:00, 0.143 ,ACORN-A,Affluent"),
+        ("LCLid,tstp,energy(kWh/hh)", "MAC000002,2012-10-12 00:30:00.0000000, 0.143 "),
+        (THREE + " ", "MAC000002,2012-10-12 00:30:00,0.143"),
+        ('"LCLid","DateTime","KWH/hh (per half hour)"', '"MAC000002","2012-10-12 00:30:00","0.143"'),
+        (SIX, '"MAC000002",Std,"12/10/2012 00:30:00", 0.143 ,"a, b",c'),
+    ],
+)
+def test_every_london_header_in_the_wild_says_the_same(header, row):
+    assert london(header, row) == {("MAC000002", step(date(2012, 10, 12))): 143}
+
+
+@pytest.mark.parametrize(
+    "header", ["", "LCLid,DateTime", "DateTime,LCLid,KWH/hh (per half hour)", FOUR + ",Acorn", "a,b,c"]
+)
+def test_another_header_is_not_londons(header):
+    assert London().recognise([header]) is None
+    assert London().recognise([]) is None
+
+
+@pytest.mark.parametrize(
+    ("stamp", "day", "slot"),
+    [
+        ("2013-01-01 00:00:00", date(2012, 12, 31), 47),
+        ("2013-01-01 23:30:00", date(2013, 1, 1), 46),
+        ("2013-03-31 01:30:00", date(2013, 3, 31), 2),  # no such time on British clocks
+        ("2012-03-01 00:00:00", date(2012, 2, 29), 47),
+        ("01/01/2013 00:00:00", date(2012, 12, 31), 47),
+        ("3/2/2013 00:30:00", date(2013, 2, 3), 0),
+    ],
+)
+def test_a_london_timestamp_is_the_end_of_its_half_hour(stamp, day, slot):
+    assert london(THREE, f"MAC000002,{stamp},0.1") == {("MAC000002", step(day, slot)): 100}
+
+
+AUSGRID = Ausgrid()
+LABELS = [*[f"{hour}:{minute}" for hour in range(24) for minute in ("00", "30")][1:], "0:00"]
+HEADER = "Customer,Generator Capacity,Postcode,Consumption Category,date," + ",".join(LABELS)
+QUALITY = HEADER + ",Row Quality"
+TITLE = '"2012-2013 Solar home electricity data ""as published"" - notes"' + "," * 53
+STEPS = [f"{slot / 1000:.3f}" for slot in range(1, 49)]
+
+
+def row(category, day, cells=STEPS, *, quality=""):
+    return ",".join(["12", "3.78", "2076", category, day, *cells, *([] if quality is None else [quality])])
+
+
+def ausgrid(*rows: str, header: str = QUALITY, rules: ReadingRules = RULES) -> ParsedChunk:
+    return parse(AUSGRID, header, *rows, rules=rules)
+
+
+@pytest.mark.parametrize("before", [[], [TITLE], [TITLE.rstrip(",")]])
+@pytest.mark.parametrize(("header", "quality"), [(QUALITY, ""), (QUALITY, "NA"), (HEADER, None)])
+def test_every_years_header_is_recognised_with_and_without_title(before, header, quality):
+    assert AUSGRID.recognise([*before, header, row("GC", "1/07/2012", quality=quality)]).lines == len(before) + 1
+    records = ausgrid(row("GC", "1/07/2012", quality=quality), header=header).records
+    assert records.energy_wh.tolist() == [list(range(1, 49))]
+    assert (records.ids, records.day.tolist()) == (("12",), [step(date(2012, 7, 1)) // 48])
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["", "Customer,Generator Capacity,Postcode", QUALITY.replace("0:30,1:00", "1:00,0:30"),
+     QUALITY.replace("0:30", "0:00", 1), QUALITY + ",More"],
+)  # fmt: skip
+def test_other_columns_or_another_order_are_not_ausgrids(header):
+    assert AUSGRID.recognise([header]) is None
+    assert AUSGRID.recognise([TITLE, header]) is None
+    assert AUSGRID.recognise([TITLE, TITLE, QUALITY]) is None
+
+
+DATES = {"1/07/2010": 1, "02/07/2010": 2, "1-Jul-10": 1, "02-JUL-10": 2} | dict.fromkeys(
+    [
+        "",
+        "31/06/2012",
+        "0/07/2012",
+        "1/13/12",
+        "7/31/2012",
+        "2012-07-01",
+        "never",
+        "1/07/0001",
+        "31/12/1969",
+        "1/07/9999",
+    ]
+)
+
+
+def test_each_date_is_day_first_and_read_by_itself():
+    for texts in (list(DATES), list(DATES)[::-1], *([text] for text in DATES)):
+        parsed = ausgrid(*(row("GC", text) for text in texts))
+        assert reasons(parsed) == [KEPT if DATES[text] else DATE for text in texts]
+        days = [step(date(2010, 7, DATES[text])) // 48 for text in texts if DATES[text]]
+        assert parsed.records.day[parsed.records.reason == KEPT].tolist() == days
+
+
+def test_consumption_and_controlled_load_are_channels_and_the_rest_is_counted():
+    rows = [row(category, "1/07/2012") for category in ("GC", "CL", "GG", "XX", "")]
+    parsed = ausgrid(*rows)
+    assert reasons(parsed) == [KEPT, KEPT] + [CATEGORY] * 3
+    assert parsed.records.channel.tolist()[:2] == [0, 1]
+    assert parsed.rejected_row.tolist() == []
+    generation = ausgrid(*rows, rules=ReadingRules(layout_keys=AusgridKeys(categories=("GG",))))
+    assert reasons(generation) == [CATEGORY, CATEGORY, KEPT, CATEGORY, CATEGORY]
+
+
+def test_row_quality_na_is_kept_and_counted():
+    parsed = ausgrid(
+        row("GC", "1/07/2012", quality="NA"), row("CL", "1/07/2012", quality=" NA "), row("GC", "2/07/2012")
+    )
+    assert reasons(parsed) == [KEPT] * 3
+    assert parsed.records.notes == {"rows with Row Quality NA (kept)": 2}
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [("x", RejectionReason.TEXT), ("-0.1", RejectionReason.NEGATIVE), ("inf", RejectionReason.NOT_FINITE),
+     ("51", RejectionReason.ABOVE_BOUND)],
+)  # fmt: skip
+def test_one_bad_cell_rejects_its_row_and_so_do_48_of_them(cell, reason):
+    bad = row("GC", "1/07/2012", [*STEPS[:17], cell, *STEPS[18:]]), row("GC", "2/07/2012", [cell] * 48)
+    parsed = ausgrid(*bad, row("GC", "3/07/2012"))
+    assert reasons(parsed) == [reason, reason, KEPT]
+    assert parsed.rejected_text == bad
+
+
+def test_empty_cells_are_missing_readings_and_48_of_them_a_rejected_row():
+    parsed = ausgrid(row("GC", "1/07/2012", ["", *STEPS[1:]]), row("GC", "2/07/2012", [""] * 48))
+    assert reasons(parsed) == [KEPT, RejectionReason.MISSING]
+    assert parsed.records.energy_wh[0].tolist() == [-1, *range(2, 49)]

@@ -1,0 +1,122 @@
+"""What a series counts: exact vectors and sensitivities against every small dataset, and the names of its cells."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from agedp_data.config import load
+from agedp_data.config.contract import contract_part
+from agedp_data.errors import LedgerError
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.series.sensitivity import Move
+from agedp_data.series.series import Distribution, Mean, series_in, series_of
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+FORMS = ("histogram", "cumulative")
+
+
+def distribution(edges, form="histogram", **keys):
+    bins = tuple(edge * Decimal("0.001") for edge in edges)
+    return Distribution(statistic="distribution", form=form, clamp_kwh=bins[-1], bins_kwh=bins, **keys)
+
+
+def mean(clamp, **keys):
+    return Mean(statistic="mean", clamp_kwh=clamp * Decimal("0.001"), **keys)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("edges", [(0, 1, 4), (0, 1, 2, 3, 4), (0, 3, 4)])
+def test_counts_are_those_made_by_hand_of_every_small_dataset(edges, form):
+    series = distribution(edges, form)
+    for days in product(range(edges[-1] + 1), repeat=3):
+        inside = [sum(low <= day < high or (day == high == edges[-1]) for day in days) for low, high in pairwise(edges)]
+        below = [sum(day < edge for day in days) for edge in edges[1:-1]]
+        exact = series.exact(np.array(days))
+        assert exact == tuple(inside if form == "histogram" else below)
+        assert series.is_possible(np.array(exact), 3)
+        assert not series.is_possible(np.array(exact), 2) or form == "cumulative"
+        assert len(exact) == len(series.cells("all")) == len(series.ranges_kwh)
+
+
+@pytest.mark.parametrize("series", [*(distribution((0, 1, 3, 4), form) for form in FORMS), mean(4)], ids=str)
+def test_sensitivities_are_the_largest_change_over_all_small_datasets(series):
+    wh = range(series.clamp_wh + 1)
+    for size in wh:
+        largest = max(
+            sum(abs(np.subtract(series.exact(np.array((day, third))), series.exact(np.array((other, third))))))
+            for day, third, other in product(wh, repeat=3)
+            if abs(other - day) <= size
+        )
+        assert series.sensitivity(Move(size)) == largest
+    assert series.sensitivity("replacement") == largest  # a move of the whole range
+
+
+def test_impossible_counts_are_known_as_such():
+    histogram, cumulative = distribution((0, 1, 2, 4)), distribution((0, 1, 2, 4), "cumulative")
+    for series, wrong in ((histogram, [(1, 1, 2), (-1, 2, 2)]), (cumulative, [(2, 1), (-1, 2), (1, 4)])):
+        assert not any(series.is_possible(np.array(counts), 3) for counts in wrong)
+
+
+@pytest.mark.parametrize("by", [None, "tariff"])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cell_tells_its_group_and_range_by_its_name(form, by):
+    bins = tuple(map(Decimal, ("0", "0.50", "2", "1E+1")))
+    series = Distribution(statistic="distribution", form=form, clamp_kwh=Decimal(10), bins_kwh=bins, by=by)
+    groups = ["all"] if by is None else ["Std", "two words", "0-2", "", "all"]
+    names = [cell for group in groups for cell in series.cells(group)]
+    assert len(set(names)) == len(names)
+    ranges = ("0-0.5", "0.5-2" if form == "histogram" else "0-2")
+    assert names[:2] == [f"{'' if by is None else 'Std '}{text}" for text in ranges]
+    places = [series.place(cell) for cell in names]
+    assert places == [(group, *edges) for group in groups for edges in series.ranges_kwh]
+    assert [series.holds(cells) for cells in (names, names[1:], names[::-1])] == [True, False, False]
+    households = [groups.index(group) for group, *_ in places]
+    assert series.by_group(names, households) == {group: i for i, group in enumerate(groups)}
+    for wrong in ("all", "0-1", "x 0-1", "0-0.50", "Std 0-0.5" if by is None else "0-0.5"):
+        with pytest.raises(ValueError, match="not a range"):
+            series.place(wrong)
+
+
+@pytest.mark.parametrize("bins", [[0, 4], [0], [1, 2, 4], [0, 2, 2, 4], [0, 2, 3]])
+def test_bins_that_say_nothing_or_leave_somebody_out_are_refused(bins):
+    with pytest.raises(ValidationError):
+        Distribution(statistic="distribution", clamp_kwh=Decimal(4), bins_kwh=tuple(map(Decimal, bins)))
+
+
+def test_a_series_is_read_from_a_contract_as_it_was_written():
+    run = load(EXAMPLES / "london-live.toml")
+    registered = contract_part(run, model="m")
+    again = series_of(registered)
+    sensitivities = {name: series.sensitivity("replacement") for name, series in again.items()}
+    assert sensitivities == {"daily_mean": 50_000, "daily_distribution": 2}
+    for name, series in run.series.items():
+        assert again[name] == series.model_copy(update={"share": again[name].share})
+    assert series_in({**registered["series"]["daily_mean"], "by": "2013", "of_tomorrow": "x"}).by == "2013"
+    for broken in ({"series": {"a": {"statistic": "distribution", "clamp_kwh": "5"}}}, {"series": {"a": "x"}}, {}):
+        with pytest.raises(LedgerError, match="does not know"):
+            series_of(broken)
+
+
+@pytest.mark.parametrize("step", ["half-hour", "day"])
+@pytest.mark.parametrize("series", [mean(4, values="states"), distribution((0, 1, 2, 4), values="states")], ids=str)
+def test_of_states_a_small_change_never_moves_more_than_is_charged(step, series):
+    states = RepresentativeValues(step, (2, 5))
+    exact = {}
+    for used in product(range(8), repeat=2):
+        energy = np.array(used)
+        total = states.represent(energy).sum() if step == "half-hour" else states.represent(energy.sum()[None])[0]
+        exact.setdefault(sum(used), set()).add(series.exact(np.array([min(int(total), 4)])))
+    for size in range(5):
+        pairs = [
+            pair for a, b in product(exact, repeat=2) if abs(a - b) <= size for pair in product(exact[a], exact[b])
+        ]
+        largest = max(sum(abs(np.subtract(*pair))) for pair in pairs)
+        assert largest <= series.sensitivity(Move(size))
+        if isinstance(series, Mean) and size == 1:
+            assert largest > size  # more than the change itself

@@ -1,0 +1,270 @@
+"""Statements say the same in JSON and in words, and their schema describes every key: none missing, none another."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from decimal import Context, Decimal
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+from agedp_data.notions.notion import LossBound
+from agedp_data.statement.document import SCHEMA, ContractVersion, read_statement, schema
+from agedp_data.statement.facts import (
+    BEYOND_STATES,
+    ESTIMATED,
+    REHEARSAL,
+    REPRESENTED,
+    WITH_MODEL,
+    SeriesEnd,
+    StatementFacts,
+    build_statement,
+    odds_factor,
+)
+from agedp_data.statement.markdown import markdown
+
+CHECK = jsonschema.Draft202012Validator(schema())
+CONTRACT = {
+    "version": 1,
+    "input": {"dataset": "london"},
+    "population": {"name": "homes", "min_households": 30},
+    "schedule": {"mode": "archive", "first_day": "2013-01-01", "last_day": "2013-01-05"},
+    "promise": {"notion": "classical", "max_day_epsilon": "0.000000005", "epsilon_total": "9"},
+    "series": {
+        "use": {
+            "statistic": "mean", "clamp_kwh": "50", "share": "1", "by": "tariff", "max_missing": 2, "missing_kwh": "0",
+        },
+    },
+}  # fmt: skip
+DAY_BOUND = LossBound("day", 5, "assumption-free", "any one day")
+FACTS = StatementFacts(
+    title={"title": "T", "source": "S", "licence": "CC-BY-4.0", "contact": ""},
+    contract=CONTRACT,
+    days=("2013-01-02", "2013-01-01"),
+    skipped=("2013-01-03",),
+    published_on=("2026-01-01",),
+    bounds=[
+        LossBound("risk", None, "conditional", "the current day", "chains hold"), DAY_BOUND,
+        LossBound("total", 1_500_000_000, "assumption-free", "all days"), DAY_BOUND,
+    ],
+    limits={"day": 4, "total": 9_000_000_000, "risk": 7},
+    ending=SeriesEnd("2013-01-05", "promise", 9_000_000_000),
+    model={"source": "declared", "assume": "curve", "basis": "made up", "envelope": {"losses": [1]}},
+    notes=("note",),
+    ledger_id="ab" * 32,
+    head="cd" * 32,
+    versions=[ContractVersion(registered="2026-01-01", changes=[])],
+    software={"agedp": "1"},
+)  # fmt: skip
+REHEARSED = {**CONTRACT, "schedule": {**CONTRACT["schedule"], "mode": "rehearsal"}}
+
+
+def claim(**changed):
+    return build_statement(replace(FACTS, **changed)).content()
+
+
+def words(**changed):
+    return markdown(read_statement(json.dumps(claim(**changed))))
+
+
+CLAIM = claim()
+
+
+def test_what_is_always_true_comes_first_and_nothing_twice():
+    assert [(figure["name"], figure["epsilon"], figure["limit"]) for figure in CLAIM["figures"]] == [
+        ("day", "0.000000005", "0.000000005"),  # the bound was tightened to 4 after a day had spent 5
+        ("total", "1.5", "9"),
+        ("risk", "infinite", "unlimited"),  # a figure that is infinite has no limit left
+    ]
+    assert CLAIM["days"] == {"first": "2013-01-01", "last": "2013-01-02", "released": 2, "skipped": ["2013-01-03"]}
+    assert "contact" not in CLAIM
+    unlimited = claim(limits={"day": 9, "total": None}, ending=SeriesEnd("", "", None))
+    assert [figure["limit"] for figure in unlimited["figures"]] == ["0.000000009", "unlimited", ""]
+    assert unlimited["ending"] == {"spent": "1.5", "left": "unlimited", "last_day": "", "because": ""}
+    assert unlimited["second_population"]["adds"] == {"day": "0.000000009", "total": "unlimited"}
+
+
+def test_rows_of_an_estimated_model_name_its_days():
+    period, model = "2012-01-01 to 2012-12-31", {"source": "estimated", "assume": "markov", "ages_days": [1]}
+    plain = claim(model=model)
+    estimated = claim(model={**model, "envelope": {}}, estimated_from=[period])
+    assert {figure.pop("conditional_days") for figure in estimated["figures"]} == {period}
+    assert (estimated["figures"], estimated["model"]) == (plain["figures"], plain["model"])
+    assert any(period in warning for warning in estimated["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("source", "counting", "warnings"),
+    [
+        (None, {}, []),
+        ("declared", {}, [*WITH_MODEL, BEYOND_STATES]),
+        ("estimated", {}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED]),
+        ("estimated", {"represented": True}, [*WITH_MODEL, BEYOND_STATES, ESTIMATED, REPRESENTED]),
+        ("estimated", {"beyond_states": False, "represented": True}, [*WITH_MODEL, ESTIMATED, REPRESENTED]),
+    ],
+)
+def test_warnings_follow_from_the_kind_of_model_and_what_is_counted(source, counting, warnings):
+    assert claim(model=source and {"source": source, "assume": "markov"}, **counting)["warnings"][1:] == warnings
+
+
+def test_the_words_give_every_figure_warning_and_date():
+    text = words()
+    for figure in CLAIM["figures"]:
+        assert f"| {figure['name']} | {figure['epsilon']} | {figure['about']} |" in text
+    for part in (
+        *(*CLAIM["warnings"], *CLAIM["not_protected"], CLAIM["protects"], CLAIM["from_whom"], CLAIM["ledger"]["head"]),
+        CLAIM["second_population"]["text"],
+        "2 days of homes (2013-01-01 to 2013-01-02), published on 2026-01-01; 1 day skipped",
+        *("at most epsilon 0.000000005 about any one day", "max_day_epsilon = 0.000000005", "made up"),
+        "by tariff of the roster; a household's daily total counts at most 50 kWh (clamp), and 0 kWh if more than 2",
+        *("fewer than 30 households on the roster is never released", "promise.notion = classical"),
+        *("| if chains hold |", "| always |"),
+    ):
+        assert part in text, part
+    rehearsed = claim(contract=REHEARSED)
+    assert (rehearsed["rehearsal"], rehearsed["notes"]) == (1, [REHEARSAL, "note"])
+    assert words(contract=REHEARSED).splitlines()[2] == f"**{REHEARSAL}**"
+    versions = [
+        *FACTS.versions, ContractVersion(registered="2026-02-01", changes=["series.use.clamp_kwh: 60 -> 50"]),
+    ]  # fmt: skip
+    amended = words(versions=versions, other_populations=2)
+    assert "Version 2, registered on 2026-02-01, changed:\n\n* series.use.clamp_kwh: 60 -> 50" in amended
+    assert "This ledger contains 2 other populations." in amended
+    assert "Version 1" not in amended
+
+
+@pytest.mark.parametrize(
+    ("because", "message"),
+    [
+        ("promise", "2013-01-05 is the last day that the promise permits"),
+        ("period", "The period ends with 2013-01-05"),
+        ("broken", "nothing more will be released"),
+        ("", "The promise does not end within a year"),
+    ],
+)
+def test_the_words_say_what_ends_the_promise(because, message):
+    assert message in words(ending=SeriesEnd("2013-01-05" if because else "", because, None))
+
+
+@pytest.mark.parametrize("loss", [1, 10**6, 5 * 10**8, 6_907_755_278, 6_907_755_279, 10**11, 10**15])
+def test_a_factor_is_the_next_number_of_its_digits_above_e_to_the_loss(loss):
+    exact, factor = Context(prec=40), odds_factor(loss)
+    step = Decimal("0.01") if "e" not in factor else Decimal(f"0.1e{factor.partition('e')[2]}")
+    assert exact.ln(Decimal(factor)) > Decimal(loss) / 10**9 > exact.ln(Decimal(factor) - step)
+    assert ("e" in factor) == (loss > 6_907_755_278)  # e^6.907755278 = 999.9999...
+
+
+def test_it_is_a_schema_of_the_form_that_statements_name():
+    jsonschema.Draft202012Validator.check_schema(schema())
+    assert schema()["properties"]["schema"]["const"] == SCHEMA == CLAIM["schema"]
+    shipped = files("agedp_data").joinpath("schemas", "statement-2.json")
+    assert shipped.read_text() == json.dumps(schema(), indent=1) + "\n"  # write that text if the model changed
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and plain(part) for key, part in value.items())
+    return all(map(plain, value)) if isinstance(value, list) else type(value) in (str, int)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"contract": REHEARSED},
+        {"title": {}, "model": None, "notes": (), "days": (), "published_on": (), "ending": SeriesEnd("", "", 9)},
+    ],
+)
+def test_a_statement_is_of_that_form_and_read_as_it_was_written(changed):
+    content = claim(**changed)
+    CHECK.validate(content)
+    assert plain(content)
+    later = content | {"key_of_a_later_version": {"more": [1]}}
+    later["figures"][0]["delta"] = "0"
+    assert json.loads(read_statement(json.dumps(later)).text()) == later
+    for key in ("from_whom", "versions", "ending", "second_population", "software"):  # the first schema lacks some
+        earlier = {name: value for name, value in CLAIM.items() if name != key}
+        earlier["figures"] = [
+            {k: v for k, v in row.items() if k not in ("factor", "limit")} for row in CLAIM["figures"]
+        ]
+        assert read_statement(json.dumps(earlier)).content() == earlier
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def with_value(path, value):
+    content = copy.deepcopy(CLAIM)
+    at(content, path[:-1])[path[-1]] = value
+    return content
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("figures", 0, "epsilon"), "1e9"), (("figures", 0, "epsilon"), "9" * 501), (("days", "first"), "2013-02-30"),
+        (("days", "skipped"), ["9999-12-31"]), (("ledger", "head"), "ab"), (("population",), 3),
+        (("contract", "promise", "max_day_epsilon"), "much"), (("contract", "schedule", "first_day"), "today"),
+    ],
+)  # fmt: skip
+def test_a_statement_of_another_form_is_refused_by_its_key(path, value):
+    with pytest.raises(ValueError, match=r"the statement is not as agedp writes one: " + r"\.".join(map(str, path))):
+        read_statement(json.dumps(with_value(path, value)))
+
+
+def keys_of(value, path=()):
+    """Yield the path of every key of a statement, of the first item of its lists."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            yield from keys_of(inner, (*path, key))
+    elif isinstance(value, list) and value:
+        yield from keys_of(value[0], (*path, 0))
+
+
+def test_no_key_may_be_missing_misspelt_or_of_another_kind():
+    for path in [path for path in keys_of(CLAIM) if path[0] not in ("contract", "model", "software")]:
+        for edit in ("missing", "misspelt", "other"):
+            content = copy.deepcopy(CLAIM)
+            above = at(content, path[:-1])
+            value = above.pop(path[-1])
+            if edit == "misspelt":
+                above[f"{path[-1]}x"] = value
+            if edit == "other":
+                above[path[-1]] = 1.5
+            is_free = path in {("title",), ("source",), ("licence",)}
+            assert CHECK.is_valid(content) == (edit == "missing" and is_free), (path, edit)
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        (("figures", 0, "epsilon"), ["0.50", "-1", "1e-9", "0.1234567891"]), (("figures", 0, "kind"), ["indicative"]),
+        (("figures", 0, "assumption"), ["chains hold"]), (("figures", 2, "assumption"), [""]),
+        (("figures", 0, "factor"), ["1.6"]), (("ending", "because"), ["whim"]), (("ending", "last_day"), ["tomorrow"]),
+        (("days", "skipped"), [["2013-01-02", "2013-01-02"]]), (("ledger", "head"), ["ab"]), (("rehearsal",), [2]),
+        (("model",), [{"source": "guessed", "assume": "curve"}, {"source": "declared"}]),
+        (("contract", "promise"), [{"notion": "classical"}]), (("contract", "series"), [{}]),
+        (("contract", "output"), [{}]),
+    ],
+)  # fmt: skip
+def test_values_out_of_range_are_found(path, values):
+    assert not any(CHECK.is_valid(with_value(path, value)) for value in values)
+
+
+def test_every_key_says_what_it_means():
+    def described(part, name):
+        for key, inner in part.get("properties", {}).items():
+            given = schema()["$defs"][inner["$ref"].rpartition("/")[2]] if "$ref" in inner else inner
+            assert inner.get("description") or given.get("description") or key in {"mode", "statistic"}, f"{name}.{key}"
+            described(inner, f"{name}.{key}")
+            described(inner.get("items", {}), f"{name}.{key}[]")
+
+    for name, part in {"": schema(), **schema()["$defs"]}.items():
+        described(part, name)

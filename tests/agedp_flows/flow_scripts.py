@@ -1,0 +1,99 @@
+"""What runs flows in a process of its own, because Prefect reads its settings once: `flow_scripts.py NAME WORDS...`."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+SEPARATOR = "\x1e"
+
+
+def pair(*folders: str) -> None:
+    """Calibrate and release in two worlds on one server; the second releases under the first one's public part.
+
+    Prints the digests of both public parts and how the commands ended.
+    """
+    from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
+    from agedp_flows.prefect_server import running_server
+    from tests.exposure.pairs import with_fixed_noise
+
+    worlds, ended, digests = [Path(folder) for folder in folders], [], []
+    with running_server(Path("server")):
+        for verb in ("calibrate", "run"):
+            for world in worlds:
+                words = (verb, "run.toml", "--flow")
+                ended.append(with_fixed_noise(world, *words, now=datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)))
+            if verb == "calibrate":
+                public = [world / "model" / PUBLIC_FILE for world in worlds]
+                digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in public]
+                for name in (PUBLIC_FILE, DIGEST_FILE):
+                    shutil.copy(worlds[0] / "model" / name, worlds[1] / "model" / name)
+    print(json.dumps({"digests": digests, "ended": ended}))
+
+
+def functions(name: str) -> None:
+    """Release with input that does not answer at first, calibrate, audit, verify, and verify a tampered folder.
+
+    Prints the states of the flows, called as a Prefect user calls them, on the server of the environment.
+    """
+    from prefect.states import State
+
+    from agedp_data.errors import Unavailable
+    from agedp_flows import release_flow
+    from agedp_flows.audit_flow import audit
+    from agedp_flows.calibrate_flow import calibrate
+    from agedp_flows.verify_flow import verify
+
+    folder = Path(name) / "out" / "release"
+    read, calls = release_flow.read_files, []
+
+    def silent_at_first(session: object) -> object:
+        calls.append(session)
+        if len(calls) == 1:
+            raise Unavailable("input 1 of 2: cannot be opened (Timeout)", private="CANARY-share: no answer")
+        return read(session)
+
+    os.chdir(name)
+    release_flow.ingest.retry_delay_seconds = [0]
+    release_flow.read_files = silent_at_first  # the stage is looked up when the task runs
+    states: dict[str, State] = {"release": release_flow.release("run.toml", return_state=True)}
+    states["calibrate"] = calibrate("estimated.toml", return_state=True)
+    states["audit"] = audit("run.toml", return_state=True)
+    states["verify"] = verify(str(folder), return_state=True)
+    (folder / "STATEMENT.md").write_text("all is well\n")
+    states["tampered"] = verify(str(folder), return_state=True)
+    (folder / "STATEMENT.md").unlink()
+    states["again"] = release_flow.release("run.toml", return_state=True)
+    texts = {key: f"{state.name}: {state.message}" for key, state in states.items()}
+    print(json.dumps({**texts, "reads": str(len(calls))}))
+
+
+def demonstration() -> None:
+    """Run `agedp demo` on few households, and again on London alone for machines; print the digests after each."""
+    from agedp.demo import synthetic_datasets
+    from agedp_flows import demonstration as module
+    from agedp_flows.cli.app import main as agedp
+    from agedp_flows.prefect_server import running_server
+
+    small = synthetic_datasets.Size(households=3, calibration_days=12, released_days=2, seed=3, min_visits=5)
+    synthetic_datasets.Size = lambda: small
+    with running_server(Path("server")):
+        for words, datasets in (([], synthetic_datasets.DATASETS), (["--json"], synthetic_datasets.DATASETS[:1])):
+            module.DATASETS = datasets
+            sys.argv = ["agedp", "demo", "out", *words]
+            with contextlib.suppress(SystemExit):
+                agedp()
+            published = sorted(Path("out").glob("*/*/release/*"))
+            digests = {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in published}
+            print(SEPARATOR, json.dumps(digests), sep="", end=SEPARATOR)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    {"pair": pair, "functions": functions, "demonstration": demonstration}[sys.argv[1]](*sys.argv[2:])
