@@ -26,9 +26,15 @@ from typing import Final
 
 import numpy as np
 
-from agedp_data.accounting.discount_closed_forms import certified_constant, exponential_optimum, paper_constant, renewal
+from agedp_data.accounting.discount_closed_forms import (
+    certified_constant,
+    exponential_optimum,
+    paper_constant,
+    parse_number,
+    renewal,
+)
 from agedp_data.accounting.discount_optimiser import least_noise
-from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss, parse_number
+from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 
@@ -87,8 +93,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
             of the optimum.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> schedule(Hyperbolic(1), epsilon=1, horizon=3, method="renewal").round(6).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/3
     [1.0, 0.5, 0.416667]
@@ -132,8 +137,7 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
         ChainError: "optimal", or "constant" with weights whose sum is not known; or as `schedule`.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> infinite_horizon_schedule(Exponential(0.9), epsilon=1, releases=2, method="constant").round(6).tolist()
     [0.1, 0.1]

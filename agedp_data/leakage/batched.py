@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.arrays import Floats, checked_loss, filled_kernel
+from agedp_data.arrays import Floats, Mask, checked_kernel, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
 from agedp_data.leakage.function import leakage
 from agedp_data.leakage.pieces import fixed_point, frontier, gain, prefixes
@@ -119,6 +119,36 @@ class BatchedLeakage:
             return np.broadcast_to(losses, np.broadcast_shapes(losses.shape, self.shape))
         except ValueError:
             raise ChainError(f"losses of shape {losses.shape} do not fit a stack of shape {self.shape}") from None
+
+
+class PairwiseLeakage:
+    """L between each two rows of a kernel, or the maximum over a set of kernels: loss -> (k, k).
+
+    Source: [T] eq. 18, before its maximum over pairs.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
+
+    def __init__(self, kernel: Kernels) -> None:
+        chains = kernel_set(kernel)
+        if any(chain.ndim != 2 or chain.shape[0] != chains[0].shape[0] for chain in chains):
+            raise ChainError("pairs are those of one household's values; take the households one by one")
+        rows: list[Mask] = [checked_kernel(chain)[1] for chain in chains]
+        self.valid: Mask = np.all(rows, axis=0) if rows else np.ones(1, dtype=np.bool_)
+        pieces = [_pieces(filled_kernel(chain)) for chain in chains] or [(np.zeros((1, 1, 0)),) * 2]
+        self._over, self._under = (np.concatenate(side, axis=-1) for side in zip(*pieces, strict=True))
+
+    def __call__(self, loss: float) -> Floats:
+        """Return L of each pair of rows at one loss, shape (k, k) [epsilon]."""
+        return gain(self._over, self._under, np.full(self._over.shape[:-1], loss))
+
+
+def _pieces(rows: Floats) -> tuple[Floats, Floats]:
+    k, n = rows.shape
+    parts = [(over.reshape(-1, k, n - 1), under.reshape(-1, k, n - 1)) for _, over, under in prefixes(rows[None])]
+    over, under = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return over, under
 
 
 def kernel_set(kernel: Kernels) -> list[Floats]:

@@ -23,7 +23,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
-from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights
+from agedp_data.accounting.discounting import DiscountName, DiscountWeights
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused

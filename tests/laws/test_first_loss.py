@@ -11,7 +11,7 @@ from math import expm1, log1p
 
 import pytest
 
-from agedp_data.accounting.temporal_losses import TemporalLosses
+from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import NANO
 from tests.laws.promises import exact_bound, leakage_bound
 

@@ -14,7 +14,7 @@ from agedp.calibration.quantize import Period, quantize
 from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
 from agedp_data.accounting.temporal_leakage import temporal, temporal_kernels
-from agedp_data.accounting.temporal_losses import TemporalLosses
+from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.transitions import transition_matrix
