@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats, Mask, checked_kernel, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
+from agedp_data.leakage.dinkelbach import apply_to_stack, largest_gain
 from agedp_data.leakage.pieces import fixed_point, frontier, gain, prefixes
 
 _LARGE = 700.0  # above this, `leakage` sorts all pairs again for each loss
@@ -46,8 +46,7 @@ class BatchedLeakage:
         ChainError: kernels as in `leakage`, an empty set, or stacks of a set that do not fit each other.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> BatchedLeakage([[[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]]])(np.log(11)).round(4).tolist()  # ln 5, ln 11
     [1.6094, 2.3979]
@@ -95,7 +94,7 @@ class BatchedLeakage:
         """
         losses = self._losses(loss)
         if self._evaluates_directly and self._rows and (losses <= _LARGE).all():
-            maximum: Floats = np.max([leakage(rows, losses) for rows in self._rows], axis=0)
+            maximum: Floats = np.max([apply_to_stack(rows, losses, largest_gain) for rows in self._rows], axis=0)
             return maximum
         return gain(*self.pieces, losses)
 

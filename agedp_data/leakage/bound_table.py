@@ -75,8 +75,7 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
         ChainError: rows that are not probabilities, no row with data, or a negative loss.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]]], [1.0]).tolist()  # ln((1 + .9 (e - 1)) / (1 + .1 (e - 1)))
     [0.776136586]
@@ -112,8 +111,7 @@ class LeakageBound:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bound = LeakageBound([48], [0.5], bounds={"total_variation": [0.64]})
     >>> bound(48, 0.5, direction="backward", method="total_variation").item()  # ln(1 + .64 (e^.5 - 1)), rounded up
