@@ -1,4 +1,4 @@
-r"""Closed forms of schedules: the least mean noise under exponential discounting, and the renewal series.
+r"""Discounted sums and series in floats: convolutions with a bound of the error, renewal, the sqrt(k) schedule.
 
 The idea: for a known number of releases the schedule with the least mean noise solves the convex programme
 
@@ -7,19 +7,14 @@ The idea: for a known number of releases the schedule with the least mean noise 
 A the lower triangular Toeplitz matrix of the weights. The dual maximises 2 sum of sqrt((A' lambda)_k) - sum of lambda
 over lambda >= 0. At the optimum A' lambda = 1/r^2, and lambda_t = 0 where the constraint at t is not tight. Nearly
 always these are the first m constraints: from m on the losses are those of a renewal, which keeps every sum at 1.
-`least_noise` determines m.
+`least_noise` determines m. Example: alpha = 0.25 and three releases give the losses 1, 0.75, 0.75.
 
-Example: alpha = 0.25 and three releases give the losses 1, 0.75, 0.75.
-
-Noise that grows like sqrt(k) under hyperbolic discounting: the certified constant, and that of [F] Corollary 16.
-
-The idea: with noise scales b_k = C sqrt(k) sensitivity/epsilon the discounted loss at t is epsilon S(t)/C,
+Under hyperbolic discounting noise may grow like sqrt(k): with noise scales b_k = C sqrt(k) sensitivity/epsilon the
+discounted loss at t is epsilon S(t)/C,
 
 .. math:: S(t) = \sum_{k=1}^{t} \frac{1}{(1 + \beta (t - k)) \sqrt k},
 
-so that C must be at least the supremum of S.
-
-Example: beta = 1 needs C = 1.2744; the paper's constant is 2.178.
+so that C must be at least the supremum of S. Example: beta = 1 needs C = 1.2744; the paper's constant is 2.178.
 
 Erratum: the proof of Corollary 16 bounds each half of the sum by an integral, but omits the last term of the increasing
 half, f(t) = 1/sqrt(t), and takes atanh(u)/sqrt(1 + beta t), u^2 = beta t/(1 + beta t), for decreasing in t. It
@@ -60,37 +55,6 @@ _UNDERFLOW_MARGIN = 1e-300
 """Above the sum of all products that underflow."""
 
 _EPS = float(np.finfo(np.float64).eps)
-
-
-def exponential_optimum(alpha: float, releases: int) -> Floats:
-    r"""Return the schedule with the least mean noise for weights alpha^j and epsilon = 1, in closed form.
-
-    .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
-       m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
-
-    Source: optimality conditions of the programme of the module's head under [F] Theorem 11 (eq. 10). The discounted
-    loss reaches 1 at m and stays there.
-
-    Args:
-        alpha: discount factor per release, 0 < alpha <= 1 [-].
-        releases: number of releases T, >= 1.
-
-    Returns:
-        Losses, shape (T,), > 0 [epsilon].
-
-    References:
-        [F] https://doi.org/10.48550/arXiv.1908.03995
-
-    >>> exponential_optimum(0.25, 3).round(12).tolist()  # sqrt(alpha) = 1/2: at m = 1, 1/2 <= 2/3
-    [1.0, 0.75, 0.75]
-    """
-    if alpha == 1:
-        return np.full(releases, 1 / releases)
-    root = math.sqrt(alpha)
-    m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
-    last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
-    decreasing = last * root ** -np.arange(m - 1, -1, -1.0)
-    return np.concatenate([decreasing, np.full(releases - m, 1 - alpha)])
 
 
 def renewal(weights: Floats) -> Floats:
@@ -140,9 +104,6 @@ def renewal_by_transforms(weights: Floats) -> Floats:
 
     Args:
         weights: a(0), ..., a(T - 1), shape (T,), non-increasing [-].
-
-    Returns:
-        Losses, shape (T,), >= 0 [epsilon].
 
     References:
         [F] https://doi.org/10.48550/arXiv.1908.03995
@@ -251,12 +212,9 @@ def _linear_filter(numerator: Floats | list[float], denominator: Floats | list[f
 
 
 def parse_number(value: object, name: str) -> float:
-    """Return a parameter of a caller without types as a float.
+    """Return a parameter of a caller without types as a float; raise ChainError if it is none.
 
     Source: conversion by Python's `float`.
-
-    Raises:
-        ChainError: `value` is not a number.
     """
     try:
         return float(value)  # type: ignore[arg-type]  # that is asked here

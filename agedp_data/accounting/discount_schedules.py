@@ -28,7 +28,6 @@ import numpy as np
 
 from agedp_data.accounting.discount_closed_forms import (
     certified_constant,
-    exponential_optimum,
     paper_constant,
     parse_number,
     renewal,
@@ -151,6 +150,37 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
     if method in ("constant", "optimal"):
         raise ChainError(f"a series without end has no {method} schedule under this discount; name a horizon")
     return schedule(discount, epsilon=epsilon, horizon=releases, method=method)
+
+
+def exponential_optimum(alpha: float, releases: int) -> Floats:
+    r"""Return the schedule with the least mean noise for weights alpha^j and epsilon = 1, in closed form.
+
+    .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
+       m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
+
+    Source: optimality conditions of the programme of `discount_closed_forms` under [F] Theorem 11 (eq. 10). The
+    discounted loss reaches 1 at m and stays there.
+
+    Args:
+        alpha: discount factor per release, 0 < alpha <= 1 [-].
+        releases: number of releases T, >= 1.
+
+    Returns:
+        Losses, shape (T,), > 0 [epsilon].
+
+    References:
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> exponential_optimum(0.25, 3).round(12).tolist()  # sqrt(alpha) = 1/2: at m = 1, 1/2 <= 2/3
+    [1.0, 0.75, 0.75]
+    """
+    if alpha == 1:
+        return np.full(releases, 1 / releases)
+    root = math.sqrt(alpha)
+    m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
+    last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
+    decreasing = last * root ** -np.arange(m - 1, -1, -1.0)
+    return np.concatenate([decreasing, np.full(releases - m, 1 - alpha)])
 
 
 def _positive(epsilon: float) -> float:

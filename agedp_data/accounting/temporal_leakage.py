@@ -44,7 +44,6 @@ from agedp_data.leakage.batched import Kernels, PairwiseLeakage
 
 __all__ = [
     "METHODS",
-    "LeakageTotals",
     "OneSidedRecursion",
     "Recursion",
     "allocate",
@@ -126,7 +125,7 @@ def forward(kernel_f: Kernels, losses: ArrayLike) -> Floats:
 def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     r"""Total temporal privacy leakage: the loss about instant t of all releases.
 
-    Use it for event-level privacy under temporal correlation: alpha-DP_T holds if the maximum is at most alpha.
+    Use it for event-level privacy: alpha-DP_T holds if the maximum is at most alpha.
 
     .. math:: TPL_t \le BPL_t + FPL_t - \varepsilon_t
 
@@ -211,9 +210,6 @@ def temporal_supremum(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> 
     Returns:
         Shape (...), broadcast [epsilon], `inf` if a direction is unbounded.
 
-    Raises:
-        ChainError: as `backward`.
-
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
@@ -239,9 +235,6 @@ def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, 
         losses: as in `backward`, shape (..., T) [epsilon].
         start: index of the first release of the window.
         length: number of releases, j + 1.
-
-    Returns:
-        Loss [epsilon].
 
     Raises:
         ChainError: as `windows`; a window outside the series.
@@ -319,9 +312,6 @@ def w_event(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, length: int
     Returns:
         Shape (...) [epsilon].
 
-    Raises:
-        ChainError: as `backward`, or a length below 1.
-
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
@@ -344,12 +334,6 @@ def user_level(losses: ArrayLike) -> Floats:
 
     Args:
         losses: e, shape (..., T), >= 0 [epsilon].
-
-    Returns:
-        Shape (...) [epsilon].
-
-    Raises:
-        ChainError: losses that are negative or not a series.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328

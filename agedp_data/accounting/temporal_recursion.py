@@ -50,9 +50,6 @@ class LeakageTotals:
     .. math:: TPL_t = BPL_t + FPL_t - \varepsilon_t
 
     Source: [T] eqs. 10 and 11. Erratum: the equations are upper bounds, not equalities.
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
 
     backward: Floats
@@ -124,8 +121,7 @@ class Recursion(Generic[Number]):
     Source: [T] eqs. 10, 13 and 15. Erratum: eq. 10 is an upper bound, not an equality.
 
     Attributes:
-        backward: recursion over the earlier releases.
-        forward: recursion over the later releases.
+        backward, forward: recursion over the earlier, and over the later releases.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328

@@ -155,7 +155,7 @@ def test_pairs_forget_nothing_in_a_day_and_a_promise_for_ever_leaps_over_it(deli
     losses = [row["loss"] for row in _rows(house)]
     assert len(set(losses)) == 1
     assert len(losses) == 7
-    said = TemporalLosses(leakage_bound).limit(losses[0])
+    said = TemporalLosses(leakage_bound).recursion.endless_total(losses[0])
     assert 0.95 * NANO < said <= NANO
     step_by_step = leakage_bound.exact_leakage(1, direction="backward").supremum(losses[0])
     assert step_by_step is None
