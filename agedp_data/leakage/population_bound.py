@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from agedp_data.arrays import Floats, checked_loss, checked_steps
 from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
+from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack, with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
 from agedp_data.leakage.upper_hulls import (
@@ -101,7 +101,7 @@ def leakage_bound(
 
     >>> bound = leakage_bound([[[0.9, 0.1], [0.1, 0.9]]], [1], [1.0], reliable=[True])
     >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # ln((.1 + .9 e)/(.9 + .1 e)), rounded up
-    ([[0.776136586]], [0.800000001])
+    ([[0.776136586]], [0.800000000001])
     """
     chains, steps, grid = _checked(backward, forward, ages, losses, reliable=reliable, axes=3)
     if not np.all(reliable):
@@ -149,8 +149,8 @@ def leakage_bound_from_distances(
         [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bound = leakage_bound_from_distances([[0.64], [0.5]], [48], [0.5], reliable=[True, True])
-    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # rounded up to whole 1e-9
-    ([[0.347257872]], [0.640000001])
+    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # rounded up; with a slack
+    ([[0.347257872]], [0.640000000001])
     """
     steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
     both = [np.asarray(side, dtype=np.float64) for side in (distances, forward) if side is not None]
@@ -160,8 +160,8 @@ def leakage_bound_from_distances(
         return identity_leakage_bound(steps, grid, steps_per_day, forward=forward is not None, methods=BOUND_METHODS)
     maxima = [side.max(axis=0) for side in both]
     tables = [_rounded(leakage_from_total_variation(side[:, None], grid), grid) for side in maxima]
-    bounds = {"total_variation": np.minimum(round_up_with_slack(maxima[0]), 1.0)}
-    return LeakageBound(steps, grid, tables[0], [*tables, None][1], bounds, steps_per_day, "markov")
+    bounds = {"total_variation": np.minimum(with_slack(maxima[0]), 1.0)}
+    return LeakageBound(steps, grid, tables[0], [*tables, None][1], bounds, steps_per_day, "markov", distances="exact")
 
 
 def cyclic_leakage_bound(
@@ -243,9 +243,11 @@ def leakage_bound_of_hulls(
     >>> bound(1, np.log(11.0), direction="backward", method="tight").round(6).item()  # ln(10 / 2)
     1.609438
     """
-    bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
+    bounds = {"total_variation": np.minimum(with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _hull_table(forward_hulls, grid)
-    return LeakageBound(steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov")
+    return LeakageBound(
+        steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov", distances="exact"
+    )
 
 
 def identity_leakage_bound(
@@ -280,7 +282,9 @@ def identity_leakage_bound(
     """
     table = np.tile(grid, (steps.size, 1))
     bounds = {method: np.ones(steps.size) for method in methods}
-    return LeakageBound(steps, grid, table, table if forward else None, bounds, steps_per_day, "markov")
+    return LeakageBound(
+        steps, grid, table, table if forward else None, bounds, steps_per_day, "markov", distances="exact"
+    )
 
 
 def _checked(
@@ -320,7 +324,7 @@ def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats
         "reversibilised": max_reversibilised_bound(kernels, steps),
         "spectral": max_spectral_bound(kernels, steps),
     }
-    return {name: np.minimum(round_up_with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
+    return {name: np.minimum(with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
 
 
 def _batches(chains: Floats) -> Iterator[Floats]:

@@ -99,8 +99,8 @@ def test_ledger_and_release_folder_verify(population: RunningPopulation) -> None
 def test_the_contract_is_the_same_text_but_for_its_form_and_clock_changes(population: RunningPopulation) -> None:
     with Ledger.open(population.ledger) as ledger:
         stored = ledger.contracts(population.population)[-1].promise
-    run = population.begin(now=population.begun[-1])
-    written = contract_part(run.run_file, model=run.model.id if run.model else None)
+    session = LedgerSession.open(population.begin(now=population.begun[-1]))
+    written = contract_part(session.run.run_file, model=session.model.id if session.model else None)
     schedule = {key: each for key, each in written["schedule"].items() if key != "zone_changes"}
     kept = {key: each for key, each in written.items() if key not in ("form", "needs")}
     assert canonical({**kept, "schedule": schedule}) == stored
