@@ -15,7 +15,7 @@ from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import Ledger
 from agedp_data.model import Model, kernel_leakage_bound
-from tests.compatibility.fixtures import Fixture
+from tests.compatibility.fixtures import unpack
 
 LOSS = 12.0
 SLOW = 0.9999
@@ -33,7 +33,7 @@ def new_bound(distance: float) -> LeakageBound:
 
 @pytest.mark.parametrize("name", ["age-dependent-archive", "temporal-archive"])
 def test_a_model_of_0_1_keeps_text_hash_and_figures(name: str, tmp_path: Path) -> None:
-    population = Fixture(name).unpack(tmp_path)
+    population = unpack(name, tmp_path)
     with Ledger.open(population.ledger) as ledger:
         [record] = ledger.models()
     model, stored = Model.from_text(record.envelope), json.loads(record.envelope)["envelope"]
@@ -45,10 +45,10 @@ def test_a_model_of_0_1_keeps_text_hash_and_figures(name: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("name", ["age-dependent-archive", "temporal-archive"])
 def test_a_series_of_0_1_goes_on_under_its_model(name: str, tmp_path: Path) -> None:
-    population = Fixture(name).unpack(tmp_path)
+    population = unpack(name, tmp_path)
     with Ledger.open(population.ledger) as ledger:
         [record] = ledger.models()
-    session = LedgerSession.open(population.begin(now=population.begun[-1]))
+    session = LedgerSession.open(population.begin(now=population.last_night))
     assert session.run.model is not None
     assert session.model is not None
     assert session.model.id == record.model != session.run.model.id
