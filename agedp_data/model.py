@@ -72,11 +72,11 @@ class Model:
         return cls(text, LeakageBound.from_json(json.loads(text)["envelope"]))
 
     @property
-    def without_pieces(self) -> Model:
-        """Return the model without the pieces of its kernel, as earlier versions of agedp wrote it."""
-        if not self.leakage_bound.hulls:
+    def first_form(self) -> Model:
+        """Return the model as the first version of agedp wrote it: no pieces, total variations in whole 1e-9."""
+        if not self.leakage_bound.hulls and self.leakage_bound.distances == "rounded":
             return self
-        leakage_bound = replace(self.leakage_bound, hulls={})
+        leakage_bound = replace(self.leakage_bound, hulls={}, distances="rounded")
         return Model(public_text(self.public, leakage_bound), leakage_bound)
 
 
@@ -218,7 +218,8 @@ def _read_curve(location: str, *, assume: str) -> LeakageBound:
         raise _file_error(location, "curve", "must have total variations between 0 and 1")
     if any(later > earlier for earlier, later in pairwise(values)):
         raise ChainError("[model] curve: must not increase with age; an output stays public for ever")
-    return LeakageBound(np.array(ages), LOSS_GRID, None, None, {"total_variation": np.array(values)}, _SLOTS, assume)
+    bounds = {"total_variation": np.array(values)}
+    return LeakageBound(np.array(ages), LOSS_GRID, None, None, bounds, _SLOTS, assume, distances="exact")
 
 
 def _positive_float(value: Decimal) -> float:

@@ -13,8 +13,7 @@ Decisions:
 * Without the Markov assumption no rule is much smaller than the sum (`compose_without_markov`, `SumComposition`).
 * A step may begin several releases back; those between count by the sum of their losses. A chain in which one step
   loses no information (its states are pairs of days) may mix in two. P(y | x) = P(y_far | x) P(y_near | y_far, x) for
-  the outputs y about a day x: another x changes the first factor by e^L(z_(k-j)) at most, the second by e to the losses
-  of y_near.
+  outputs y about a day x: another x changes the first factor by e^L(z_(k-j)) at most, the second by e^(losses of near).
 
 [A] https://doi.org/10.1109/TIT.2023.3340147
 """
@@ -258,9 +257,6 @@ def composed_losses(
         at: t, shape (T,), integers [steps].
         gap_leakage: (gap > 0 in steps, z) -> z.
 
-    Returns:
-        List of T arrays, in the unit of the charges.
-
     >>> [z.tolist() for z in composed_losses([0], [0], np.array([1.0]), [-1, 2], gap_leakage=lambda gap, z: z / 2**gap)]
     [0.0, 0.25]
     """
@@ -327,9 +323,6 @@ def sum_rule(aged: ArrayLike, losses: ArrayLike) -> Floats:
     Args:
         aged: a, loss of each release about the secret, through its own kernel or curve, shape (..., m) [epsilon].
         losses: loss of each release about its input, shape (m,) [epsilon].
-
-    Returns:
-        Shape (...) [epsilon], 0 without releases.
 
     References:
         [A] https://doi.org/10.1109/TIT.2023.3340147

@@ -1,4 +1,4 @@
-r"""Closed forms of schedules: the least mean noise under exponential discounting, and the renewal series.
+r"""Discounted sums and series in floats: convolutions with a bound of the error, renewal, the sqrt(k) schedule.
 
 The idea: for a known number of releases the schedule with the least mean noise solves the convex programme
 
@@ -7,19 +7,14 @@ The idea: for a known number of releases the schedule with the least mean noise 
 A the lower triangular Toeplitz matrix of the weights. The dual maximises 2 sum of sqrt((A' lambda)_k) - sum of lambda
 over lambda >= 0. At the optimum A' lambda = 1/r^2, and lambda_t = 0 where the constraint at t is not tight. Nearly
 always these are the first m constraints: from m on the losses are those of a renewal, which keeps every sum at 1.
-`least_noise` determines m.
+`least_noise` determines m. Example: alpha = 0.25 and three releases give the losses 1, 0.75, 0.75.
 
-Example: alpha = 0.25 and three releases give the losses 1, 0.75, 0.75.
-
-Noise that grows like sqrt(k) under hyperbolic discounting: the certified constant, and that of [F] Corollary 16.
-
-The idea: with noise scales b_k = C sqrt(k) sensitivity/epsilon the discounted loss at t is epsilon S(t)/C,
+Under hyperbolic discounting noise may grow like sqrt(k): with noise scales b_k = C sqrt(k) sensitivity/epsilon the
+discounted loss at t is epsilon S(t)/C,
 
 .. math:: S(t) = \sum_{k=1}^{t} \frac{1}{(1 + \beta (t - k)) \sqrt k},
 
-so that C must be at least the supremum of S.
-
-Example: beta = 1 needs C = 1.2744; the paper's constant is 2.178.
+so that C must be at least the supremum of S. Example: beta = 1 needs C = 1.2744; the paper's constant is 2.178.
 
 Erratum: the proof of Corollary 16 bounds each half of the sum by an integral, but omits the last term of the increasing
 half, f(t) = 1/sqrt(t), and takes atanh(u)/sqrt(1 + beta t), u^2 = beta t/(1 + beta t), for decreasing in t. It
@@ -38,48 +33,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 
-from agedp_data.accounting.discounting import Hyperbolic, convolution, parse_number, upper_convolution
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 
-_MAX_DIRECT_TERMS = 4096
+_MAX_FILTERED_TERMS = 4096
 _SMALL_TERM = 1e-5
 """Terms below this part of the first are not computed by transforms, whose errors are relative to the largest."""
 
+_MAX_DIRECT_TERMS = 256
+"""Up to this number of releases sums are computed term by term: faster than a transform, and more accurate."""
+
 _BLOCK = 512
+"""Losses whose contributions to all later sums are added at once, in the term-by-term sum."""
 
+_MAX_RELATIVE_ERROR = 1e-10
+"""Largest relative rounding error of a sum."""
 
-def exponential_optimum(alpha: float, releases: int) -> Floats:
-    r"""Return the schedule with the least mean noise for weights alpha^j and epsilon = 1, in closed form.
+_UNDERFLOW_MARGIN = 1e-300
+"""Above the sum of all products that underflow."""
 
-    .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
-       m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
-
-    Source: optimality conditions of the programme of the module's head under [F] Theorem 11 (eq. 10). The discounted
-    loss reaches 1 at m and stays there.
-
-    Args:
-        alpha: discount factor per release, 0 < alpha <= 1 [-].
-        releases: number of releases T, >= 1.
-
-    Returns:
-        Losses, shape (T,), > 0 [epsilon].
-
-    References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
-
-    >>> exponential_optimum(0.25, 3).round(12).tolist()  # sqrt(alpha) = 1/2: at m = 1, 1/2 <= 2/3
-    [1.0, 0.75, 0.75]
-    """
-    if alpha == 1:
-        return np.full(releases, 1 / releases)
-    root = math.sqrt(alpha)
-    m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
-    last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
-    decreasing = last * root ** -np.arange(m - 1, -1, -1.0)
-    return np.concatenate([decreasing, np.full(releases - m, 1 - alpha)])
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def renewal(weights: Floats) -> Floats:
@@ -99,14 +74,13 @@ def renewal(weights: Floats) -> Floats:
         Losses, shape (T,) [epsilon].
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> renewal(np.array([1.0, 0.5, 0.25])).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/4
     [1.0, 0.5, 0.5]
     """
     losses = renewal_by_transforms(weights)
-    if losses.size <= _MAX_DIRECT_TERMS or bool((losses > _SMALL_TERM * losses[0]).all()):
+    if losses.size <= _MAX_FILTERED_TERMS or bool((losses > _SMALL_TERM * losses[0]).all()):
         return losses
     differences = np.diff(weights, prepend=0.0)
     losses = np.zeros(weights.size)
@@ -131,18 +105,14 @@ def renewal_by_transforms(weights: Floats) -> Floats:
     Args:
         weights: a(0), ..., a(T - 1), shape (T,), non-increasing [-].
 
-    Returns:
-        Losses, shape (T,), >= 0 [epsilon].
-
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> renewal_by_transforms(np.array([1.0, 0.5, 0.25])).tolist()
     [1.0, 0.5, 0.5]
     """
     differences = np.diff(weights, prepend=0.0)
-    length = min(weights.size, _MAX_DIRECT_TERMS)
+    length = min(weights.size, _MAX_FILTERED_TERMS)
     inverse = _power_series_inverse(np.eye(1, length)[0], differences[:length])
     while inverse.size < weights.size:
         length = min(2 * inverse.size, weights.size)
@@ -154,9 +124,102 @@ def renewal_by_transforms(weights: Floats) -> Floats:
 
 
 def _power_series_inverse(numerator: Floats, divisor: Floats) -> Floats:
+    return _linear_filter([1.0], divisor[: numerator.size], numerator)
+
+
+def upper_convolution(weights: Floats, loss: Floats) -> Floats:
+    """Return the first T terms of weights * loss (..., T) in floats, rounded up by a bound of the error.
+
+    Source: [F] (12); error bound of transforms: [H] Theorem 24.2. Used by `discounted_sums`.
+
+    >>> upper_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()  # 2, 0.5 * 2 + 4
+    [2.0, 5.0]
+    """
+    count = loss.shape[-1]
+    if count <= _MAX_DIRECT_TERMS:
+        sums = np.asarray(_linear_filter(weights, [1.0], loss))
+    else:
+        sums_by_transforms, error = _convolution_with_error(weights, loss)
+        if (error <= _MAX_RELATIVE_ERROR * sums_by_transforms)[loss.cumsum(axis=-1) > 0].all():
+            return _round_up_sums(sums_by_transforms, error, loss)
+        sums = _direct_convolution(weights, loss)
+    return _round_up_sums(sums, (2.0 * count + 8) * _EPS * sums, loss)
+
+
+def upper_exponential_sums(alpha: float, loss: Floats) -> Floats:
+    """Return `upper_convolution` for the weights alpha^j, by a recursion in O(T).
+
+    Source: [F] (9); each sum has positive terms only, each of at most t products and additions.
+    """
+    with np.errstate(under="ignore"):
+        sums = _linear_filter([1.0], [1.0, -alpha], loss)
+    return _round_up_sums(sums, 2.0 * np.arange(1, loss.shape[-1] + 1) * _EPS * sums, loss)
+
+
+def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floats]:
+    """Return weights * loss and a bound of the error; each doubling of the series by itself, with its own norms."""
+    count, start = loss.shape[-1], 0
+    sums, error = np.zeros(loss.shape), np.zeros(loss.shape)
+    doublings = (_MAX_DIRECT_TERMS << i for i in range((count // _MAX_DIRECT_TERMS).bit_length()))
+    for end in [*(end for end in doublings if end < count), count]:
+        weights_so_far, losses_so_far = weights[:end], loss[..., :end]
+        sums[..., start:end] = np.maximum(convolution(weights_so_far, losses_so_far), 0.0)[..., start:end]
+        norms = float(np.linalg.norm(weights_so_far)) * np.linalg.norm(losses_so_far, axis=-1, keepdims=True)
+        # three transforms, each with an error of at most 8 u log2(n) in the 2-norm; weights are given to a few ulps
+        error[..., start:end] = 32.0 * math.log2(2 * end) * _EPS * norms
+        start = end
+    return sums, error
+
+
+def _direct_convolution(weights: Floats, loss: Floats) -> Floats:
+    """Return the sum of `upper_convolution` term by term, shape (..., T), where transforms are not accurate enough.
+
+    All terms are positive, so the relative error is at most T rounding units. O(T^2).
+    """
+    count = loss.shape[-1]
+    result = np.zeros(loss.shape)
+    for row, sums in zip(loss.reshape(-1, count), result.reshape(-1, count), strict=True):
+        for start in range(0, count, _BLOCK):
+            block = row[start : start + _BLOCK]
+            if block.any():
+                sums[start:] += np.convolve(block, weights[: count - start])[: count - start]
+    return result
+
+
+def convolution(first: Floats, second: Floats) -> Floats:
+    """Return the first T terms of first * second along the last axis by transforms, without a bound of the error.
+
+    Source: convolution theorem. Use `discounted_sums` for losses; this serves iterations that correct their own error.
+
+    >>> convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()
+    [2.0, 5.0]
+    """
+    count = second.shape[-1]
+    size = next_fast_len(2 * count, real=True)
+    return np.asarray(irfft(rfft(first[..., :count], size) * rfft(second, size), size)[..., :count])
+
+
+def _round_up_sums(sums: Floats, error: Floats, loss: Floats) -> Floats:
+    """Return sums plus their error bounds, rounded up; exactly 0 before the first positive loss."""
+    return np.where(loss.cumsum(axis=-1) > 0, np.nextafter(sums + error + _UNDERFLOW_MARGIN, np.inf), 0.0)
+
+
+def _linear_filter(numerator: Floats | list[float], denominator: Floats | list[float], values: Floats) -> Floats:
     from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
 
-    return np.asarray(lfilter([1.0], divisor[: numerator.size], numerator))
+    filtered: Floats = np.asarray(lfilter(numerator, denominator, values, axis=-1))
+    return filtered
+
+
+def parse_number(value: object, name: str) -> float:
+    """Return a parameter of a caller without types as a float; raise ChainError if it is none.
+
+    Source: conversion by Python's `float`.
+    """
+    try:
+        return float(value)  # type: ignore[arg-type]  # that is asked here
+    except (TypeError, ValueError, OverflowError):
+        raise ChainError(f"{name} = {value!r}: a number is needed") from None
 
 
 _BOUND_PEAK = 2.27671753122807
@@ -195,8 +258,7 @@ def certified_constant(beta: float) -> float:
         ChainError: beta that is not a positive, finite number; for beta = 0 no constant is sufficient.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
         [N] Navot: An Extension of the Euler-Maclaurin Summation Formula to Functions with a Branch Singularity.
         J. Math. Phys. 40, 1961.
 
@@ -229,8 +291,7 @@ def paper_constant(beta: float) -> float:
         ChainError: beta for which the constant breaks the promise; the message quotes the sufficient constant.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> round(paper_constant(1), 3)  # 2 (.6585 + .8814)/sqrt 2
     2.178
@@ -265,7 +326,7 @@ def _supremum_by_summation(beta: float) -> float:
     """Return the maximum of S, summed until `_upper_bound` of all later t is below it."""
     count = max(64, math.ceil(2 * _BOUND_PEAK / beta))
     while True:
-        sums = upper_convolution(Hyperbolic(beta).weights(count), 1 / np.sqrt(np.arange(1.0, count + 1)))
+        sums = upper_convolution(1 / (1 + beta * np.arange(count)), 1 / np.sqrt(np.arange(1.0, count + 1)))
         largest = float(sums.max())
         if _upper_bound(beta, count + 1) <= largest:
             return largest

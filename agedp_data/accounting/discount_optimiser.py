@@ -67,8 +67,7 @@ def least_noise(weights: Floats) -> tuple[Floats, float]:
         Losses, shape (T,) [epsilon], and the gap: the part of the noise that may exceed the optimum [-].
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> losses, gap = least_noise(np.array([1.0, 0.25, 0.0625]))
     >>> losses.round(6).tolist(), gap < 1e-9  # as `exponential_optimum(0.25, 3)`

@@ -26,9 +26,14 @@ from typing import Final
 
 import numpy as np
 
-from agedp_data.accounting.discount_closed_forms import certified_constant, exponential_optimum, paper_constant, renewal
+from agedp_data.accounting.discount_closed_forms import (
+    certified_constant,
+    paper_constant,
+    parse_number,
+    renewal,
+)
 from agedp_data.accounting.discount_optimiser import least_noise
-from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss, parse_number
+from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 
@@ -87,8 +92,7 @@ def schedule(discount: Discount, *, epsilon: float, horizon: int, method: str) -
             of the optimum.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> schedule(Hyperbolic(1), epsilon=1, horizon=3, method="renewal").round(6).tolist()  # 1, 1 - 1/2, 1 - 1/4 - 1/3
     [1.0, 0.5, 0.416667]
@@ -132,8 +136,7 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
         ChainError: "optimal", or "constant" with weights whose sum is not known; or as `schedule`.
 
     References:
-        [F] Farokhi: Temporally Discounted Differential Privacy for Evolving Datasets on an Infinite Horizon. ICCPS
-        2020. https://doi.org/10.48550/arXiv.1908.03995
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
     >>> infinite_horizon_schedule(Exponential(0.9), epsilon=1, releases=2, method="constant").round(6).tolist()
     [0.1, 0.1]
@@ -147,6 +150,37 @@ def infinite_horizon_schedule(discount: Discount, *, epsilon: float, releases: i
     if method in ("constant", "optimal"):
         raise ChainError(f"a series without end has no {method} schedule under this discount; name a horizon")
     return schedule(discount, epsilon=epsilon, horizon=releases, method=method)
+
+
+def exponential_optimum(alpha: float, releases: int) -> Floats:
+    r"""Return the schedule with the least mean noise for weights alpha^j and epsilon = 1, in closed form.
+
+    .. math:: r_{k+1} = \sqrt\alpha \, r_k \text{ for } k < m, \quad r_k = 1 - \alpha \text{ for } k > m, \quad
+       m = \min \{ k : \alpha^{k/2} \le 1/(1 + \sqrt\alpha) \}
+
+    Source: optimality conditions of the programme of `discount_closed_forms` under [F] Theorem 11 (eq. 10). The
+    discounted loss reaches 1 at m and stays there.
+
+    Args:
+        alpha: discount factor per release, 0 < alpha <= 1 [-].
+        releases: number of releases T, >= 1.
+
+    Returns:
+        Losses, shape (T,), > 0 [epsilon].
+
+    References:
+        [F] https://doi.org/10.48550/arXiv.1908.03995
+
+    >>> exponential_optimum(0.25, 3).round(12).tolist()  # sqrt(alpha) = 1/2: at m = 1, 1/2 <= 2/3
+    [1.0, 0.75, 0.75]
+    """
+    if alpha == 1:
+        return np.full(releases, 1 / releases)
+    root = math.sqrt(alpha)
+    m = min(releases, max(1, math.ceil(2 * math.log1p(root) / -math.log(alpha))))
+    last = (1 - alpha) / (1 + root) / -math.expm1(m / 2 * math.log(alpha))  # 1/(1 + root + ... + root^(m-1))
+    decreasing = last * root ** -np.arange(m - 1, -1, -1.0)
+    return np.concatenate([decreasing, np.full(releases - m, 1 - alpha)])
 
 
 def _positive(epsilon: float) -> float:

@@ -1,14 +1,16 @@
-"""Discount weights and discounted losses: a loss counts a(j) times after j further releases ([F], Section III).
+"""Discount weights and discounted sums of losses: a loss counts a(j) times after j further releases ([F], Section III).
 
 The idea: people mind an old loss less than a new one, so that the loss of release k counts a(t - k) times at release t.
-The weights are exponential, a(j) = alpha^j, hyperbolic, a(j) = 1/(1 + beta j), or any non-increasing sequence.
-
-Example: three losses of 1 with alpha = 0.5 have the discounted losses 1, 1.5 and 1.75.
+The weights are exponential, a(j) = alpha^j, hyperbolic, a(j) = 1/(1 + beta j), or any non-increasing sequence. Example:
+three losses of 1 with alpha = 0.5 have the discounted losses 1, 1.5 and 1.75.
 
 Decisions:
 
-* Sums are rounded up by a bound of their error, so that no discounted loss is below the truth.
-* Weights never increase: between two releases the discounted loss then falls, and only releases need a check.
+* Weights never increase: between two releases the discounted loss then falls, and only releases need a check. So a
+  promise holds for ever if it holds on the days with a loss.
+* Releases are admitted by sums in whole nano-epsilon, exact: weights are integers in units of 2^-64, rounded up
+  (`DiscountWeights`). Sums in floats, for schedules and papers, are rounded up by a bound of their error
+  (`discounted_loss`). Both are `discounted_sums`: no discounted loss is below the truth.
 
 Erratum: the sentence after Definition 13 of [F] has 1/(1 + beta k) where 1/(1 + beta (t - k)) is meant.
 
@@ -20,29 +22,28 @@ https://doi.org/10.48550/arXiv.1908.03995
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from decimal import MAX_EMAX, MAX_PREC, Context, Decimal
+from fractions import Fraction
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.fft import irfft, next_fast_len, rfft
 
+from agedp_data.accounting.discount_closed_forms import parse_number, upper_convolution, upper_exponential_sums
 from agedp_data.arrays import Floats, checked_loss
 from agedp_data.errors import ChainError
 
-_MAX_DIRECT_TERMS = 256
-"""Up to this number of releases sums are computed term by term: faster than a transform, and more accurate."""
+DiscountName = Literal["exponential", "hyperbolic"]
 
-_BLOCK = 512
-"""Losses whose contributions to all later sums are added at once, in the term-by-term sum."""
+_BITS = 64
+_FINE_BITS = 192  # of the running power, so that its roundings never add up to a unit of a weight
+_OLDEST = 40_000
+"""Days; what is older counts as if it were this old, which is never less."""
 
-_MAX_RELATIVE_ERROR = 1e-10
-"""Largest relative rounding error of a sum."""
-
-_UNDERFLOW_MARGIN = 1e-300
-"""Above the sum of all products that underflow."""
-
-_EPS = float(np.finfo(np.float64).eps)
+_FEW = 16
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX)
 
 
 class Discount(Protocol):
@@ -182,10 +183,9 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
 
     .. math:: D_t = \sum_{k=1}^{t} a(t - k) \, r_k
 
-    Source: [F] (9) for exponential and (12) for hyperbolic weights. Erratum: Definitions 10 and 14 do not say for which
-    t the bound holds; it is needed for every t. The result is rounded up by a bound of the rounding error (for
-    transforms [H] Theorem 24.2): never below the truth, above it by less than 1e-9 of itself.
-    Effort: O(T) for exponential weights, else O(T log T), or O(T^2) where transforms would lose more than 1e-10.
+    Source: `discounted_sums` of [F] (9) for exponential and (12) for hyperbolic weights; never below the truth, above
+    it by less than 1e-9 of itself. Effort: O(T) for exponential weights, else O(T log T), or O(T^2) where transforms
+    would lose more than 1e-10.
 
     Args:
         losses: losses r_k of the releases, shape (..., T), finite and >= 0 [epsilon].
@@ -199,7 +199,6 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
 
     References:
         [F] https://doi.org/10.48550/arXiv.1908.03995
-        [H] https://doi.org/10.1137/1.9780898718027
 
     >>> discounted_loss([1, 1, 1], Exponential(0.5)).round(12).tolist()
     [1.0, 1.5, 1.75]
@@ -207,132 +206,137 @@ def discounted_loss(losses: ArrayLike, discount: Discount) -> Floats:
     loss = checked_loss(losses)
     if loss.ndim == 0 or not np.isfinite(loss).all():
         raise ChainError("discounted losses are of a series of finite losses")
-    count = loss.shape[-1]
-    if not count:
+    if not loss.size:
         return loss.copy()
     if isinstance(discount, Exponential):
-        with np.errstate(under="ignore"):
-            sums = np.asarray(_linear_filter([1.0], [1.0, -float(discount.alpha)], loss))
-        # each sum has positive terms only, each of at most t products and additions
-        return _round_up_sums(sums, 2.0 * np.arange(1, count + 1) * _EPS * sums, loss)
-    return upper_convolution(discount.weights(count), loss)
+        return upper_exponential_sums(float(discount.alpha), loss)
+    return np.asarray(discounted_sums(discount.weights(loss.shape[-1]), loss))
 
 
-def upper_convolution(weights: Floats, loss: Floats) -> Floats:
-    r"""Return the first T terms of weights * loss along the last axis, rounded up by a bound of the error.
+def discounted_sums(weights: Any, losses: Any) -> Any:  # noqa: ANN401  (arrays, or lists of integers)
+    r"""Return the discounted sum at every release: of integers exact, of floats rounded up by a bound of the error.
 
-    .. math:: c_t = \sum_{k=1}^{t} a(t - k) \, r_k
+    .. math:: D_t = \sum_{k=1}^{t} a(t - k) \, r_k
 
-    Source: [F] (12), for any weights; error bound of transforms: [H] Theorem 24.2. Callers use `discounted_loss`; this
-    is for weights and losses that are checked already.
+    Source: [F] Definitions 10 and 14, (9) and (12). Errata: the definitions do not say for which t the bound holds; it
+    is needed for every t. After Definition 13 the factor is 1/(1 + beta (t-k)). Of integers by one multiplication of
+    two long numbers with a sum in each group of digits; error bound of transforms of floats: [H] Theorem 24.2.
 
     Args:
-        weights: a(0), ..., a(T - 1), shape (T,), >= 0 [-].
-        loss: losses, shape (..., T), finite and >= 0 [epsilon].
+        weights: a(0), ..., a(T - 1), shape (T,), >= 0 [-, or 2^-64].
+        losses: r, shape (..., T), finite and >= 0 [epsilon], or a list of T integers [nano-epsilon].
 
     Returns:
-        Shape (..., T) [epsilon], exactly 0 before the first positive loss.
+        Sums, shape (..., T) or T integers [unit of the products], exactly 0 before the first positive loss.
 
     References:
         [F] https://doi.org/10.48550/arXiv.1908.03995
         [H] https://doi.org/10.1137/1.9780898718027
 
-    >>> upper_convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()  # 2, 0.5 * 2 + 4
+    >>> discounted_sums(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()  # 2, 0.5 * 2 + 4
     [2.0, 5.0]
+    >>> discounted_sums([10, 5], [2, 4])
+    [20, 50]
     """
-    count = loss.shape[-1]
-    if count <= _MAX_DIRECT_TERMS:
-        sums = np.asarray(_linear_filter(weights, [1.0], loss))
-    else:
-        sums_by_transforms, error = _convolution_with_error(weights, loss)
-        if (error <= _MAX_RELATIVE_ERROR * sums_by_transforms)[loss.cumsum(axis=-1) > 0].all():
-            return _round_up_sums(sums_by_transforms, error, loss)
-        sums = _direct_convolution(weights, loss)
-    return _round_up_sums(sums, (2.0 * count + 8) * _EPS * sums, loss)
+    if isinstance(losses, list):
+        count = len(losses)
+        digits = len(str(max(sum(losses), 1) * max(weights)))
+        factors = (
+            Decimal("".join(f"{number:0{digits}d}" for number in numbers[::-1])) for numbers in (weights, losses)
+        )
+        product = str(_EXACT.multiply(*factors)).zfill(2 * digits * count)
+        ends = range(len(product), len(product) - digits * count, -digits)
+        return [int(product[end - digits : end]) for end in ends]
+    return upper_convolution(weights, losses)
 
 
-def _convolution_with_error(weights: Floats, loss: Floats) -> tuple[Floats, Floats]:
-    """Return weights * loss and a bound of the error; each doubling of the series by itself, with its own norms."""
-    count, start = loss.shape[-1], 0
-    sums, error = np.zeros(loss.shape), np.zeros(loss.shape)
-    doublings = (_MAX_DIRECT_TERMS << i for i in range((count // _MAX_DIRECT_TERMS).bit_length()))
-    for end in [*(end for end in doublings if end < count), count]:
-        weights_so_far, losses_so_far = weights[:end], loss[..., :end]
-        sums[..., start:end] = np.maximum(convolution(weights_so_far, losses_so_far), 0.0)[..., start:end]
-        norms = float(np.linalg.norm(weights_so_far)) * np.linalg.norm(losses_so_far, axis=-1, keepdims=True)
-        # three transforms, each with an error of at most 8 u log2(n) in the 2-norm; weights are given to a few ulps
-        error[..., start:end] = 32.0 * math.log2(2 * end) * _EPS * norms
-        start = end
-    return sums, error
+class DiscountWeights:
+    r"""Weights [-] of losses by their age j [days], exact to 2^-64 and rounded up.
 
+    .. math:: a(j) = \alpha^j \text{ ("exponential")} \qquad a(j) = \frac{1}{1 + \beta j} \text{ ("hyperbolic")}
 
-def _direct_convolution(weights: Floats, loss: Floats) -> Floats:
-    """Return the sum of `upper_convolution` term by term, shape (..., T), where transforms are not accurate enough.
-
-    All terms are positive, so the relative error is at most T rounding units. O(T^2).
-    """
-    count = loss.shape[-1]
-    result = np.zeros(loss.shape)
-    for row, sums in zip(loss.reshape(-1, count), result.reshape(-1, count), strict=True):
-        for start in range(0, count, _BLOCK):
-            block = row[start : start + _BLOCK]
-            if block.any():
-                sums[start:] += np.convolve(block, weights[: count - start])[: count - start]
-    return result
-
-
-def convolution(first: Floats, second: Floats) -> Floats:
-    r"""Return the first T terms of first * second along the last axis by transforms, without a bound of the error.
-
-    .. math:: c_t = \sum_{k=1}^{t} u_{t-k+1} \, v_k
-
-    Use `upper_convolution` for losses; this serves iterations that correct their own error. Effort O(T log T).
-
-    Args:
-        first: shape (..., >= T).
-        second: shape (..., T).
-
-    Returns:
-        Shape (..., T) [product of the two units].
+    Source: [F] Definitions 9 and 13. Erratum: after Definition 13 the factor is 1/(1 + beta (t-k)).
 
     References:
-        [H] Higham: Accuracy and Stability of Numerical Algorithms, chapter 24. https://doi.org/10.1137/1.9780898718027
+        [F] https://doi.org/10.48550/arXiv.1908.03995
 
-    >>> convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()
-    [2.0, 5.0]
+    >>> weights = DiscountWeights("exponential", Decimal("0.5"))
+    >>> weighted_sum_to_nano(weights.total({1: 8, 2: 2}, 3))  # 8/4 + 2/2
+    3
     """
-    count = second.shape[-1]
-    size = next_fast_len(2 * count, real=True)
-    return np.asarray(irfft(rfft(first[..., :count], size) * rfft(second, size), size)[..., :count])
+
+    def __init__(self, discount: DiscountName, rate: Decimal) -> None:
+        self._discount = discount
+        self._rate = Fraction(rate)
+        self._power = 1 << _FINE_BITS
+        self._weights: list[int] = []
+
+    def weight(self, age: int) -> int:
+        """Return the weight at an age in days, in 2^-64, rounded up.
+
+        >>> weights = DiscountWeights("exponential", Decimal("0.5")), DiscountWeights("hyperbolic", Decimal(3))
+        >>> [weight.weight(1) / 2**64 for weight in weights]
+        [0.5, 0.25]
+        """
+        age = min(age, _OLDEST)
+        while len(self._weights) <= age:
+            self._weights.append(self._next())
+        return self._weights[age]
+
+    def _next(self) -> int:
+        if self._discount == "hyperbolic":
+            return _up(Fraction(1 << _BITS) / (1 + self._rate * len(self._weights)))
+        weight = -(-self._power >> (_FINE_BITS - _BITS))
+        self._power = _up(self._power * self._rate)
+        return weight
+
+    def total(self, losses: Mapping[int, int], day: int) -> int:
+        """Return the discounted sum on a day of losses by day number, in 2^-64."""
+        oldest = day - min(losses, default=day)
+        self.weight(max(oldest, 0))
+        weights = self._weights
+        if oldest <= _OLDEST:
+            return sum([loss * weights[day - loss_day] for loss_day, loss in losses.items() if loss_day <= day])
+        earlier = ((day - loss_day, loss) for loss_day, loss in losses.items() if loss_day <= day)
+        return sum([loss * weights[min(age, _OLDEST)] for age, loss in earlier])
+
+    def largest(self, losses: Mapping[int, int], *, since: int = 0) -> int:
+        """Return the largest discounted sum on any day from `since` on, whole losses, rounded up.
+
+        >>> DiscountWeights("exponential", Decimal("0.5")).largest({1: 8, 2: 2, 3: 7})  # 8, 6, 10
+        10
+        """
+        days = [day for day in losses if day >= since]
+        if len(days) > _FEW and len(days) * len(losses) > 20 * (max(losses) - min(losses)):
+            first, count = min(losses), max(losses) - min(losses) + 1
+            weights = [self.weight(age) for age in range(count)]
+            sums = discounted_sums(weights, [losses.get(first + i, 0) for i in range(count)])
+            return weighted_sum_to_nano(max(sums[day - first] for day in days))
+        return weighted_sum_to_nano(max((self.total(losses, day) for day in days), default=0))
+
+    def available(self, losses: Mapping[int, int], day: int, bound: int) -> int:
+        """Largest further loss on a day that keeps the discounted sum within `bound` on every day [nano-epsilon].
+
+        It is below 0 if the sum exceeds the bound already.
+
+        >>> DiscountWeights("exponential", Decimal("0.5")).available({1: 8}, 2, 10)  # 8 counts as 4 on day 2
+        6
+        """
+        days = [day, *(loss_day for loss_day in losses if loss_day > day)]
+        return min(
+            ((bound << _BITS) - self.total(losses, later_day)) // self.weight(later_day - day) for later_day in days
+        )
 
 
-def _round_up_sums(sums: Floats, error: Floats, loss: Floats) -> Floats:
-    """Return sums plus their error bounds, rounded up; exactly 0 before the first positive loss."""
-    return np.where(loss.cumsum(axis=-1) > 0, np.nextafter(sums + error + _UNDERFLOW_MARGIN, np.inf), 0.0)
+def weighted_sum_to_nano(total: int) -> int:
+    """Return a weighted sum [nano-epsilon 2^-64] in nano-epsilon, rounded up.
 
+    Source: integer arithmetic.
 
-def parse_number(value: object, name: str) -> float:
-    """Return a value as a float; use it for parameters from callers without types.
-
-    Source: conversion by Python's `float`; the ranges of [F] Definitions 9 and 13 are tested by the caller.
-
-    Args:
-        value: anything.
-        name: name of the parameter, for the message.
-
-    Returns:
-        The value as a float [unit of `value`].
-
-    Raises:
-        ChainError: `value` is not a number.
-
-    >>> parse_number("0.5", "alpha")
-    0.5
+    >>> weighted_sum_to_nano(3 << 64), weighted_sum_to_nano((3 << 64) + 1)
+    (3, 4)
     """
-    try:
-        return float(value)  # type: ignore[arg-type]  # that is asked here
-    except (TypeError, ValueError, OverflowError):
-        raise ChainError(f"{name} = {value!r}: a number is needed") from None
+    return -(-total >> _BITS)
 
 
 def _ages(releases: int) -> Floats:
@@ -341,8 +345,5 @@ def _ages(releases: int) -> Floats:
     return np.arange(releases, dtype=np.float64)
 
 
-def _linear_filter(numerator: Floats | list[float], denominator: list[float], values: Floats) -> Floats:
-    from scipy.signal import lfilter  # noqa: PLC0415  (a second to import, which few commands need)
-
-    filtered: Floats = np.asarray(lfilter(numerator, denominator, values, axis=-1))
-    return filtered
+def _up(amount: Fraction) -> int:
+    return -(-amount.numerator // amount.denominator)

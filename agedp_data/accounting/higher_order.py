@@ -51,8 +51,7 @@ def pair_states(states: ArrayLike, *, n_states: int) -> Ints:
         ChainError: a state that is not below `n_states`, or not an integer.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> pair_states([0, 2, -1, 1, 1], n_states=3).tolist()
     [-1, 2, -1, -1, 4]
@@ -86,8 +85,7 @@ def regime_states(states: ArrayLike, values: ArrayLike, cuts: ArrayLike, *, n_st
         ChainError: shapes that do not fit, cuts that do not ascend, no days, or as `pair_states`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> regime_states([0, 1, 1, -1], [2, 6, 8, -1], [5], n_states=2, days=2).tolist()  # means 2, 4, 7
     [0, 1, 3, -1]
@@ -127,8 +125,7 @@ def higher_order_recursion(transition: Kernels, *, max_days: int) -> Recursion[F
         ChainError: `max_days` below 1; as `temporal_kernels`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> pairs = [[0.7, 0.3, 0, 0], [0, 0, 0.4, 0.6], [0.6, 0.4, 0, 0], [0, 0, 0.3, 0.7]]  # 00, 01, 10, 11
     >>> [higher_order_recursion(pairs, max_days=j).total_supremum(0.1).round(4).item() for j in (1, 2)]

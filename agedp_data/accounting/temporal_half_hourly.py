@@ -20,18 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
-from itertools import accumulate
+from typing import Any
 
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.composition import Composition, GapLeakage
+from agedp_data.accounting.composition import GapLeakage
 from agedp_data.accounting.temporal_recursion import (
     LeakageTotals,
     OneSidedRecursion,
     Recursion,
-    accumulated_leakage,
     checked_loss_series,
-    total_leakage,
 )
 from agedp_data.arrays import Floats, checked_steps, step_list
 from agedp_data.errors import ChainError
@@ -69,8 +67,7 @@ def daily_release_leakage(
         ChainError: gaps below one day or of another number, a day without steps, chains that cannot be reversed.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]  # .5 + L(.5) = .5 + ln((1 + .9 (e^.5 - 1)) / (1 + .1 (e^.5 - 1)))
     >>> [side.round(4).tolist() for side in daily_release_leakage(stay, [0.5, 0.5], [1], steps_per_day=2)]
@@ -108,34 +105,28 @@ def daily_leakage_with(
         ChainError: gaps or steps as in `daily_release_leakage`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> halve = lambda gap, loss: loss / 2**gap
     >>> daily_leakage_with(halve, halve, [1.0, 1.0], [1], steps_per_day=2).backward.tolist()  # 1 + 1/2
     [1.0, 1.5]
     """
-    series, gaps, day = (
-        checked_loss_series(losses),
-        step_list(gaps_days, "gaps in days"),
-        _checked_steps_per_day(steps_per_day),
-    )
+    series, gaps = checked_loss_series(losses), step_list(gaps_days, "gaps in days")
+    day = _checked_steps_per_day(steps_per_day)
     if gaps.size != max(series.shape[-1] - 1, 0) or (gaps < 1).any():
         raise ChainError(
             f"{series.shape[-1]} releases have {max(series.shape[-1] - 1, 0)} gaps of at least a day, got {gaps.size}; "
             "losses of one day are added up first"
         )
 
-    def leakage_of_earlier(ordered: Floats, gap_leakage: GapLeakage, gap_list: list[int]) -> Floats:
-        composition = Composition[Floats](
-            lambda gap: partial(gap_leakage, day * gap),
-            day_leakage_at=lambda gap: partial(gap_leakage, 1 + day * (gap - 1)),
-        )
-        return accumulated_leakage(ordered, composition, accumulate(gap_list, initial=0) if ordered.size else ())
+    def side(gap_leakage: GapLeakage) -> OneSidedRecursion[Floats]:
+        def at(steps: int) -> Any:  # noqa: ANN401  (a leakage function of which no supremum is asked)
+            return partial(gap_leakage, steps)
 
-    before = leakage_of_earlier(series, backward, gaps.tolist())
-    after = leakage_of_earlier(series[..., ::-1], forward, gaps.tolist()[::-1])[..., ::-1]
-    return total_leakage(series, before, after)
+        return OneSidedRecursion(lambda days: at(day * days), lambda days: at(1 + day * (days - 1)))
+
+    days = [0, *gaps.cumsum().tolist()][: series.shape[-1]]
+    return Recursion(side(backward), side(forward)).leakage_totals(series, days=days)
 
 
 def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 1) -> Recursion[Floats]:
@@ -162,8 +153,7 @@ def daily_recursion(transition: Kernels, *, steps_per_day: int, gap_days: int = 
         ChainError: as `daily_release_leakage`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> daily_recursion([[0.9, 0.1], [0.1, 0.9]], steps_per_day=2).total_supremum(0.5).round(4).item()
     2.3852
@@ -205,8 +195,7 @@ def temporal_kernels(transition: Kernels) -> tuple[tuple[Floats, ...], tuple[Flo
         ChainError: chains that cannot be reversed; None, which has no kernels.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> backward, forward = temporal_kernels([[0.8, 0.2], [0.1, 0.9]])  # two states are always reversible
     >>> backward[0].round(12).tolist()

@@ -12,8 +12,11 @@ Decisions:
 * Erratum to [T] eqs. 5, 10 and 11: they are upper bounds, not equalities. The pair of values that maximises one
   direction need not maximise the other; `pairwise` takes the same pair for both.
 * Kernels have the protected value in their ROWS; transposed kernels understate several times.
-* Runs use the same recursion in nano-epsilon (`temporal_losses`).
+* Runs use the same recursion in nano-epsilon (`TemporalLosses`).
 * Households are independent Markov chains. Leakage is per household; the bound of a release is the maximum.
+
+[T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
+Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
 """
 
 from __future__ import annotations
@@ -21,33 +24,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.accounting.temporal_allocation import (
-    METHODS,
-    allocate,
-    allocate_with,
-    round_up_losses,
-    temporal_recursion,
-)
+from agedp_data.accounting.temporal_allocation import METHODS, allocate, allocate_with, round_up_losses
 from agedp_data.accounting.temporal_half_hourly import (
     daily_leakage_with,
     daily_recursion,
     daily_release_leakage,
     temporal_kernels,
 )
-from agedp_data.accounting.temporal_pairwise import pairwise
 from agedp_data.accounting.temporal_recursion import (
     LeakageTotals,
     OneSidedRecursion,
     Recursion,
     checked_loss_series,
+    temporal_recursion,
 )
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.leakage.batched import Kernels
+from agedp_data.leakage.batched import Kernels, PairwiseLeakage
 
 __all__ = [
     "METHODS",
-    "LeakageTotals",
     "OneSidedRecursion",
     "Recursion",
     "allocate",
@@ -92,8 +88,7 @@ def backward(kernel_b: Kernels, losses: ArrayLike) -> Floats:
         ChainError: kernels or losses as in `leakage`, or losses that are not a series.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> backward([[0.8, 0.2], [0.0, 1.0]], [0.1] * 4).round(10).tolist()  # .1 + ln(1 + .8 (e^.1 - 1)) = .1807840339
     [0.1, 0.1807840339, 0.2471477411, 0.3023648491]
@@ -118,12 +113,8 @@ def forward(kernel_f: Kernels, losses: ArrayLike) -> Floats:
     Returns:
         Shape (..., T) [epsilon].
 
-    Raises:
-        ChainError: as `backward`.
-
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> forward([[0.8, 0.2], [0.0, 1.0]], [0.1] * 4).round(10).tolist()
     [0.3023648491, 0.2471477411, 0.1807840339, 0.1]
@@ -134,7 +125,7 @@ def forward(kernel_f: Kernels, losses: ArrayLike) -> Floats:
 def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     r"""Total temporal privacy leakage: the loss about instant t of all releases.
 
-    Use it for event-level privacy under temporal correlation: alpha-DP_T holds if the maximum is at most alpha.
+    Use it for event-level privacy: alpha-DP_T holds if the maximum is at most alpha.
 
     .. math:: TPL_t \le BPL_t + FPL_t - \varepsilon_t
 
@@ -148,18 +139,55 @@ def temporal(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
     Returns:
         Shape (..., T) [epsilon].
 
-    Raises:
-        ChainError: as `backward`.
-
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> drift = [[0.8, 0.2], [0.0, 1.0]]
     >>> temporal(drift, drift, [0.1] * 10).max().round(10).item()
     0.6368412821
     """
     return _totals(kernel_b, kernel_f, losses).total
+
+
+def pairwise(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike) -> Floats:
+    r"""Total temporal leakage of one household, with the same pair of values in both directions.
+
+    Use it where `temporal` is too large: it is never above it, but costs k^3 per step.
+
+    .. math:: TPL_t = \varepsilon_t + \max_{x, y} \big[ L_{P_B}^{xy}(BPL_{t-1}) + L_{P_F}^{xy}(FPL_{t+1}) \big]
+
+    Source: this project. Erratum to [T] eqs. 10 and 11: they are upper bounds, not equalities.
+
+    Args:
+        kernel_b: P_B as in `backward`, shape (k, k), probabilities [-]; a tuple for a set, or None.
+        kernel_f: P_F, of the same values in its rows, shape (k, k) [-].
+        losses: e, shape (T,), >= 0 [epsilon].
+
+    Returns:
+        Shape (T,) [epsilon]. States without data in either kernel are left out.
+
+    Raises:
+        ChainError: as `backward`; a stack of households, or kernels of different values.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> cycle, stay = [[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> pairwise(cycle, stay, [0.1, 0.1, 0.1]).round(4).tolist()  # nothing is lost in either direction: the sum
+    [0.3, 0.3, 0.3]
+    """
+    series = checked_loss_series(losses)
+    past, future = (PairwiseLeakage(kernel) for kernel in (kernel_b, kernel_f))
+    if past.valid.shape[-1] != future.valid.shape[-1] and past.valid.size > 1 < future.valid.size:
+        raise ChainError("backward and forward kernels must be about the same values")
+    if series.ndim != 1:
+        raise ChainError(f"losses of one household are a list, got shape {series.shape}")
+    totals = temporal_recursion(kernel_b, kernel_f, releases=series.size).leakage_totals(series)
+    valid = past.valid & future.valid
+    valid_pairs = valid[:, None] & valid
+    before, after = np.append(0.0, totals.backward[:-1]), np.append(totals.forward[1:], 0.0)
+    pair_maxima = [np.where(valid_pairs, past(a) + future(b), 0.0).max() for a, b in zip(before, after, strict=True)]
+    return np.asarray(series + np.array(pair_maxima))
 
 
 def temporal_supremum(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> Floats:
@@ -182,12 +210,8 @@ def temporal_supremum(kernel_b: Kernels, kernel_f: Kernels, loss: ArrayLike) -> 
     Returns:
         Shape (...), broadcast [epsilon], `inf` if a direction is unbounded.
 
-    Raises:
-        ChainError: as `backward`.
-
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> temporal_supremum(stay, stay, 0.1).round(4).item(), temporal_supremum(np.eye(2), None, 0.1).item()
@@ -212,15 +236,11 @@ def window(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, start: int, 
         start: index of the first release of the window.
         length: number of releases, j + 1.
 
-    Returns:
-        Loss [epsilon].
-
     Raises:
         ChainError: as `windows`; a window outside the series.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> window(stay, stay, [0.5, 0.25, 0.25], 0, 3)  # all releases: the sum, for every correlation
@@ -255,8 +275,7 @@ def windows(totals: LeakageTotals, losses: ArrayLike, length: int) -> Floats:
         ChainError: a length below 1 or above T.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> stay = [[0.9, 0.1], [0.1, 0.9]]
     >>> windows(temporal_recursion(stay, stay).leakage_totals([0.1] * 4), [0.1] * 4, 2).round(4).tolist()
@@ -293,12 +312,8 @@ def w_event(kernel_b: Kernels, kernel_f: Kernels, losses: ArrayLike, length: int
     Returns:
         Shape (...) [epsilon].
 
-    Raises:
-        ChainError: as `backward`, or a length below 1.
-
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> w_event(None, None, [0.1, 0.2, 0.4], 2).round(4).item()  # independent releases: .2 + .4
     0.6
@@ -320,15 +335,8 @@ def user_level(losses: ArrayLike) -> Floats:
     Args:
         losses: e, shape (..., T), >= 0 [epsilon].
 
-    Returns:
-        Shape (...) [epsilon].
-
-    Raises:
-        ChainError: losses that are negative or not a series.
-
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> user_level([0.1, 0.2]).round(4).item()
     0.3

@@ -1,4 +1,4 @@
-"""Recursions of temporal leakage, for any leakage functions: kernels, sets of kernels, or a model's leakage bound.
+"""Temporal leakage of releases: one recursion over any leakage functions, in floats and in whole nano-epsilon ([T]).
 
 [T] has one kernel per direction: BPL_t = e_t + L(BPL_(t-1)). Releases about days of several steps need two: `step` maps
 the loss about the last step of a day to the last step of the next release's day, `day` maps it to the first step of
@@ -7,8 +7,17 @@ that day, and so to the whole day:
     c_1 = e_1,  c_t = e_t + step(c_(t-1)),  BPL_t = e_t + day(c_(t-1)),
 
 and likewise forward from the end. With step = day this is [T]'s form. Example: step = day = half, losses 1 and 1: the
-backward leakage is 1 and 1.5. Both directions are a `Composition`; this module adds them up, in floats for papers and
-the public functions (`leakage_totals`), in whole nano-epsilon for releases (`temporal_losses`).
+backward leakage is 1 and 1.5. Both directions are a `Composition`; `Recursion` adds them up for papers and the public
+functions, `TemporalLosses` for releases, on integers, so that the planned, the admitted and the stated numbers are the
+same.
+
+Decisions. "Any one day" includes days without a release: between two released days such a day has e = 0, and before the
+first or after the last one its leakage never exceeds that day's. A gap of g days is g days of the chain, also when the
+clock changes. Days are composed by their own time, in whichever order they were released. A step may begin several
+releases back (`Composition`, orders): a chain in which one day gives no mixing may mix in two.
+
+A larger loss of a released day never lowers a bound. A first loss of a day may, under a table: the day divides a gap in
+two, and L_(g+h) <= L_g(L_h) holds for the exact L only, not between the losses of a table. Both bounds are valid.
 
 [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
 Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
@@ -16,9 +25,10 @@ Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, cast
+from functools import lru_cache
+from typing import Any, Final, Generic, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,28 +36,20 @@ from numpy.typing import ArrayLike
 from agedp_data.accounting.composition import Composition
 from agedp_data.arrays import Floats, checked_loss
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import LeakageFunction, Number
+from agedp_data.leakage.batched import BatchedLeakage, Kernels
+from agedp_data.leakage.function import LeakageBoundLike, LeakageFunction, Number
+
+_FURTHEST: Final = 7
+"""Largest order of a step: a week of days, the longest habit that it is meant for."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeakageTotals:
-    r"""Backward, forward and total leakage of each release, as `Recursion.leakage_totals` returns them.
+    r"""Backward, forward and total leakage of each release, shape (..., T) [epsilon].
 
     .. math:: TPL_t = BPL_t + FPL_t - \varepsilon_t
 
     Source: [T] eqs. 10 and 11. Erratum: the equations are upper bounds, not equalities.
-
-    Attributes:
-        backward: BPL, by the releases up to this one, shape (..., T) [epsilon].
-        forward: FPL, by the releases from this one on, shape (..., T) [epsilon].
-        total: TPL, by all releases, shape (..., T) [epsilon].
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> totals = total_leakage(np.array([1.0, 1.0]), np.array([0.0, 0.5]), np.array([0.5, 0.0]))
-    >>> totals.backward.tolist(), totals.forward.tolist(), totals.total.tolist()
-    ([1.0, 1.5], [1.5, 1.0], [1.5, 1.5])
     """
 
     backward: Floats
@@ -71,14 +73,9 @@ class OneSidedRecursion(Generic[Number]):
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
-    >>> class Half:
-    ...     def __call__(self, loss):
-    ...         return loss / 2
-    ...
-    ...     def supremum(self, loss):
-    ...         return 2 * loss
-    >>> OneSidedRecursion(lambda gap: Half()).endless_leakage(np.array(1.0)).item()  # half of 2
-    1.0
+    >>> step = BatchedLeakage([[0.5, 0.5], [0, 1]])  # without end 1.5 becomes 3 = 1.5 * 2
+    >>> OneSidedRecursion(lambda gap: step).endless_leakage(np.log(1.5)).round(6).item()  # ln 2
+    0.693147
     """
 
     step_at: Callable[[int], LeakageFunction[Number]]
@@ -94,10 +91,7 @@ class OneSidedRecursion(Generic[Number]):
         one loss.
 
         Args:
-            loss: e of each release, >= 0 [epsilon, or nano-epsilon].
-
-        Returns:
-            In the unit of the loss; if unbounded, `inf` among floats and None for an integer.
+            loss: e of each release [epsilon, or nano-epsilon]; if unbounded, the result is `inf`, for an integer None.
         """
         suprema = [self.step_at(j).supremum(cast("Number", j * cast("Any", loss))) for j in self.orders]
         bounded: list[Any] = [value for value in suprema if value is not None]
@@ -127,56 +121,43 @@ class Recursion(Generic[Number]):
     Source: [T] eqs. 10, 13 and 15. Erratum: eq. 10 is an upper bound, not an equality.
 
     Attributes:
-        backward: recursion over the earlier releases.
-        forward: recursion over the later releases.
+        backward, forward: recursion over the earlier, and over the later releases.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
-    >>> class Half:
-    ...     def __call__(self, loss):
-    ...         return loss / 2
-    ...
-    ...     def supremum(self, loss):
-    ...         return 2 * loss
-    >>> recursion = Recursion(OneSidedRecursion(lambda gap: Half()), OneSidedRecursion(lambda gap: Half()))
-    >>> recursion.leakage_totals([1.0, 1.0]).total.tolist(), recursion.total_supremum(1.0).item()  # 1 + 1/2, 3
-    ([1.5, 1.5], 3.0)
+    >>> copies = OneSidedRecursion(lambda gap: BatchedLeakage(np.eye(2)))
+    >>> Recursion(copies, copies).leakage_totals([1.0, 0.5]).total.tolist()  # nothing is lost: all losses
+    [1.5, 1.5]
     """
 
     backward: OneSidedRecursion[Number]
     forward: OneSidedRecursion[Number]
 
-    def leakage_totals(self, losses: ArrayLike, *, future_loss: float = 0.0) -> LeakageTotals:
-        """Leakage of releases with these losses, one day apart, for a recursion in floats.
+    def leakage_totals(
+        self, losses: ArrayLike, *, future_loss: float = 0.0, days: Sequence[int] | None = None
+    ) -> LeakageTotals:
+        """Leakage of releases with these losses, for a recursion in floats; no infinite loss is subtracted.
 
         Args:
             losses: loss of each release about its own day, shape (..., T), >= 0 [epsilon].
             future_loss: loss of each of infinitely many later releases [epsilon].
-
-        Returns:
-            Three arrays of shape (..., T) [epsilon].
+            days: day of each release, T ascending numbers [days]; None: one after the other.
 
         Raises:
             ChainError: losses that are not a series, negative or do not fit the households.
         """
         series, zero = checked_loss_series(losses), np.zeros(())
+        of_release = range(series.shape[-1]) if days is None else days
         later: Any = self.forward.supremum(cast("Number", np.asarray(future_loss))) if future_loss else zero
         past, future = cast("Any", (zero, zero)), cast("Any", (np.asarray(future_loss), later))
-        days = range(series.shape[-1])
-        before = accumulated_leakage(series, self.backward.composition(past), days)
-        after = accumulated_leakage(series[..., ::-1], self.forward.composition(future), days)[..., ::-1]
-        return total_leakage(series, before, after)
+        before = _leakage_of_earlier(series, self.backward.composition(past), of_release)
+        backwards = [-day for day in reversed(of_release)]
+        after = _leakage_of_earlier(series[..., ::-1], self.forward.composition(future), backwards)[..., ::-1]
+        return LeakageTotals(*np.broadcast_arrays(series + before, series + after, series + before + after))
 
     def total_supremum(self, loss: ArrayLike) -> Floats:
-        """Total leakage that infinitely many releases of one loss accumulate to, for a recursion in floats.
-
-        Args:
-            loss: shape (...), >= 0 [epsilon].
-
-        Returns:
-            Shape (...) [epsilon], `inf` if unbounded.
-        """
+        """Total leakage that infinitely many releases of one loss (...) accumulate to, `inf` if unbounded [epsilon]."""
         return np.asarray(self.endless_total(cast("Number", checked_loss(loss))))
 
     def endless_total(self, loss: Number) -> Number | None:
@@ -184,126 +165,57 @@ class Recursion(Generic[Number]):
         sides: list[Any] = [side.endless_leakage(loss) for side in (self.backward, self.forward)]
         return None if any(side is None for side in sides) else cast("Number", loss + sides[0] + sides[1])
 
-    def one_sided_suprema(self, loss: ArrayLike) -> tuple[Floats, Floats]:
-        """Suprema of both one-sided recursions: the losses that the first and the last release may have.
 
-        Args:
-            loss: constant loss of all releases, shape (...), >= 0 [epsilon].
+def temporal_recursion(kernel_b: Kernels, kernel_f: Kernels, *, releases: int | None = None) -> Recursion[Floats]:
+    r"""Recursion of both directions for kernels, with one step per release.
 
-        Returns:
-            Backward and forward supremum, shape (...) each [epsilon].
-        """
-        losses = cast("Number", checked_loss(loss))
-        return np.asarray(self.backward.supremum(losses)), np.asarray(self.forward.supremum(losses))
+    Use it with `allocate_with`, `round_up_losses` and `windows`.
 
+    .. math:: x_t = \varepsilon_t + L_{P_B}(x_{t-1}), \qquad y_t = \varepsilon_t + L_{P_F}(y_{t+1})
 
-def total_leakage(losses: Floats, before: Floats, after: Floats) -> LeakageTotals:
-    r"""Leakage of each release from the leakage of the other releases about its day; no infinite loss is subtracted.
-
-    .. math:: BPL_t = \varepsilon_t + b_t, \quad FPL_t = \varepsilon_t + f_t, \quad TPL_t = \varepsilon_t + b_t + f_t
-
-    Source: [T] eqs. 10 and 11.
+    Source: [T] eqs. 13 and 15.
 
     Args:
-        losses: e, shape (..., T) [epsilon].
-        before: b, leakage of the earlier releases, shape (..., T) [epsilon].
-        after: f, leakage of the later releases, shape (..., T) [epsilon].
-
-    Returns:
-        Three arrays of shape (..., T) [epsilon].
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> total_leakage(np.array([1.0]), np.array([0.25]), np.array([0.5])).total.tolist()
-    [1.75]
-    """
-    return LeakageTotals(*np.broadcast_arrays(losses + before, losses + after, losses + before + after))
-
-
-def accumulated_leakage(losses: Floats, composition: Composition[Any], days: Iterable[int]) -> Floats:
-    r"""Leakage of the earlier releases about the day of each release, its own loss excluded.
-
-    Use it for one direction; reverse the series for the other.
-
-    .. math:: b_t = \text{day}(c_{t-1}), \quad c_t = \varepsilon_t + \text{step}(c_{t-1})
-
-    Source: [T] eqs. 13 and 15, with two leakage functions per gap.
-
-    Args:
-        losses: e, shape (..., T) [epsilon].
-        composition: without releases.
-        days: day of each release, T ascending numbers [days].
-
-    Returns:
-        Shape (..., T) [epsilon].
+        kernel_b: P_B as in `backward`, shape (..., k, k) [-].
+        kernel_f: P_F as in `forward`, shape (..., k, k) [-].
+        releases: number of releases if known: chooses the faster evaluation.
 
     Raises:
-        ChainError: losses that do not fit the households of the leakage functions.
+        ChainError: as `temporal`.
 
     References:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
 
-    >>> halving = Composition(lambda gap: lambda loss: loss / 2**gap)
-    >>> accumulated_leakage(np.array([1.0, 1.0, 0.0]), halving, [0, 1, 2]).tolist()  # 1 / 2, (1 + 1 / 2) / 2
-    [0.0, 0.5, 0.75]
+    >>> temporal_recursion(np.eye(2), None).leakage_totals([0.25, 0.5]).total.tolist()  # identity: the losses add up
+    [0.25, 0.75]
     """
-    households = household_shape(losses, np.asarray(composition.leakage(0)))
+    backward = BatchedLeakage(kernel_b, evaluations=releases)
+    forward = backward if kernel_f is kernel_b else BatchedLeakage(kernel_f, evaluations=releases)
+    return Recursion(OneSidedRecursion(lambda _: backward), OneSidedRecursion(lambda _: forward))
+
+
+def _leakage_of_earlier(losses: Floats, composition: Composition[Any], days: Sequence[int]) -> Floats:
+    """Return the leakage of the earlier releases about the day of each release, its own loss excluded, (..., T)."""
+    households = np.shape(composition.leakage(0))
+    try:
+        shape = np.broadcast_shapes(losses.shape[:-1], households)
+    except ValueError:
+        raise ChainError(
+            f"losses of shape {losses.shape}, a series each, do not fit a stack of shape {households}"
+        ) from None
     for day, loss in zip(days, np.moveaxis(losses, -1, 0), strict=True):
         composition.add(day, loss)
     leakages = composition.leakages
-    return np.stack(np.broadcast_arrays(*leakages), axis=-1) if leakages else np.zeros((*households, 0))
-
-
-def household_shape(losses: Floats, bounds: Floats) -> tuple[int, ...]:
-    r"""Leading axes (households) that losses and bounds have in common.
-
-    .. math:: \text{broadcast}(\text{shape}(\varepsilon)_{1..m-1}, \text{shape}(b))
-
-    Source: [T] section 3.5: leakage is personal, the bound is the maximum.
-
-    Args:
-        losses: shape (..., T) [epsilon].
-        bounds: shape (...) [epsilon].
-
-    Returns:
-        The broadcast leading axes.
-
-    Raises:
-        ChainError: shapes that do not fit.
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-
-    >>> household_shape(np.zeros((1, 7)), np.zeros(3))
-    (3,)
-    """
-    try:
-        return np.broadcast_shapes(losses.shape[:-1], bounds.shape)
-    except ValueError:
-        raise ChainError(
-            f"losses of shape {losses.shape}, a series each, do not fit a stack of shape {bounds.shape}"
-        ) from None
+    return np.stack(np.broadcast_arrays(*leakages), axis=-1) if leakages else np.zeros((*shape, 0))
 
 
 def checked_loss_series(losses: ArrayLike) -> Floats:
-    r"""Losses of all releases of a series as an array.
-
-    .. math:: (\varepsilon_1, \dots, \varepsilon_T), \qquad 0 \le \varepsilon_t \le \infty
+    """Losses of all releases of a series as an array (..., T) [epsilon].
 
     Source: [T] section 3.2.
 
-    Args:
-        losses: shape (..., T), >= 0, infinity allowed [epsilon].
-
-    Returns:
-        Shape (..., T) [epsilon].
-
     Raises:
         ChainError: a negative loss, NaN, or a single number.
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> checked_loss_series([0.5, 0.25]).tolist()
     [0.5, 0.25]
@@ -312,3 +224,127 @@ def checked_loss_series(losses: ArrayLike) -> Floats:
     if not series.ndim:
         raise ChainError("losses of a series are a list, one for each release")
     return series
+
+
+class DayLeakage(NamedTuple):
+    """Leakage about one day [nano-epsilon]: its own loss, the backward and the forward part.
+
+    Source: [T] eq. 10.
+    """
+
+    day: int
+    day_loss: int
+    backward: int
+    forward: int
+
+    @property
+    def total(self) -> int:
+        """Total temporal leakage, BPL + FPL - e = own loss + backward part + forward part ([T] eq. 10)."""
+        return self.day_loss + self.backward + self.forward
+
+
+class TemporalLosses:
+    r"""Temporal leakage of losses by the number of the day, under a leakage bound.
+
+    .. math:: TPL_k = e_k + B_{1 + m(g - 1)}(c_{k-1}) + F_{1 + m(g' - 1)}(C_{k+1})
+
+    Source: [T] Definitions 5 to 8, eqs. 5, 10 and 11, with L for daily releases as in the head of this module. Erratum:
+    in eqs. 5, 10 and 11 "=" must read "<=".
+
+    Args:
+        leakage_bound: leakage bound in both directions.
+        higher_order: whether a step may begin several releases back. False, as in [T], never lowers a bound.
+
+    Attributes:
+        recursion: recursion of both directions by gaps in days, losses in [nano-epsilon].
+        orders: orders of a step; those of which the bound has an age.
+        last_days: days after a release at which the tabulated age changes next.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+
+    >>> from agedp_data.leakage.population_bound import leakage_bound
+    >>> stay = [[[0.9, 0.1], [0.1, 0.9]]]
+    >>> bound = leakage_bound(stay, [1], [0.1], reliable=[True], forward=stay, steps_per_day=1)
+    >>> TemporalLosses(bound).largest({0: 10**8, 1: 10**8})  # .1 + ln((1 + .9 x)/(1 + .1 x)), x = e^.1 - 1
+    179976001
+    """
+
+    def __init__(self, leakage_bound: LeakageBoundLike, *, higher_order: bool = True) -> None:
+        self._leakage_bound = leakage_bound
+        self.steps_per_day = leakage_bound.steps_per_day
+        ages = [int(age) for age in leakage_bound.ages]
+        self.last_days = sorted({-(-(age - 1) // self.steps_per_day) for age in ages})
+        # An age of 1 + m (g - 1) steps is that of the beginning of a day, not of g - 1 whole ones.
+        tabulated = {age // self.steps_per_day for age in ages if age % self.steps_per_day == 0}
+        self.orders = {1, *(j for j in range(2, _FURTHEST + 1) if higher_order and j in tabulated)}
+        self.recursion = Recursion(self._one_side("backward"), self._one_side("forward"))
+        self._backward = self.recursion.backward.composition()
+
+    def of(self, losses: Mapping[int, int]) -> Iterator[DayLeakage]:
+        """Yield the leakage about each day with a release, in the order of the days."""
+        days, earlier, later = self._sides(losses, 0)
+        for day, backward, forward in zip(days, earlier.leakages, reversed(later.leakages), strict=True):
+            yield DayLeakage(day, losses[day], backward, forward)
+
+    def largest(self, losses: Mapping[int, int], *, loss_of_every_later_day: int = 0) -> int | None:
+        """Largest leakage about any one day [nano-epsilon], None if that is infinite.
+
+        With a loss of every later day, as many of these days are examined as the largest order: a step over all of them
+        bounds the leakage of any further day by the limit.
+        """
+        limit = self.recursion.endless_total(loss_of_every_later_day)
+        if limit is None:
+            return None
+        newest = max(losses, default=0)
+        number = max(self.orders) if loss_of_every_later_day else 0
+        to_come = {newest + 1 + i: loss_of_every_later_day for i in range(number)}
+        return max((limit, *(value for _, value in self._day_leakages({**losses, **to_come}, loss_of_every_later_day))))
+
+    def day_of_largest_leakage(self, losses: Mapping[int, int]) -> tuple[int, int]:
+        """Return a day with the largest leakage, with a release if possible, and the leakage; some loss is above 0."""
+        return max(self._day_leakages(losses, 0), key=lambda day_and_leakage: day_and_leakage[1])
+
+    def _day_leakages(self, losses: Mapping[int, int], loss_of_every_later_day: int) -> Iterator[tuple[int, int]]:
+        """Yield (day, leakage) for the days with a release, then for the days between at which it may be largest."""
+        days, earlier, later = self._sides(losses, loss_of_every_later_day)
+        for day, backward, forward in zip(days, earlier.leakages, reversed(later.leakages), strict=True):
+            yield day, losses[day] + backward + forward
+        for count, next_day in enumerate(days[1:], start=1):
+            newest = days[count - 1]
+            for after in self._days_before_drops(days[max(0, count - _FURTHEST) : count], next_day - newest):
+                backward = earlier.leakage(newest + after, count=count)
+                yield newest + after, backward + later.leakage(-newest - after, count=len(days) - count)
+
+    def _days_before_drops(self, earlier_days: list[int], gap: int) -> set[int]:
+        """Return how many days after the newest release of a gap the leakage may be largest.
+
+        The leakage of the earlier releases drops where one from which a step may begin comes to the next tabulated age.
+        That of the later ones only grows on the way there, so the last day before each drop has at least the leakage of
+        the days before it.
+        """
+        if gap == 1:
+            return set()
+        newest = earlier_days[-1]
+        ages = [newest - earlier_days[-j] for j in self.orders if j <= len(earlier_days)]
+        return {last - age for last in self.last_days for age in ages if 1 <= last - age < gap} | {gap - 1}
+
+    def _sides(
+        self, losses: Mapping[int, int], loss_of_every_later_day: int
+    ) -> tuple[list[int], Composition[int], Composition[int]]:
+        days = sorted(day for day, loss in losses.items() if loss > 0)
+        spent = [losses[day] for day in days]
+        self._backward.replace(days, spent)  # a series asks for the same days and one more
+        future = loss_of_every_later_day
+        past = (future, self.recursion.forward.supremum(future) or 0) if future else None
+        later = self.recursion.forward.composition(past)
+        later.replace([-day for day in reversed(days)], spent[::-1])
+        return days, self._backward, later
+
+    def _one_side(self, direction: str) -> OneSidedRecursion[int]:
+        leakage_at = lru_cache(maxsize=None)(
+            lambda steps: self._leakage_bound.exact_leakage(steps, direction=direction)
+        )
+        m = self.steps_per_day
+        day_at = None if m == 1 else lambda days: leakage_at(1 + m * (days - 1))
+        return OneSidedRecursion(lambda days: leakage_at(m * days), day_at, self.orders)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.arrays import Floats, checked_loss, filled_kernel
+from agedp_data.arrays import Floats, Mask, checked_kernel, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
-from agedp_data.leakage.function import leakage
+from agedp_data.leakage.dinkelbach import apply_to_stack, largest_gain
 from agedp_data.leakage.pieces import fixed_point, frontier, gain, prefixes
 
 _LARGE = 700.0  # above this, `leakage` sorts all pairs again for each loss
@@ -46,8 +46,7 @@ class BatchedLeakage:
         ChainError: kernels as in `leakage`, an empty set, or stacks of a set that do not fit each other.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> BatchedLeakage([[[0.9, 0.1], [0.1, 0.9]], [[1, 0], [0, 1]]])(np.log(11)).round(4).tolist()  # ln 5, ln 11
     [1.6094, 2.3979]
@@ -95,7 +94,7 @@ class BatchedLeakage:
         """
         losses = self._losses(loss)
         if self._evaluates_directly and self._rows and (losses <= _LARGE).all():
-            maximum: Floats = np.max([leakage(rows, losses) for rows in self._rows], axis=0)
+            maximum: Floats = np.max([apply_to_stack(rows, losses, largest_gain) for rows in self._rows], axis=0)
             return maximum
         return gain(*self.pieces, losses)
 
@@ -119,6 +118,36 @@ class BatchedLeakage:
             return np.broadcast_to(losses, np.broadcast_shapes(losses.shape, self.shape))
         except ValueError:
             raise ChainError(f"losses of shape {losses.shape} do not fit a stack of shape {self.shape}") from None
+
+
+class PairwiseLeakage:
+    """L between each two rows of a kernel, or the maximum over a set of kernels: loss -> (k, k).
+
+    Source: [T] eq. 18, before its maximum over pairs.
+
+    References:
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
+    """
+
+    def __init__(self, kernel: Kernels) -> None:
+        chains = kernel_set(kernel)
+        if any(chain.ndim != 2 or chain.shape[0] != chains[0].shape[0] for chain in chains):
+            raise ChainError("pairs are those of one household's values; take the households one by one")
+        rows: list[Mask] = [checked_kernel(chain)[1] for chain in chains]
+        self.valid: Mask = np.all(rows, axis=0) if rows else np.ones(1, dtype=np.bool_)
+        pieces = [_pieces(filled_kernel(chain)) for chain in chains] or [(np.zeros((1, 1, 0)),) * 2]
+        self._over, self._under = (np.concatenate(side, axis=-1) for side in zip(*pieces, strict=True))
+
+    def __call__(self, loss: float) -> Floats:
+        """Return L of each pair of rows at one loss, shape (k, k) [epsilon]."""
+        return gain(self._over, self._under, np.full(self._over.shape[:-1], loss))
+
+
+def _pieces(rows: Floats) -> tuple[Floats, Floats]:
+    k, n = rows.shape
+    parts = [(over.reshape(-1, k, n - 1), under.reshape(-1, k, n - 1)) for _, over, under in prefixes(rows[None])]
+    over, under = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return over, under
 
 
 def kernel_set(kernel: Kernels) -> list[Floats]:

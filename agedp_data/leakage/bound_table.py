@@ -1,7 +1,6 @@
 """Leakage bound: maximum of the leakage function over all households by age and loss; the public part of a model.
 
-Example: total variation .64 at one day and a release of epsilon .5: at most ln(1 + .64 (e^.5 - 1)) = .348 after a day.
-
+Example: total variation .64 and a release of epsilon .5: at most ln(1 + .64 (e^.5 - 1)) = .348 after a day.
 It contains L(a) on a fixed grid of losses, backward and (for temporal leakage) forward, and one total variation per
 age for each other method. It rests on three facts: L <= a; L does not decrease in a; L is 1-Lipschitz, because
 d/da ln((1 + (e^a - 1) Q)/(1 + (e^a - 1) D)) = u - v with u = e^a Q / (1 + (e^a - 1) Q) in [0, 1] and v likewise with
@@ -9,11 +8,12 @@ D. So between grid points g < a < h the smaller of L(h) and L(g) + a - g is neve
 
 Decisions:
 
-* All stored numbers are whole 1e-9: tables and distances rounded up, grid losses down (a table value remains an upper
-  bound at a smaller loss).
-* An age that is not tabulated uses the nearest smaller one; below the smallest, L(a) = a.
-* Larger ages never have larger bounds, since a published output holds for every later instant: running maximum from
-  the right.
+* Tables are in whole 1e-9, rounded up, grid losses rounded down (a value remains an upper bound at a smaller loss).
+* Total variations are stored as they are (`distances` = "exact", in JSON as decimal texts), since 1e-9 more would be
+  multiplied by e^a. Models made before this was so have them in whole 1e-9, rounded up, and keep text, hash and numbers
+  ("rounded"; no key in JSON).
+* An age that is not tabulated uses the nearest smaller one; below the smallest, L(a) = a. Larger ages never have larger
+  bounds, since a published output holds for every later instant: running maximum from the right.
 * For a public kernel the pieces are stored beside the grid (`PiecewiseLeakage`): L is then exact.
 """
 
@@ -75,8 +75,7 @@ def max_leakage(kernels: ArrayLike, losses: ArrayLike) -> Floats:
         ChainError: rows that are not probabilities, no row with data, or a negative loss.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> max_leakage([[[0.9, 0.1], [0.1, 0.9]]], [1.0]).tolist()  # ln((1 + .9 (e - 1)) / (1 + .1 (e - 1)))
     [0.776136586]
@@ -107,13 +106,13 @@ class LeakageBound:
         steps_per_day: steps of a day.
         assume: "curve" (distances only: losses may not be composed) or "markov".
         hulls: by direction with a table, the pieces of L for each age; or empty.
+        distances: whether `bounds` are "exact" or "rounded" up to whole 1e-9, as in models of earlier versions.
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bound = LeakageBound([48], [0.5], bounds={"total_variation": [0.64]})
     >>> bound(48, 0.5, direction="backward", method="total_variation").item()  # ln(1 + .64 (e^.5 - 1)), rounded up
@@ -128,6 +127,7 @@ class LeakageBound:
     steps_per_day: int = 48
     assume: str = "curve"
     hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
+    distances: str = "rounded"
 
     def __post_init__(self) -> None:
         ages, losses = checked_steps(self.ages, quantity="ages"), round_down_nano(checked_loss(self.losses))
@@ -137,13 +137,16 @@ class LeakageBound:
             raise ChainError("the ages and the losses of a leakage bound must ascend")
         if self.assume not in {"curve", "markov"}:
             raise ChainError(f'a model assumes "curve" or "markov", got "{self.assume}"')
+        if self.distances not in ("rounded", "exact"):
+            raise ChainError(f'total variations of a model are "rounded" or "exact", got "{self.distances}"')
         if self.steps_per_day < 1:
             raise ChainError(f"a day has at least one step, got {self.steps_per_day}")
         if any(getattr(self, name, None) is None or len(pieces) != ages.size for name, pieces in self.hulls.items()):
             raise ChainError("a leakage bound has pieces of L for all ages of a direction that it has a table of")
         shape = (ages.size, losses.size)
         tables = {name: _checked_table(getattr(self, name), losses, shape) for name in ("backward", "forward")}
-        bounds = {name: _checked_distances(self.bounds[name], ages.size) for name in sorted(self.bounds)}
+        round_up = np.asarray if self.distances == "exact" else round_up_nano
+        bounds = {name: _checked_distances(round_up(self.bounds[name]), ages.size) for name in sorted(self.bounds)}
         for name, value in {"ages": ages.copy(), "losses": losses, **tables, "bounds": bounds}.items():
             for array in value.values() if isinstance(value, dict) else (value,):
                 if array is not None:
@@ -158,9 +161,6 @@ class LeakageBound:
             loss: already incurred about the input, shape (...), >= 0 [epsilon].
             direction: "backward" or "forward".
             method: "tight", or a key of `bounds`.
-
-        Returns:
-            Shape (...) [epsilon].
 
         Raises:
             ChainError: a method or direction without a table, a negative age or loss.
@@ -187,15 +187,9 @@ class LeakageBound:
 
         Args:
             gap: steps between two releases [steps].
-            loss: of each release, >= 0 [epsilon].
+            loss: of each release, >= 0 [epsilon]; the result is `inf` if the recursion is unbounded.
             direction: "backward" or "forward".
             method: "tight", or a key of `bounds`.
-
-        Returns:
-            The bound [epsilon], `inf` if the recursion is unbounded.
-
-        Raises:
-            ChainError: as calling.
         """
         release_loss, row = checked_loss(loss), self._row(gap)
         table = self._table(direction, method)
@@ -226,15 +220,7 @@ class LeakageBound:
     def exact_leakage(self, age: int, *, direction: str) -> TabulatedLeakage | PiecewiseLeakage:
         """Return the tight L at this age as exact arithmetic in nano-epsilon; use it for recursions in integers.
 
-        Args:
-            age: as calling [steps].
-            direction: "backward" or "forward".
-
-        Returns:
-            A function of losses [nano-epsilon]; it returns the loss itself at an age without a bound.
-
-        Raises:
-            ChainError: as calling.
+        It returns the loss itself at an age without a bound; arguments and errors as calling.
         """
         table, row = self._table(direction, "tight"), self._row(age)
         if row >= 0 and direction in self.hulls:
@@ -256,14 +242,19 @@ class LeakageBound:
         return self.assume == "markov" and self.backward is not None and self.forward is not None
 
     def to_json(self) -> Document:
-        """Return the leakage bound as integers and strings: losses and distances in whole 1e-9, "inf" as text."""
+        """Return the leakage bound as integers and strings: in whole 1e-9, "inf" and exact distances as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}
         hulls = {name: [[list(piece.over), list(piece.under)] for piece in row] for name, row in self.hulls.items()}
+        is_exact = self.distances == "exact"
+        distances = {
+            name: list(map(repr, row.tolist())) if is_exact else to_integers(row) for name, row in self.bounds.items()
+        }
         return {
             "ages": self.ages.tolist(),
             "losses": to_integers(self.losses),
             **{name: [to_integers(row) for row in table] for name, table in tables.items() if table is not None},
-            "bounds": {name: to_integers(distances) for name, distances in self.bounds.items()},
+            "bounds": distances,
+            **({"distances": "exact"} if is_exact else {}),
             **({"hulls": hulls} if hulls else {}),
             "steps_per_day": self.steps_per_day,
             "assume": self.assume,
@@ -275,19 +266,22 @@ class LeakageBound:
         unknown = set(document) - set(cls.__dataclass_fields__)
         if unknown:
             raise ChainError(f"a leakage bound has no {', '.join(sorted(unknown))}")
+        distances = document.get("distances", "rounded")
+        parse_row = from_integers if distances == "rounded" else _parse_exact
         try:
             return cls(
                 ages=np.array([int(age) for age in document["ages"]], dtype=np.int64),
                 losses=from_integers(document["losses"]),
                 backward=_parse_table(document.get("backward")),
                 forward=_parse_table(document.get("forward")),
-                bounds={str(name): from_integers(row) for name, row in document["bounds"].items()},
+                bounds={str(name): parse_row(row) for name, row in document["bounds"].items()},
                 steps_per_day=int(document["steps_per_day"]),
                 assume=str(document["assume"]),
                 hulls={
                     str(name): tuple(PiecewiseLeakage(upper_sum, lower_sum) for upper_sum, lower_sum in row)
                     for name, row in document.get("hulls", {}).items()
                 },
+                distances=distances,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ChainError("a leakage bound holds whole numbers of 1e-9 and names; this text is none") from error
@@ -340,7 +334,7 @@ def _checked_table(values: ArrayLike | None, losses: Floats, shape: tuple[int, i
 
 
 def _checked_distances(values: ArrayLike, count: int) -> Floats:
-    distance = round_up_nano(values)
+    distance = np.asarray(values, dtype=np.float64)
     if distance.shape != (count,) or not ((distance >= 0) & (distance <= 1)).all():
         raise ChainError("a bound of a leakage bound is one total variation from 0 to 1 per age")
     return np.ascontiguousarray(np.maximum.accumulate(distance[::-1])[::-1])
@@ -348,3 +342,9 @@ def _checked_distances(values: ArrayLike, count: int) -> Floats:
 
 def _parse_table(rows: list[list[int | str]] | None) -> Floats | None:
     return None if rows is None else np.array([from_integers(row) for row in rows])
+
+
+def _parse_exact(row: list[str]) -> Floats:
+    if not all(isinstance(number, str) for number in row):
+        raise TypeError("exact numbers are texts")
+    return np.array([float(number) for number in row])

@@ -12,17 +12,48 @@ pair, S = {1} and L(ln 11) = ln(10 / 2).
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
 
-from agedp_data.arrays import Floats
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agedp_data.arrays import Floats, checked_loss, filled_kernel
+from agedp_data.errors import ChainError
 from agedp_data.leakage.pieces import gain, prefixes
 
 Index = NDArray[np.intp]
+_StackFunction = Callable[[Floats, Floats], Floats]
 
 _ELEMENTS = 2**18  # numbers in one temporary array: fits into a processor's cache
 _SMALL_STACK = 2**14  # below this, calls cost more than arithmetic
 _LARGE = 700.0  # above this, e^-a is near the end of the range of floats
+
+
+def apply_to_stack(kernel: ArrayLike, loss: ArrayLike, function: _StackFunction) -> Floats:
+    """Apply a function of kernels (h, k, n) and losses (h, m) to all kernels of a stack (..., k, n) and losses (...).
+
+    Source: broadcasting of leading axes, as numpy's.
+
+    Raises:
+        ChainError: shapes that do not fit.
+    """
+    rows, losses = filled_kernel(kernel), checked_loss(loss)
+    try:
+        shape = np.broadcast_shapes(rows.shape[:-2], losses.shape)
+    except ValueError:
+        raise ChainError(f"losses of shape {losses.shape} do not fit kernels of shape {rows.shape}") from None
+    stack_shape = (1,) * (len(shape) - rows.ndim + 2) + rows.shape[:-2]
+    order = [i for i, size in enumerate(stack_shape) if size > 1] + [
+        i for i, size in enumerate(stack_shape) if size == 1
+    ]
+    transposed = np.broadcast_to(losses, shape).transpose(order)
+    stack = rows.reshape((-1, *rows.shape[-2:]))
+    # Without kernels or losses the result is empty, and -1 could not be resolved.
+    if transposed.size == 0:
+        return np.zeros(shape)
+    table = function(stack, transposed.reshape(stack.shape[0], -1))
+    result: Floats = table.reshape(transposed.shape).transpose(np.argsort(order))[()]
+    return result
 
 
 def largest_gain(rows: Floats, loss: Floats) -> Floats:
@@ -44,8 +75,7 @@ def largest_gain(rows: Floats, loss: Floats) -> Floats:
     References:
         Dinkelbach: On Nonlinear Fractional Programming. Management Science 13(7), 1967.
         https://doi.org/10.1287/mnsc.13.7.492
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> largest_gain(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.log([[11.0]])).round(12).tolist()  # ln(10 / 2)
     [[1.609437912434]]

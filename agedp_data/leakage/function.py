@@ -14,7 +14,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, SupportsFloat, TypeVar
 
 import numpy as np
@@ -22,15 +22,14 @@ from numpy.typing import ArrayLike
 
 from agedp_data.arrays import Floats, checked_loss, filled_kernel
 from agedp_data.errors import ChainError
-from agedp_data.leakage.dinkelbach import largest_gain
-from agedp_data.leakage.pieces import fixed_point, frontier_of, gain, prefixes
+from agedp_data.leakage.batched import BatchedLeakage
+from agedp_data.leakage.dinkelbach import apply_to_stack, largest_gain
+from agedp_data.leakage.pieces import fixed_point, gain, prefixes
 
 Number = TypeVar("Number")
 """Losses: float arrays [epsilon], or an integer [nano-epsilon]."""
 
 _BUDGET = 2**21
-
-_StackFunction = Callable[[Floats, Floats], Floats]
 
 
 def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
@@ -54,15 +53,14 @@ def leakage(kernel: ArrayLike, loss: ArrayLike) -> Floats:
         ChainError: rows that are not probabilities, a negative loss or NaN, shapes that do not fit.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> leakage([[0.8, 0.2], [0.0, 1.0]], np.inf).item(), leakage([[0.5, 0.5], [0.5, 0.5]], 3).item()
     (inf, 0.0)
     >>> bool(np.isclose(leakage([[0.9, 0.1], [0.1, 0.9]], np.log(11)), np.log(10 / 2)))
     True
     """
-    return _apply_to_stack(kernel, loss, largest_gain)
+    return apply_to_stack(kernel, loss, largest_gain)
 
 
 def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
@@ -86,13 +84,12 @@ def supremum(kernel: ArrayLike, loss: ArrayLike) -> Floats:
         ChainError: as `leakage`.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> round(float(supremum([[0.8, 0.2], [0.0, 1.0]], 0.1)), 10), supremum(np.eye(2), 0.1).item()
     (0.6459066161, inf)
     """
-    return _apply_to_stack(kernel, loss, _suprema)
+    return apply_to_stack(kernel, loss, _suprema)
 
 
 def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats:
@@ -115,8 +112,7 @@ def leakage_from_total_variation(distance: ArrayLike, loss: ArrayLike) -> Floats
         ChainError: a distance outside [0, 1], a negative loss or NaN.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> round(float(leakage_from_total_variation(0.5, np.log(3))), 12)  # ln(1 + 0.5 * 2) = ln 2
     0.69314718056
@@ -216,8 +212,8 @@ class LeakageBoundLike(Protocol):
         """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 
 
-class KernelLeakage:
-    r"""Leakage function of one kernel with its pieces precomputed: O(log n) per evaluation.
+class KernelLeakage(BatchedLeakage):
+    r"""Leakage function of one kernel with its pieces in order, as `BatchedLeakage` of a stack.
 
     Use it for many losses through one kernel; `leakage` for few losses or stacks.
 
@@ -238,8 +234,7 @@ class KernelLeakage:
         ChainError: as `leakage`; a stack of kernels.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> KernelLeakage([[0.8, 0.2], [0.0, 1.0]]).breakpoints.tolist()
     []
@@ -250,38 +245,11 @@ class KernelLeakage:
     __slots__ = ("breakpoints", "over", "under")
 
     def __init__(self, kernel: ArrayLike) -> None:
-        rows = filled_kernel(kernel)
-        if rows.ndim != 2:
-            raise ChainError(f"one kernel at a time, got a stack of shape {rows.shape}; use `leakage` for stacks")
-        over, under = frontier_of(rows[None])
-        self.over, self.under = over[::-1], under[::-1]
+        super().__init__(filled_kernel(kernel))
+        if self.shape:
+            raise ChainError(f"one kernel at a time, got a stack of shape {self.shape}; use `leakage` for stacks")
+        self.over, self.under = (side[::-1] for side in self.pieces)
         self.breakpoints = _crossings(self.over, self.under)
-
-    def __call__(self, loss: ArrayLike) -> Floats:
-        """L_K at each loss.
-
-        Args:
-            loss: any shape, >= 0, infinity allowed [epsilon].
-
-        Returns:
-            Same shape [epsilon].
-
-        Raises:
-            ChainError: a negative loss or NaN.
-        """
-        losses = checked_loss(loss)
-        index = np.searchsorted(self.breakpoints, losses)
-        # Neighbouring pieces as well: rounding may put a breakpoint on the wrong side of the loss.
-        near = np.clip(index[..., None] + np.array([-1, 0, 1]), 0, self.over.size - 1)
-        return gain(self.over[near], self.under[near], losses)
-
-    def supremum(self, loss: ArrayLike) -> Floats:
-        """Supremum of x -> loss + L(x) from 0 [epsilon]: same shape as `loss`, `inf` if unbounded; raises as a call.
-
-        >>> KernelLeakage([[0.5, 0.5], [0.0, 1.0]]).supremum(np.log(1.5)).round(6).item()  # ln(.75 / .25)
-        1.098612
-        """
-        return fixed_point(self.over, self.under, checked_loss(loss))
 
 
 def _crossings(over: Floats, under: Floats) -> Floats:
@@ -292,27 +260,6 @@ def _crossings(over: Floats, under: Floats) -> Floats:
         weight = (over[second] * under[first] - over[first] * under[second]) / gap
         losses = np.log1p(1 / np.maximum(weight, 0.0))
     return np.maximum.accumulate(np.where(gap > 0, losses, 0.0))
-
-
-def _apply_to_stack(kernel: ArrayLike, loss: ArrayLike, function: _StackFunction) -> Floats:
-    """Apply a function of kernels (h, k, n) and losses (h, m) to all kernels of a stack and their losses."""
-    rows, losses = filled_kernel(kernel), checked_loss(loss)
-    try:
-        shape = np.broadcast_shapes(rows.shape[:-2], losses.shape)
-    except ValueError:
-        raise ChainError(f"losses of shape {losses.shape} do not fit kernels of shape {rows.shape}") from None
-    stack_shape = (1,) * (len(shape) - rows.ndim + 2) + rows.shape[:-2]
-    order = [i for i, size in enumerate(stack_shape) if size > 1] + [
-        i for i, size in enumerate(stack_shape) if size == 1
-    ]
-    transposed = np.broadcast_to(losses, shape).transpose(order)
-    stack = rows.reshape((-1, *rows.shape[-2:]))
-    # Without kernels or losses the result is empty, and -1 could not be resolved.
-    if transposed.size == 0:
-        return np.zeros(shape)
-    table = function(stack, transposed.reshape(stack.shape[0], -1))
-    result: Floats = table.reshape(transposed.shape).transpose(np.argsort(order))[()]
-    return result
 
 
 def _suprema(stack: Floats, losses: Floats) -> Floats:

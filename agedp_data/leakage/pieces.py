@@ -45,8 +45,7 @@ def prefixes(rows: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
         number of pairs of rows times n - 1. A kernel that is larger than a part comes in several parts.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> [(q.tolist(), d.tolist()) for _, q, d in prefixes(np.array([[[0.75, 0.25], [0.25, 0.75]]]))]
     [([[0.75, 0.75, 0.75, 0.25]], [[0.75, 0.25, 0.25, 0.25]])]
@@ -90,8 +89,7 @@ def gain(over: Floats, under: Floats, loss: Floats) -> Floats:
         Shape (...) [epsilon], 0 without pieces.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> gain(np.array([0.9]), np.array([0.1]), np.log(11.0)).round(6).item()  # ln(10 / 2)
     1.609438
@@ -132,8 +130,7 @@ def fixed_point(over: Floats, under: Floats, loss: Floats) -> Floats:
         Shape (...) [epsilon], `inf` if the recursion is unbounded, 0 where the loss is 0.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> fixed_point(np.array([0.5]), np.array([0.0]), np.log(1.5)).round(6).item()  # ln(.75 / .25)
     1.098612
@@ -169,8 +166,7 @@ def frontier(over: Floats, under: Floats) -> tuple[Floats, Floats]:
         Q and D of the selected pieces, shape (v,) each [-]; the point (0, 0) if no piece has Q > D.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> frontier(np.array([0.5, 0.8, 0.6]), np.array([0.1, 0.3, 0.3]))
     (array([0.5, 0.8]), array([0.1, 0.3]))
@@ -221,8 +217,7 @@ def frontier_of(rows: Floats, earlier: tuple[Floats, Floats] | None = None) -> t
         Q and D of the common frontier, shape (v,) each [-].
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> frontier_of(np.array([[[0.75, 0.25], [0.25, 0.75]]]))
     (array([0.75]), array([0.25]))
@@ -253,8 +248,7 @@ def is_above_hull(over: Floats, under: Floats, hull_over: Floats, hull_under: Fl
         Shape (P,), true above the hull.
 
     References:
-        [T] Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal
-        Correlations. IEEE Trans. Knowl. Data Eng. 31(7), 2019. https://doi.org/10.1109/TKDE.2018.2824328
+        [T] https://doi.org/10.1109/TKDE.2018.2824328
 
     >>> is_above_hull(np.array([0.5, 0.4]), np.array([0.2, 0.2]), np.array([0.9]), np.array([0.4])).tolist()  # hull .45
     [True, False]

@@ -8,6 +8,7 @@ reliable gives L(a) = a at every age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from agedp_data.arrays import Floats, checked_loss, checked_steps
 from agedp_data.errors import ChainError
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack
+from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack, with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
 from agedp_data.leakage.upper_hulls import (
@@ -96,47 +97,23 @@ def leakage_bound(
         ChainError: no household, kernels that are not chains, or shapes that do not fit.
 
     References:
-        [A] Zhang, Wei, Berry, Huang: Age-Dependent Differential Privacy. IEEE Trans. Inf. Theory, 2024.
-        https://doi.org/10.1109/TIT.2023.3340147
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bound = leakage_bound([[[0.9, 0.1], [0.1, 0.9]]], [1], [1.0], reliable=[True])
     >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # ln((.1 + .9 e)/(.9 + .1 e)), rounded up
-    ([[0.776136586]], [0.800000001])
+    ([[0.776136586]], [0.800000000001])
     """
-    kernels = np.asarray(backward, dtype=np.float64)
-    steps, grid, is_reliable = (
-        checked_steps(ages, quantity="ages"),
-        checked_loss(losses),
-        np.asarray(reliable, dtype=np.bool_),
-    )
-    if kernels.ndim != 3 or not kernels.shape[0] or is_reliable.shape != kernels.shape[:1]:
-        raise ChainError(
-            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
-        )
-    if forward is not None and np.shape(forward) != kernels.shape:
-        raise ChainError("forward and backward chains must be those of the same households")
-    if not is_reliable.all():
+    chains, steps, grid = _checked(backward, forward, ages, losses, reliable=reliable, axes=3)
+    if not np.all(reliable):
         return identity_leakage_bound(steps, grid, steps_per_day, forward=forward is not None, methods=BOUND_METHODS)
-    hulls_by_direction = {"backward": upper_hulls(kernels, steps)}
-    if forward is not None:
-        hulls_by_direction["forward"] = upper_hulls(np.asarray(forward, dtype=np.float64), steps)
-    tables = {name: _hull_table(upper, grid) for name, upper in hulls_by_direction.items()}
-    bounds = {
-        "total_variation": round_up_with_slack(hulls_by_direction["backward"].distances),
-        **_chain_bounds(kernels, steps),
-    }
-    capped = {name: np.minimum(bound, 1.0) for name, bound in bounds.items()}
-    pieces_by_direction = (
-        {
-            name: tuple(PiecewiseLeakage.from_floats(*hull) for hull in upper.hulls)
-            for name, upper in hulls_by_direction.items()
-        }
+    hulls = {name: upper_hulls(kernels, steps) for name, kernels in chains.items()}
+    bound = leakage_bound_of_hulls(hulls["backward"], steps, grid, steps_per_day, forward_hulls=hulls.get("forward"))
+    exact = {
+        name: tuple(PiecewiseLeakage.from_floats(*hull) for hull in upper.hulls)
+        for name, upper in hulls.items()
         if pieces
-        else {}
-    )
-    return LeakageBound(
-        steps, grid, **tables, bounds=capped, steps_per_day=steps_per_day, assume="markov", hulls=pieces_by_direction
-    )
+    }
+    return replace(bound, bounds={**bound.bounds, **_chain_bounds(chains["backward"], steps)}, hulls=exact)
 
 
 def leakage_bound_from_distances(
@@ -172,27 +149,19 @@ def leakage_bound_from_distances(
         [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> bound = leakage_bound_from_distances([[0.64], [0.5]], [48], [0.5], reliable=[True, True])
-    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # rounded up to whole 1e-9
-    ([[0.347257872]], [0.640000001])
+    >>> bound.backward.tolist(), bound.bounds["total_variation"].tolist()  # rounded up; with a slack
+    ([[0.347257872]], [0.640000000001])
     """
-    backward_distance, is_reliable = np.asarray(distances, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
-    forward_distance = backward_distance if forward is None else np.asarray(forward, dtype=np.float64)
     steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
-    if (
-        backward_distance.ndim != 2
-        or not backward_distance.shape[0]
-        or not backward_distance.shape == forward_distance.shape == (is_reliable.size, steps.size)
-    ):
+    both = [np.asarray(side, dtype=np.float64) for side in (distances, forward) if side is not None]
+    if not both[0].size or any(side.shape != (np.size(reliable), steps.size) for side in both):
         raise ChainError("a leakage bound needs at least one household, and for each a distance at every age")
-    if not is_reliable.all():
+    if not np.all(reliable):
         return identity_leakage_bound(steps, grid, steps_per_day, forward=forward is not None, methods=BOUND_METHODS)
-    backward_table, forward_table = (
-        _distance_table(distance.max(axis=0), grid) for distance in (backward_distance, forward_distance)
-    )
-    bounds = {"total_variation": np.minimum(round_up_with_slack(backward_distance.max(axis=0)), 1.0)}
-    return LeakageBound(
-        steps, grid, backward_table, None if forward is None else forward_table, bounds, steps_per_day, "markov"
-    )
+    maxima = [side.max(axis=0) for side in both]
+    tables = [_rounded(leakage_from_total_variation(side[:, None], grid), grid) for side in maxima]
+    bounds = {"total_variation": np.minimum(with_slack(maxima[0]), 1.0)}
+    return LeakageBound(steps, grid, tables[0], [*tables, None][1], bounds, steps_per_day, "markov", distances="exact")
 
 
 def cyclic_leakage_bound(
@@ -233,24 +202,12 @@ def cyclic_leakage_bound(
     >>> cyclic_leakage_bound([[stay, mix]], [1, 2], [1.0], reliable=[True]).backward.tolist()  # 2 steps pass the mixing
     [[1.0], [0.0]]
     """
-    chains, is_reliable = np.asarray(backward, dtype=np.float64), np.asarray(reliable, dtype=np.bool_)
-    steps, grid = checked_steps(ages, quantity="ages"), checked_loss(losses)
-    if chains.ndim != 4 or not len(chains) or is_reliable.shape != chains.shape[:1]:
-        raise ChainError(
-            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
-        )
-    if forward is not None and np.shape(forward) != chains.shape:
-        raise ChainError("forward and backward chains must be those of the same households")
-    day = chains.shape[1]
-    if not is_reliable.all():
+    chains, steps, grid = _checked(backward, forward, ages, losses, reliable=reliable, axes=4)
+    day = chains["backward"].shape[1]
+    if not np.all(reliable):
         return identity_leakage_bound(steps, grid, day, forward=forward is not None)
-    backward_hulls, _ = cyclic_upper_hulls(_batches(chains), steps, direction="backward")
-    forward_hulls = None
-    if forward is not None:
-        forward_hulls, _ = cyclic_upper_hulls(
-            _batches(np.asarray(forward, dtype=np.float64)), steps, direction="forward"
-        )
-    return leakage_bound_of_hulls(backward_hulls, steps, grid, day, forward_hulls=forward_hulls)
+    hulls = {name: cyclic_upper_hulls(_batches(kernels), steps, direction=name)[0] for name, kernels in chains.items()}
+    return leakage_bound_of_hulls(hulls["backward"], steps, grid, day, forward_hulls=hulls.get("forward"))
 
 
 def leakage_bound_of_hulls(
@@ -286,9 +243,11 @@ def leakage_bound_of_hulls(
     >>> bound(1, np.log(11.0), direction="backward", method="tight").round(6).item()  # ln(10 / 2)
     1.609438
     """
-    bounds = {"total_variation": np.minimum(round_up_with_slack(backward.distances), 1.0)}
+    bounds = {"total_variation": np.minimum(with_slack(backward.distances), 1.0)}
     forward = None if forward_hulls is None else _hull_table(forward_hulls, grid)
-    return LeakageBound(steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov")
+    return LeakageBound(
+        steps, grid, _hull_table(backward, grid), forward, bounds, steps_per_day, "markov", distances="exact"
+    )
 
 
 def identity_leakage_bound(
@@ -323,25 +282,49 @@ def identity_leakage_bound(
     """
     table = np.tile(grid, (steps.size, 1))
     bounds = {method: np.ones(steps.size) for method in methods}
-    return LeakageBound(steps, grid, table, table if forward else None, bounds, steps_per_day, "markov")
+    return LeakageBound(
+        steps, grid, table, table if forward else None, bounds, steps_per_day, "markov", distances="exact"
+    )
 
 
-def _distance_table(distances: Floats, grid: Floats) -> Floats:
-    return np.minimum(round_up_with_slack(leakage_from_total_variation(distances[:, None], grid)), grid)
+def _checked(
+    backward: ArrayLike,
+    forward: ArrayLike | None,
+    ages: ArrayLike,
+    losses: ArrayLike,
+    *,
+    reliable: ArrayLike,
+    axes: int,
+) -> tuple[dict[str, Floats], NDArray[np.int64], Floats]:
+    """Return the chains by direction, the ages and the losses."""
+    sides = {"backward": backward, "forward": forward}
+    chains = {name: np.asarray(side, dtype=np.float64) for name, side in sides.items() if side is not None}
+    shape = chains["backward"].shape
+    if len(shape) != axes or not shape[0] or np.shape(reliable) != shape[:1]:
+        raise ChainError(
+            "a leakage bound needs at least one household, and a mark for each whether its rows are reliable"
+        )
+    if any(side.shape != shape for side in chains.values()):
+        raise ChainError("forward and backward chains must be those of the same households")
+    return chains, checked_steps(ages, quantity="ages"), checked_loss(losses)
+
+
+def _rounded(values: Floats, grid: Floats) -> Floats:
+    return np.minimum(round_up_with_slack(values), grid)
 
 
 def _hull_table(hulls: UpperHulls, grid: Floats) -> Floats:
     """Return the maximum of L over the households, (T, m)."""
-    return np.array([np.minimum(round_up_with_slack(gain(over, under, grid)), grid) for over, under in hulls.hulls])
+    return np.array([_rounded(gain(over, under, grid), grid) for over, under in hulls.hulls])
 
 
 def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats]:
     # Both are the same for a chain and its reverse, so either may be given.
-    bounds = {"reversibilised": max_reversibilised_bound(kernels, steps)}
-    spectral = max_spectral_bound(kernels, steps)
-    if spectral is not None:
-        bounds["spectral"] = spectral
-    return {name: round_up_with_slack(bound) for name, bound in bounds.items()}
+    bounds = {
+        "reversibilised": max_reversibilised_bound(kernels, steps),
+        "spectral": max_spectral_bound(kernels, steps),
+    }
+    return {name: np.minimum(with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
 
 
 def _batches(chains: Floats) -> Iterator[Floats]:

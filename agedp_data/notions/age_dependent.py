@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.integer_allocation import largest_feasible
+from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike

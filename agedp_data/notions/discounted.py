@@ -4,10 +4,9 @@ Decisions. The schedule counts releases, not days: the k-th released day gets it
 and a series with `horizon_days` closes after that many. Days that come in another order, an amended epsilon or
 a backlog leave less than the schedule has; then a day gets the remaining loss, and "renewal" is the remaining loss and
 nothing else. Caps only cut: "optimal" is the optimum before them, what a cap takes from a day goes to no other day, and
-`agedp plan` compares only schedules that no cap cuts. "paper" is the schedule of [F] with the certified constant; that
-of its Corollary 16 breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without
-a remaining loss is skipped as well: on another date there might be some, but a backlog would hold up the series for
-ever.
+`agedp plan` compares only schedules that no cap cuts. "paper" has the certified constant; that of [F] Corollary 16
+breaks the promise for some rates and is not offered. Under clock = "publication-day" a day without a remaining loss is
+skipped as well: on another date there might be some, but a backlog would hold up the series for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 from pydantic import PrivateAttr, model_validator
 
 from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
-from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights
+from agedp_data.accounting.discounting import DiscountName, DiscountWeights
 from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import ClassVar, Final, Literal
 
-from agedp_data.accounting.integer_discounting import DiscountName, DiscountWeights, weighted_sum_to_nano
+from agedp_data.accounting.discounting import DiscountName, DiscountWeights, weighted_sum_to_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import HistoryRow, LossBound, day_number, losses_by_day_number
 

@@ -20,14 +20,9 @@ from typing import ClassVar, Literal, Self, get_args
 
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.integer_allocation import (
-    Budget,
-    Plan,
-    infinite_horizon_loss,
-    largest_feasible,
-    temporal_allocation,
-)
-from agedp_data.accounting.temporal_losses import TemporalLosses
+from agedp_data.accounting.temporal_allocation import Budget, temporal_allocation
+from agedp_data.accounting.temporal_plans import Plan, largest_feasible
+from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
@@ -259,11 +254,8 @@ class Temporal(EnforcedPromise):
         return self._cache[id(leakage_bound)][1:]
 
     def _plan(self, leakage_bound: LeakageBoundLike) -> Plan:
-        alpha = floor_nano(self.alpha)
-        if self.horizon_days == "unlimited":
-            constant = min(infinite_horizon_loss(leakage_bound, alpha), self.day_cap)
-            return (constant,) if constant else ()
-        return temporal_allocation(leakage_bound, alpha, self.horizon_days, self.budget, self.day_cap)
+        horizon = None if self.horizon_days == "unlimited" else self.horizon_days
+        return temporal_allocation(leakage_bound, floor_nano(self.alpha), horizon, self.budget, self.day_cap)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,14 +149,15 @@ class LedgerSession:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.
 
         The last digits of a kernel's pieces may differ on another machine, so the stored ones are used. A series that
-        began without pieces keeps its grid: the pieces would be one more model in force.
+        began without pieces keeps its grid, one with rounded total variations keeps these: anything else would be one
+        more model in force.
         """
         promised_model = model_id(self.contracts[-1]) if self.contracts else None
         if self.ledger is None or self.model is None or promised_model in {None, self.model.id}:
             return None
         envelopes = (record.envelope for record in self.ledger.models() if record.model == promised_model)
         stored = next(map(Model.from_text, envelopes), None)
-        is_equal = stored is not None and stored.without_pieces.id == self.model.without_pieces.id
+        is_equal = stored is not None and stored.first_form.id == self.model.first_form.id
         return stored if is_equal else None
 
     @property

@@ -63,8 +63,8 @@ def test_the_same_contract_export_and_folder_are_written(population: RunningPopu
     with Ledger.open(population.ledger) as ledger:
         stored_contract = ledger.contracts(population.population)[-1].promise
         statement = ledger.statements(population.population)[-1]
-    run = population.begin(now=night)
-    written = contract_part(run.run_file, model=run.model.id if run.model else None)
+    session = LedgerSession.open(population.begin(now=night))
+    written = contract_part(session.run.run_file, model=session.model.id if session.model else None)
     schedule = {key: value for key, value in written["schedule"].items() if key != "zone_changes"}
     earlier = {key: value for key, value in written.items() if key not in ("form", "needs")}
     assert canonical({**earlier, "schedule": schedule}) == stored_contract

@@ -28,7 +28,7 @@ from agedp.reports.axes import (
 )
 from agedp.reports.html import side_by_side, table
 from agedp.reports.svg import Level, Line, chart
-from agedp_data.accounting.temporal_losses import DayLeakage, TemporalLosses
+from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.function import LeakageBoundLike

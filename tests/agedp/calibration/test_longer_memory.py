@@ -12,7 +12,7 @@ from agedp.calibration.estimate import estimate_higher_order
 from agedp.calibration.quantize import Period, quantize
 from agedp.compute.engine_settings import Engine
 from agedp.pipeline import calibrate
-from agedp_data.accounting.temporal_losses import TemporalLosses
+from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage
 
@@ -129,5 +129,5 @@ def test_pairs_do_not_mix_in_a_day_and_an_endless_promise_skips_it(delivered):
             assert exact <= float(bound(days, 0.7, direction=direction, method="tight")) <= exact * 1.07 + 2e-9
             assert exact < 0.69
     assert (len(losses), len(set(losses))) == (7, 1)
-    assert 0.95 * NANO < TemporalLosses(bound).limit(losses[0]) <= NANO
+    assert 0.95 * NANO < TemporalLosses(bound).recursion.endless_total(losses[0]) <= NANO
     assert bound.exact_leakage(1, direction="backward").supremum(losses[0]) is None
