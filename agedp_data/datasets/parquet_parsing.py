@@ -35,6 +35,7 @@ _CSV_ROW_BYTES = 40
 """Bytes of a typical CSV row: a part of a Parquet file has as many rows as a part of a CSV file of the same setting."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _NS_RANGE = (-(2**63) // 1000, (2**63 - 1) // 1000)
+_FIRST_ROWS = 2001
 _INDEX = "__index_level_"
 _MINUTE_NS = 60 * 10**9
 _DAY_FIRST_DATE = "%d/%m/%Y"
@@ -288,6 +289,21 @@ def _cell_text(value: Any) -> str:  # noqa: ANN401  (any value of Arrow)
 def _csv_cell(text: str, separator: str = ",") -> str:
     needs_quotes = any(mark in text for mark in (separator, '"', "\r", "\n"))
     return '"' + text.replace('"', '""') + '"' if needs_quotes else text
+
+
+def first_lines(source: InputFile) -> list[str]:
+    """Return the header and the first rows of a Parquet file as lines of CSV, for a look at its columns.
+
+    Raises:
+        UnreadableFile: it is not a Parquet file, or damaged.
+    """
+    with open_parquet(source) as file:
+        names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
+        batch = next(file.iter_batches(_FIRST_ROWS, columns=names), None)
+    added = {key: value for key, value in partition_values(source.location).items() if key not in names}
+    rows = [] if batch is None else list(row_texts(pa.Table.from_batches([batch]).select(names)))
+    end = "".join(f",{_csv_cell(value)}" for value in added.values())
+    return [header_line([*names, *added]), *(row + end for row in rows)]
 
 
 def lines_of_table(table: pa.Table, header: Header) -> list[str]:

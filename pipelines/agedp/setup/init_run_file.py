@@ -32,7 +32,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.loading import validate_run_file
 from agedp_data.config.run_file_schema import SCHEMA_FILE, run_file_schema
-from agedp_data.datasets import file_listing
+from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.long_format import Long
 from agedp_data.datasets.registry import LAYOUTS
@@ -212,6 +212,8 @@ def _publisher(sources: Sequence[InputFile]) -> str | None:
 
 
 def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
+    if file_listing.is_parquet(source.location):
+        return _columns_of(source, parquet_parsing.first_lines(source), options, complete=False)
     head = file_listing.read_head(source)
     complete = len(head) < file_listing.HEAD_BYTES
     if b"\x00" in head:
@@ -221,8 +223,12 @@ def _long_table(source: InputFile, options: OptionValues) -> LongTable | None:
     except UnicodeDecodeError:
         text = head.decode("latin-1")
     lines = text.splitlines()
+    return _columns_of(source, lines if complete else lines[:-1], options, complete=complete)
+
+
+def _columns_of(source: InputFile, lines: Sequence[str], options: OptionValues, *, complete: bool) -> LongTable | None:
     try:
-        return read_columns(lines if complete else lines[:-1], options, complete=complete)
+        return read_columns(lines, options, complete=complete)
     except InputError as error:
         raise source.error(str(error), private=error.private) from None
 

@@ -47,6 +47,10 @@ _TIME = re.compile(r"time|date|stamp|read_?at|start|end|from|until", re.IGNORECA
 _ENERGY = re.compile(r"k?wh|energy|consum|usage|import|export|load|(^|[^a-z])use($|[^a-z])", re.IGNORECASE)
 _OTHER_UNIT = re.compile(r"[mgt]wh(?![a-z])|k(w|va|varh?)(?![a-z])|(?<![a-z])([mg]?w|m?va|[kmg]?j)(?![a-z])")
 """Units other than kWh and Wh in a header of small letters."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_MARKS = {"separator": ",", "decimal": "."}
+"""Keys of [input.columns] about the text of a file, with their defaults."""
+SEPARATORS = (",", ";", "\t", "|")
 _ROWS = 2000
 _MIDNIGHT, _DAY = timedelta(), timedelta(days=1)
 _SMALL_WH = 20.0
@@ -78,16 +82,17 @@ def read_columns(lines: Sequence[str], options: Mapping[Key, str], *, complete: 
         InputError: an option names a column that the header lacks; the readings are of an interval that no run file can
             declare; the header names a unit that cannot be read.
     """
-    names = column_names(lines[0]) if lines else []
-    rows = list(_rows(lines[1:], len(names)))[:_ROWS]
+    given = {key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')}
+    separator = given.get("separator") or _separator(lines[0] if lines else "")
+    names = column_names(lines[0], separator) if lines else []
+    rows = list(_rows(lines[1:], len(names), separator))[:_ROWS]
     if len(names) < 3 or not rows:
         return None
-    cells = {name: [row[i].strip() for row in rows] for i, name in enumerate(names)}
-    columns = {
-        key: json.loads(toml) for (table, key), toml in options.items() if table == TABLE and toml.startswith('"')
-    }
-    _check_columns(names, columns)
-    return _ColumnReader(cells, columns, complete=complete and len(rows) < _ROWS).table()
+    decimal = given.get("decimal") or _decimal_mark(rows, separator)
+    cells = {name: [_with_point(row[i].strip(), decimal) for row in rows] for i, name in enumerate(names)}
+    given |= {key: mark for key, mark in (("separator", separator), ("decimal", decimal)) if mark != _MARKS[key]}
+    _check_columns(names, given)
+    return _ColumnReader(cells, given, complete=complete and len(rows) < _ROWS).table()
 
 
 def _check_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
@@ -101,9 +106,25 @@ def _check_columns(names: Sequence[str], columns: Mapping[str, str]) -> None:
         raise InputError(message, private=f"{message}: {', '.join(quoted(escape_text(name, 40)) for name in names)}")
 
 
-def _rows(lines: Sequence[str], fields: int) -> Iterator[list[str]]:
+def _separator(header: str) -> str:
+    """Return the separator that divides a header into the most columns."""
+    return max(SEPARATORS, key=lambda separator: len(column_names(header, separator)))
+
+
+def _decimal_mark(rows: Sequence[Sequence[str]], separator: str) -> str:
+    """Return a comma if numbers are written with one, as in 0,25; such files have another separator."""
+    cells = (cell.strip() for row in rows[:100] for cell in row)
+    has_comma = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return "," if has_comma else "."
+
+
+def _with_point(cell: str, decimal: str) -> str:
+    return cell.replace(",", ".") if decimal == "," and _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def _rows(lines: Sequence[str], fields: int, separator: str) -> Iterator[list[str]]:
     for line in lines:
-        row = split_fields(line)
+        row = split_fields(line, separator)
         if len(row) == fields:
             yield row
 
@@ -118,6 +139,9 @@ class _ColumnReader:
         self._unreadable: dict[str, tuple[str, ...]] = {}
 
     def table(self) -> LongTable | None:
+        for key in _MARKS:
+            if self._is_given(key):
+                self._reasons[key] = "as the header and the first rows show"
         times = [name for name in self._cells if candidate_formats(self._cells[name])]
         values = [name for name in self._cells if name not in times]
         energies = [name for name in values if _is_energy(self._cells[name]) and not _names_household(name)]
