@@ -12,7 +12,7 @@ from agedp import plots
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
-from agedp.promises import Number, Promise
+from agedp.promises import Number, PromiseKeys
 from agedp.release_options import ReleaseOptions, context_of
 from agedp.run_context import RunContext
 from agedp.stages.plan import RunForecast, forecast_run
@@ -61,7 +61,7 @@ class Plan:
 def plan(
     source: Any,  # noqa: ANN401
     *,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],
 ) -> Plan:
@@ -110,7 +110,7 @@ def _planned_table(found: RunForecast, run_file: RunFile) -> pd.DataFrame:
 
 def compare(
     readings: Any,  # noqa: ANN401
-    promises: Sequence[Promise],
+    promises: Sequence[PromiseKeys],
     **options: Unpack[ReleaseOptions],
 ) -> pd.DataFrame:
     """Return what each promise costs for a table of readings: noise, bounds, last day; one row each.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.models import CalibratedModel
-from agedp.promises import DeclaredCurve, Number, Promise, exact_number
+from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
 from agedp.run_context import RunContext
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
@@ -66,7 +66,7 @@ class ReleaseOptions(TypedDict, total=False):
 
 def context_of(
     source: Any,  # noqa: ANN401
-    promise: Promise | None,
+    promise: PromiseKeys | None,
     options: ReleaseOptions,
     *,
     scheduler: Scheduler,
@@ -90,7 +90,7 @@ def context_of(
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
 
 
-def _run_file(stored: StoredReadings, promise: Promise, options: ReleaseOptions) -> RunFile:
+def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:
     """Return the run file of a release of a table."""
     chosen, workspace = {**_DEFAULTS, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
 from agedp.pipeline import run_stages
-from agedp.promises import Promise
+from agedp.promises import PromiseKeys
 from agedp.release_folder.release_folder import ReleaseFolder, is_release_file
 from agedp.release_options import ReleaseOptions, context_of
 from agedp.workspace import Workspace
@@ -89,7 +89,7 @@ def _indexed(folder: ReleaseFolder) -> pd.DataFrame:
 def release(
     source: Any,  # noqa: ANN401  (the path of a run file, or any table of readings)
     *,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     scheduler: Scheduler = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],
@@ -127,7 +127,7 @@ def sanitise(
     source: Any,  # noqa: ANN401
     *,
     folder: str | Path | None = None,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     scheduler: Scheduler = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],

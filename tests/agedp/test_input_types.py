@@ -116,12 +116,13 @@ class TestTheSameResults:
 
         return results
 
+    @pytest.mark.xdist_group("cluster")
     def test_of_a_frame_an_arrow_table_a_dask_frame_and_workers(self, readings, csv, dataset, released, fixed_noise):
         from distributed import Client, LocalCluster
 
         expected = released(readings)
         lazy = agedp.read(csv / "*.csv", dataset=dataset, as_dask=True)
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
             on_cluster = released(lazy)
         for found in (released(lazy), released(pa.Table.from_pandas(readings)), on_cluster):
             for one, other in zip(found[:3], expected[:3], strict=True):
