@@ -65,6 +65,6 @@ def matrix(kernel: Floats, *, title: str) -> Any:  # noqa: ANN401
 def losses(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot the planned noise and epsilon of each day."""
     axes = new_axes()
-    axes.plot(table.index, table["epsilon"], drawstyle="steps-mid")
+    axes.plot(table["day"], table["epsilon"], drawstyle="steps-mid")
     axes.set_ylabel("epsilon of the day")
     return axes

@@ -18,7 +18,7 @@ from agedp.compute.engine_settings import Scheduler
 from agedp.pipeline import run_stages
 from agedp.promises import PromiseKeys
 from agedp.release_folder.release_folder import ReleaseFolder, is_release_file
-from agedp.release_options import ReleaseOptions, context_of
+from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.workspace import Workspace
 from agedp_data.errors import InputError, RunFileError
 from agedp_data.ledger import Ledger
@@ -86,6 +86,7 @@ def _indexed(folder: ReleaseFolder) -> pd.DataFrame:
     return frame.set_index("day")
 
 
+@with_options
 def release(
     source: Any,  # noqa: ANN401  (the path of a run file, or any table of readings)
     *,
@@ -123,6 +124,7 @@ def release(
     return Release(ReleaseFolder(run.release_folder), ledger, workspace)
 
 
+@with_options
 def sanitise(
     source: Any,  # noqa: ANN401
     *,
