@@ -225,7 +225,7 @@ class TestRefusals:
         assert "epsilon_total = 2" in plan.ended_by
 
     def test_a_misspelt_keyword_is_not_ignored(self, readings):
-        with pytest.raises(TypeError, match="'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'?"):
+        with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):
             agedp.release(readings, **TERMS, mising_kwh=3)
 
 
