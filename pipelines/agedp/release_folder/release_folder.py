@@ -178,7 +178,9 @@ class ReleaseFolder:
         for name, digest in expected.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InputError(f"{escape_text(Path(name).name)} differs from the published file; ask for the release again")
+                raise InputError(
+                    f"{escape_text(Path(name).name)} differs from the published file; ask for the release again"
+                )
         names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
         if unlisted := sorted(names - set(expected) - {SUMS}):
             raise InputError(
