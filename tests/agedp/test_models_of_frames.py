@@ -112,10 +112,10 @@ def test_a_declared_curve_needs_no_readings(readings):
     promise = agedp.AgeDependent(
         age_days=7,
         method="total_variation",
-        secret="day",
+        secret="day",  # noqa: S106
         risk=0.3,
         max_day_epsilon=1,
-        epsilon_total="unlimited",  # noqa: S106
+        epsilon_total="unlimited",
     )
     first = date(2012, 11, 25)
     released = agedp.release(
