@@ -67,7 +67,7 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
     """
     try:
         with open_at(source.location) as stream:
-            yield pq.ParquetFile(stream, read_dictionary=list(text_columns), memory_map=False)
+            yield pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
     except InputError:
         raise
     except (pa.ArrowException, EOFError):  # an ArrowInvalid quotes values
