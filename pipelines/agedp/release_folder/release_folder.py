@@ -47,12 +47,13 @@ class ReleaseFolder:
 
     path: Path
 
-    def table(self, name: str = MEANS) -> pd.DataFrame:
-        """Return a published table as a data frame: the daily averages, or the table of this name.
+    def table(self, name: str = "") -> pd.DataFrame:
+        """Return a published table as a data frame: that of this name, or the first, averages before distributions.
 
         Raises:
             InputError: the release has no such table, or it is damaged.
         """
+        name = name or min((path.stem for path in self.path.glob("daily_*.parquet")), default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
