@@ -347,5 +347,4 @@ def _endless(discount: _Named, epsilon: float, releases: int, method: str) -> _P
 
 
 def _whole(losses: Floats) -> _Planned:
-    """Return losses in whole 1e-9 epsilon, rounded down."""
     return tuple(floor_nano(loss) for loss in losses.tolist())

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from agedp import plots
 from agedp.calibration.bound import bound
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
-from agedp.chains import States, count_transitions
+from agedp.chains import States, count_transitions, estimate
 from agedp.compute.engine_settings import Scheduler
 from agedp.pipeline import calibrate as calibrate_run_file
 from agedp.promises import exact_number
@@ -21,12 +22,15 @@ from agedp.workspace import Workspace
 from agedp_data.config import load
 from agedp_data.config.loading import model_from_keys
 from agedp_data.config.model_section import EstimatedModel
+from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import ChainError, InputError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.model import PUBLIC_FILE, Model
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SEED = 20130101  # a check, not a release: the same readings give the same verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class CalibratedModel:
     public: Model
     folder: Path
     _owner: Workspace | None = None
+    _states: States | None = None
 
     @property
     def id(self) -> str:
@@ -65,6 +70,19 @@ class CalibratedModel:
         if "spectral_gap" not in frame:
             raise InputError("the model is of cyclic chains, which have no single spectral gap")
         return frame["spectral_gap"]
+
+    @property
+    def goodness_of_fit(self) -> pd.DataFrame:
+        """The test of the Markov property of each household at the model's ages; one row for each of both.
+
+        Raises:
+            InputError: the model was loaded; `agedp calibrate` writes its test into the confidential folder.
+        """
+        if self._states is None:
+            raise InputError("goodness_of_fit needs the states: it is of a model that agedp.calibrate(states) made")
+        per_day = 1 if self._states.step == "day" else SLOTS
+        lags = [age * per_day for age in self.settings["ages_days"]]
+        return estimate(self._states).goodness_of_fit(lags, np.random.default_rng(_SEED))
 
     def plot(self) -> Any:  # noqa: ANN401
         """Plot the total variation of the households by age."""
@@ -154,4 +172,4 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     )
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
     made = bound(counted, source.edges.to_numpy(), source.stored.roster, model)
-    return replace(CalibratedModel(made.model, Path(model.file)), _owner=workspace)
+    return replace(CalibratedModel(made.model, Path(model.file)), _owner=workspace, _states=source)

@@ -12,15 +12,15 @@ from agedp import plots
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
-from agedp.promises import Number, Promise
-from agedp.release_options import ReleaseOptions, context_of
+from agedp.promises import Number, PromiseKeys
+from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
 from agedp.stages.plan import RunForecast, forecast_run
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
-from agedp_data.errors import InputError, RunFileError
 from agedp_data.mechanisms import standard_deviation
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,10 +58,11 @@ class Plan:
         return plots.losses(self.table)
 
 
+@with_options
 def plan(
     source: Any,  # noqa: ANN401
     *,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],
 ) -> Plan:
@@ -82,15 +83,14 @@ def plan(
     run, workspace = context_of(source, promise, options, scheduler=None, as_of=as_of)
     found = forecast_run(LedgerSession.open(run))
     expected = found.forecast
-    ended_by = expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
+    refusal = "" if found.now.refused is None else str(found.now.refused)
+    ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
     return Plan(_planned_table(found, run.run_file), expected.last_day, ended_by, run, found, workspace)
 
 
 def _planned_table(found: RunForecast, run_file: RunFile) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
-    if found.now.refused is not None:
-        raise found.now.refused
     rows = []
     for planned in found.now.planned:
         row = planned.row
@@ -99,21 +99,25 @@ def _planned_table(found: RunForecast, run_file: RunFile) -> pd.DataFrame:
         for cell, households in zip(row.cells, row.households, strict=True):
             unit = sd_wh / households / 1000 if is_mean and households else sd_wh
             rows.append(
-                (row.day, row.published_on, row.series, cell, households, row.loss / NANO, unit, planned.skip_reason)
+                (row.day, row.published_on, households, row.loss / NANO, unit, row.series, cell, planned.skip_reason)
             )
     error = "noise_sd_kwh" if all(series.statistic == "mean" for series in run_file.series.values()) else "noise_sd"
-    names = ["day", "publish_on", "series", "group", "households", "epsilon", error, "skipped"]
+    names = ["day", "publish_on", "households", "epsilon", error, "series", "group", "skipped"]
     table = pd.DataFrame(rows, columns=names)
     table["day"], table["publish_on"] = pd.to_datetime(table["day"]), pd.to_datetime(table["publish_on"])
-    return table.set_index("day")
+    return table
 
 
+@with_options
 def compare(
     readings: Any,  # noqa: ANN401
-    promises: Sequence[Promise],
+    promises: Sequence[PromiseKeys],
     **options: Unpack[ReleaseOptions],
 ) -> pd.DataFrame:
-    """Return what each promise costs for a table of readings: noise, bounds, last day; one row each.
+    """Return what each promise costs for a table of readings, one row each; nothing is drawn.
+
+    `limit` is the bound that the promise keeps whatever follows (its name is in `bound`), `noise_sd_kwh` the noise of
+    the noisiest day, `epsilon_sum` the sum over the released days, `problem` what refuses the day after the last one.
 
     Args:
         readings: a table with the columns of `agedp.read`.
@@ -126,29 +130,23 @@ def compare(
     rows = []
     for promise in promises:
         run, _ = context_of(stored, promise, options, scheduler=None, as_of=None)
-        try:
-            found = forecast_run(LedgerSession.open(run))
-            table = _planned_table(found, run.run_file)
-        except (RunFileError, InputError):
-            raise
-        except Exception as error:  # a promise that permits no day is a row of the comparison
-            rows.append({"notion": promise.notion, "promise": promise, "days": 0, "problem": str(error)})
-            continue
-        drawn = table[table["skipped"] == ""]
+        found = forecast_run(LedgerSession.open(run))
+        table = _planned_table(found, run.run_file)
+        drawn, limits = table[table["skipped"] == ""], run.run_file.notion.limits
+        own = next((name for name in limits if name not in (DAY_BOUND, TOTAL_BOUND)), DAY_BOUND)
         noise = drawn.filter(like="noise_sd").iloc[:, 0]
-        limits = {name: _amount(value) for name, value in run.run_file.notion.limits.items()}
         rows.append(
             {
                 "notion": promise.notion,
+                "bound": own,
+                "limit": _amount(limits[own]),
+                "days": drawn["day"].nunique(),
+                "last_day": drawn["day"].max(),
+                "epsilon_max": drawn["epsilon"].max(),
+                "epsilon_sum": drawn.groupby("day")["epsilon"].max().sum(),
+                "noise_sd_kwh": noise.max(),
+                "problem": "" if found.now.refused is None else str(found.now.refused),
                 "promise": promise,
-                "days": drawn.index.nunique(),
-                "last_day": drawn.index.max(),
-                "epsilon_first_day": drawn["epsilon"].iloc[0] if len(drawn) else float("nan"),
-                "noise_sd_kwh_median": noise.median(),
-                "noise_sd_kwh_max": noise.max(),
-                "epsilon_sum": drawn["epsilon"].groupby(level=0).max().sum(),
-                "bounds": limits,
-                "problem": "",
             }
         )
     return pd.DataFrame(rows)

@@ -76,6 +76,6 @@ def matrix(kernel: Floats, *, title: str) -> Any:  # noqa: ANN401
 def losses(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot the epsilon of each planned day."""
     axes = new_axes()
-    axes.plot(table.index, table["epsilon"], drawstyle="steps-mid")
+    axes.plot(table["day"], table["epsilon"], drawstyle="steps-mid")
     axes.set_ylabel("epsilon of the day")
     return axes

@@ -28,7 +28,7 @@ def exact_number(value: Any) -> Any:  # noqa: ANN401  (any value of a run file)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class PromiseKeys:
     """What every promise states: the cap on the epsilon of a day, and that on the sum over all days."""
 
     notion: ClassVar[str]
@@ -43,7 +43,7 @@ class Promise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classical(Promise):
+class Classical(PromiseKeys):
     """Epsilon-differential privacy of each day (event level: one household's day), adding up over days.
 
     Use it if a day's loss must hold whatever the model. Source: Dwork, McSherry, Nissim, Smith (2006), Definition 1.
@@ -55,7 +55,7 @@ class Classical(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WEvent(Promise):
+class WEvent(PromiseKeys):
     """W-event privacy: epsilon of any `window_days` consecutive days, spent evenly or half of what remains.
 
     Use it for an endless series. Source: Kellaris, Papadopoulos, Xiao, Papadias (2014), Definition 3.
@@ -69,7 +69,7 @@ class WEvent(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgeDependent(Promise):
+class AgeDependent(PromiseKeys):
     """Age-dependent privacy: what a release of a day says about today, `age_days` later, under a model.
 
     Give `epsilon_per_day`, or `risk` to have the largest loss of a day solved whose risk stays below it.
@@ -86,7 +86,7 @@ class AgeDependent(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Temporal(Promise):
+class Temporal(PromiseKeys):
     """Bound `alpha` on the temporal privacy leakage of all releases about any one day, under a Markov chain.
 
     Source: Cao, Yoshikawa, Xiao, Xiong (2017), Definition 5.
@@ -100,7 +100,7 @@ class Temporal(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Discounted(Promise):
+class Discounted(PromiseKeys):
     """Bound on the sum of the losses, each weighted down with its age, on every day. It bounds no odds.
 
     Source: [D] of the documentation, Definition 1, with the errata listed there.
@@ -117,7 +117,7 @@ class Discounted(Promise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbourhood(Promise):
+class Neighbourhood(PromiseKeys):
     """Epsilon of a window about changes of at most `delta_kwh` a day; larger changes lose more.
 
     Source: [N] of the documentation, Definition 4, with the errata listed there.

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from agedp.compute.engine_settings import Scheduler
 from agedp.models import CalibratedModel
-from agedp.promises import DeclaredCurve, Number, Promise, exact_number
+from agedp.promises import DeclaredCurve, Number, PromiseKeys, exact_number
 from agedp.run_context import RunContext
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.config.loading import from_keys
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
-
-if TYPE_CHECKING:
-    pass
-
+from agedp_data.messages import suggest_name
 
 SERIES = "use"
-_DEFAULTS = {"statistic": "mean", "max_missing": 2, "missing_kwh": 0, "population": "households"}
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "statistic": "mean",
+    "max_missing": 2,
+    "missing_kwh": 0,
+    "population": "households",
+}
+_REQUIRED: Final = ("clamp_kwh", "min_households")
+_SHOWN: Final = {**_DEFAULTS, **dict.fromkeys(_REQUIRED, inspect.Parameter.empty)}
 
 
 class ReleaseOptions(TypedDict, total=False):
@@ -64,15 +69,40 @@ class ReleaseOptions(TypedDict, total=False):
     contact: str
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def with_options(function: _Function) -> _Function:
+    """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
+    own = inspect.signature(function)
+    named = [parameter for parameter in own.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    shown = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_SHOWN.get(name), annotation=annotation.__forward_arg__
+        )
+        for name, annotation in ReleaseOptions.__annotations__.items()
+    ]
+    function.__signature__ = own.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
+    return function
+
+
 def context_of(
     source: Any,  # noqa: ANN401
-    promise: Promise | None,
+    promise: PromiseKeys | None,
     options: ReleaseOptions,
     *,
     scheduler: Scheduler,
     as_of: date | str | None,
 ) -> tuple[RunContext, Workspace | None]:
-    """Return the inputs of a run: of a run file, or of a table and keywords in a new workspace."""
+    """Return the inputs of a run: of a run file, or of a table and keywords in a new workspace.
+
+    Raises:
+        TypeError: a keyword that does not exist.
+        RunFileError: a missing or invalid keyword, or keywords beside a run file.
+    """
+    names = tuple(ReleaseOptions.__annotations__)
+    for name in options.keys() - set(names):
+        raise TypeError(f"{name!r} is no keyword of a release{suggest_name(name, names)}")
     on = date.fromisoformat(as_of) if isinstance(as_of, str) else as_of
     if isinstance(source, str | Path):
         if promise is not None or options:
@@ -81,7 +111,7 @@ def context_of(
         return RunContext.load(source, scheduler=scheduler, as_of=on), None
     if as_of is not None:
         raise RunFileError("as_of goes with a run file in a rehearsal; a table is released as an archive")
-    missing = [name for name in ("clamp_kwh", "min_households") if name not in options]
+    missing = [name for name in _REQUIRED if name not in options]
     if promise is None:
         missing.insert(0, "promise")
     if missing or promise is None:
@@ -90,7 +120,7 @@ def context_of(
     return RunContext.of(_run_file(stored, promise, options), scheduler=scheduler), stored.workspace
 
 
-def _run_file(stored: StoredReadings, promise: Promise, options: ReleaseOptions) -> RunFile:
+def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:
     """Return the run file of a release of a table."""
     chosen, workspace = {**_DEFAULTS, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))

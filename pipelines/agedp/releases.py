@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from agedp import plots
 from agedp.compute.engine_settings import Scheduler
+from agedp.ledger_session import LedgerSession
 from agedp.pipeline import run_stages
-from agedp.promises import Promise
+from agedp.promises import PromiseKeys
 from agedp.release_folder.release_folder import ReleaseFolder, is_release_file
-from agedp.release_options import ReleaseOptions, context_of
+from agedp.release_options import ReleaseOptions, context_of, with_options
+from agedp.run_context import RunContext
+from agedp.stages.plan import find_due_days, plan_due_days
 from agedp.workspace import Workspace
-from agedp_data.errors import InputError, RunFileError
+from agedp_data.errors import InputError, Refused, RunFileError
 from agedp_data.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -87,10 +90,11 @@ def _indexed(folder: ReleaseFolder) -> pd.DataFrame:
     return frame.set_index("day")
 
 
+@with_options
 def release(
     source: Any,  # noqa: ANN401  (the path of a run file, or any table of readings)
     *,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     scheduler: Scheduler = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],
@@ -112,10 +116,13 @@ def release(
     Raises:
         RunFileError: a missing or invalid keyword, or keywords beside a run file.
         InputError: a table that has not the columns of `agedp.read`, or readings too bad for a first release.
-        Refused: the promise does not permit a day; days before it are released.
+        Refused: the promise does not permit a day. Nothing is drawn of a table; of a run file the days before it are
+            released.
         ContractChanged: the ledger holds releases of this population under another promise.
     """
     run, workspace = context_of(source, promise, options, scheduler=scheduler, as_of=as_of)
+    if workspace is not None:
+        _check_all_days_permitted(run)
     summary = run_stages(run)
     summary.check_not_refused()
     ledger = options.get("ledger")
@@ -124,11 +131,24 @@ def release(
     return Release(ReleaseFolder(run.release_folder), ledger, workspace)
 
 
+def _check_all_days_permitted(run: RunContext) -> None:
+    """Check that the promise permits every day of a table: whoever releases a table expects all of its days.
+
+    Raises:
+        Refused: it does not permit a day.
+    """
+    session = LedgerSession.open(run)
+    refusal = plan_due_days(session.terms(), find_due_days(session).due, session.rows).refused
+    if refusal is not None:
+        raise Refused(f"{refusal}. Give last_day= to release the days before it, or another promise")
+
+
+@with_options
 def sanitise(
     source: Any,  # noqa: ANN401
     *,
     folder: str | Path | None = None,
-    promise: Promise | None = None,
+    promise: PromiseKeys | None = None,
     scheduler: Scheduler = None,
     as_of: date | str | None = None,
     **options: Unpack[ReleaseOptions],

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 def running(folder: Path, *, workers: int) -> Iterator[LocalCluster]:
     """A scheduler on loopback, and workers as processes of their own."""
     with LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, local_directory=str(folder)
+        n_workers=workers, threads_per_worker=1, dashboard_address=":0", local_directory=str(folder)
     ) as found:
         yield found
     cluster.connect.cache_clear()

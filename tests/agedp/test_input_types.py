@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ import pytest
 import agedp
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
-from agedp_data.errors import InputError, RunFileError
+from agedp_data.errors import InputError, Refused, RunFileError
 
 PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
 TERMS: dict[str, Any] = {"promise": PROMISE, "clamp_kwh": 40, "min_households": 5}
@@ -116,12 +117,13 @@ class TestTheSameResults:
 
         return results
 
+    @pytest.mark.xdist_group("cluster")
     def test_of_a_frame_an_arrow_table_a_dask_frame_and_workers(self, readings, csv, dataset, released, fixed_noise):
         from distributed import Client, LocalCluster
 
         expected = released(readings)
         lazy = agedp.read(csv / "*.csv", dataset=dataset, as_dask=True)
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
             on_cluster = released(lazy)
         for found in (released(lazy), released(pa.Table.from_pandas(readings)), on_cluster):
             for one, other in zip(found[:3], expected[:3], strict=True):
@@ -212,3 +214,23 @@ class TestRefusals:
     def test_a_run_file_takes_no_further_words(self, tmp_path):
         with pytest.raises(RunFileError, match="a run file says this"):
             agedp.release(tmp_path / "run.toml", **TERMS)
+
+    def test_a_promise_that_ends_before_the_last_day_is_refused_before_a_draw(self, readings, monkeypatch):
+        monkeypatch.setattr(mechanisms, "discrete_laplace", lambda *_, **__: pytest.fail("noise was drawn"))
+        short = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=2)
+        with pytest.raises(Refused, match="Give last_day="):
+            agedp.release(readings, **{**TERMS, "promise": short})
+        plan = agedp.plan(readings, **{**TERMS, "promise": short})
+        assert len(plan.table) == 4
+        assert "epsilon_total = 2" in plan.ended_by
+
+    def test_a_misspelt_keyword_is_not_ignored(self, readings):
+        with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):
+            agedp.release(readings, **TERMS, mising_kwh=3)
+
+
+def test_the_signature_shows_every_keyword_and_no_default_of_what_decides():
+    for function in (agedp.release, agedp.sanitise, agedp.plan, agedp.compare):
+        shown = inspect.signature(function).parameters
+        assert all(shown[name].default is inspect.Parameter.empty for name in ("clamp_kwh", "min_households"))
+        assert (shown["max_missing"].default, shown["population"].default) == (2, "households")

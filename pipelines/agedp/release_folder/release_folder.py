@@ -20,7 +20,7 @@ from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.ledger.transfer import LedgerExport, parse_export
-from agedp_data.messages import suggest_file
+from agedp_data.messages import escape_text, suggest_file
 from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
 from agedp_data.statement.document import SCHEMA, StatedBound, Statement, read_statement
@@ -179,11 +179,13 @@ class ReleaseFolder:
         for name, digest in expected.items():
             path = self.path / Path(name).name
             if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InputError(f"{Path(name).name} differs from the published file; ask for the release again")
+                raise InputError(
+                    f"{escape_text(Path(name).name)} differs from the published file; ask for the release again"
+                )
         names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
         if unlisted := sorted(names - set(expected) - {SUMS}):
             raise InputError(
-                f"{', '.join(unlisted)}: not listed in {SUMS}, so not part of this release; remove it, or ask for the "
+                f"{', '.join(map(escape_text, unlisted))}: not listed in {SUMS}, so not part of this release; remove it, or ask for the "
                 "release again"
             )
 

@@ -208,8 +208,8 @@ def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
     """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
     first_rows = _first_table_rows if file_listing.is_parquet(opened.source.location) else _first_lines
     reason, lines, minutes = first_rows(opened, header, store)
-    without_date = np.isin(reason, (RejectionReason.DATE, RejectionReason.HOUSEHOLD))
-    if (reason == RejectionReason.DATE).any() and without_date.all():
+    is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
+    if is_undated.any() and (is_undated | is_unnamed).all():
         error = store.layout.date_format_error(lines, header)
         raise opened.source.unreadable(str(error), private=error.private)
     declared = store.layout.interval_minutes
