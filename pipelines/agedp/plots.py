@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_SMALLEST = 1e-6
+"""Smallest total variation of a plot; smaller ones are rounding."""
+
+
 def new_axes() -> Any:  # noqa: ANN401  (matplotlib.axes.Axes)
     """Return the axes of a new figure.
 
@@ -28,6 +32,15 @@ def new_axes() -> Any:  # noqa: ANN401  (matplotlib.axes.Axes)
     return axes
 
 
+def _concise_dates(axes: Any) -> None:  # noqa: ANN401
+    from matplotlib import dates  # noqa: PLC0415
+
+    matplotlib_dates: Any = dates
+    locator = matplotlib_dates.AutoDateLocator()
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(matplotlib_dates.ConciseDateFormatter(locator))
+
+
 def means(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot published daily means with their intervals, a line for each group."""
     axes = new_axes()
@@ -35,6 +48,7 @@ def means(table: pd.DataFrame) -> Any:  # noqa: ANN401
     for name, rows in groups:
         line = axes.plot(rows.index, rows["mean_kwh"], label=str(name) or None, linewidth=1.2)[0]
         axes.fill_between(rows.index, rows["low_kwh"], rows["high_kwh"], alpha=0.2, color=line.get_color(), linewidth=0)
+    _concise_dates(axes)
     axes.set_ylabel("kWh per household and day")
     if len(groups) > 1:
         axes.legend(frameon=False)
@@ -59,7 +73,7 @@ def mixing(curves: pd.DataFrame) -> Any:  # noqa: ANN401
     axes.plot(ages, curves.to_numpy().T, color="tab:blue", alpha=max(0.02, min(0.4, 10 / max(len(curves), 1))), lw=0.8)
     axes.plot(ages, curves.median(), color="black", label="median household")
     axes.plot(ages, curves.max(), color="black", linestyle="--", label="slowest household")
-    axes.set(xlabel="age (days)", ylabel="total variation", ylim=(0, 1))
+    axes.set(xlabel="age (days)", ylabel="total variation", yscale="log", ylim=(_SMALLEST, 1))
     axes.legend(frameon=False)
     return axes
 
@@ -77,5 +91,6 @@ def losses(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot the epsilon of each planned day."""
     axes = new_axes()
     axes.plot(table["day"], table["epsilon"], drawstyle="steps-mid")
+    _concise_dates(axes)
     axes.set_ylabel("epsilon of the day")
     return axes

@@ -184,9 +184,9 @@ class ReleaseFolder:
                 )
         names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
         if unlisted := sorted(names - set(expected) - {SUMS}):
+            foreign = ", ".join(map(escape_text, unlisted))
             raise InputError(
-                f"{', '.join(map(escape_text, unlisted))}: not listed in {SUMS}, so not part of this release; remove it, or ask for the "
-                "release again"
+                f"{foreign}: not listed in {SUMS}, so not part of this release; remove it, or ask for the release again"
             )
 
     def _verify_package(self, statement: Statement) -> None:
