@@ -1,0 +1,153 @@
+"""A model of a data frame is that of a run file over the same readings, and goes where a run file's goes."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import agedp
+from agedp.setup.sample import sample
+from agedp_data.errors import ChainError, InputError, RunFileError
+
+MODEL = """
+[model]
+source = "estimated"
+assume = "markov"
+file = "model"
+period = [{first}, {last}]
+step = "{step}"
+states = {states}
+edges = {edges}
+chain = "homogeneous"
+min_visits = 1
+confidence = "plug-in"
+ages_days = [1, 2, 7]
+publish = "envelope"
+"""
+RUN = """
+version = 1
+[input]
+dataset = "london"
+files = ["input/*.csv"]
+[population]
+name = "p"
+roster = "roster.csv"
+min_households = 1
+[schedule]
+mode = "archive"
+first_day = {first}
+last_day = {last}
+[series.use]
+statistic = "mean"
+clamp_kwh = 40
+[promise]
+notion = "classical"
+epsilon_per_day = 0.5
+max_day_epsilon = 0.5
+epsilon_total = 100
+[output]
+release = "out"
+confidential = "confidential"
+ledger = "sqlite:///ledger.sqlite"
+"""
+HOW: dict[str, Any] = {"min_visits": 1, "confidence": "plug-in", "chain": "homogeneous", "ages_days": [1, 2, 7]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "london"
+    sample("london", folder, households=8, days=30, seed=5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def readings(folder) -> pd.DataFrame:
+    return agedp.read(folder / "input" / "*.csv", dataset="london")
+
+
+@pytest.mark.parametrize(
+    ("step", "states", "edges"), [("half-hour", 6, "quantile"), ("day", 4, "equal-width"), ("day", 3, [6000, 12000])]
+)
+def test_a_model_is_the_same_from_states_and_from_a_run_file(folder, readings, tmp_path, step, states, edges):
+    quantized = agedp.quantize(readings, states=states, edges=edges, step=step)
+    found = agedp.calibrate(quantized, **HOW)
+    first, last = found.settings["period"]
+    written = edges if isinstance(edges, str) else [edge / 1000 for edge in edges]
+    text = RUN.format(first=first, last=last) + MODEL.format(
+        first=first, last=last, step=step, states=states, edges=f'"{written}"' if isinstance(written, str) else written
+    )
+    (tmp_path / "input").symlink_to(folder / "input")
+    households = sorted(set(readings["household_id"]))
+    (tmp_path / "roster.csv").write_text(
+        "household_id,from,to\n" + "".join(f"{name},{first},\n" for name in households)
+    )
+    (tmp_path / "run.toml").write_text(text)
+    expected = agedp.calibrate(tmp_path / "run.toml")
+    assert found.id == expected.id
+    pd.testing.assert_frame_equal(found.households, expected.households)
+    saved = agedp.load_model(found.save(tmp_path / "saved"))
+    assert saved.id == found.id
+    with pytest.raises(RunFileError, match="a model is never replaced"):
+        found.save(tmp_path / "saved")
+
+
+def test_a_release_under_a_model_states_its_bounds(readings):
+    states = agedp.quantize(readings, states=3, step="day")
+    model = agedp.calibrate(states, **HOW)
+    promise = agedp.Temporal(alpha=1, horizon_days=40, budget="exact", max_day_epsilon=0.5, epsilon_total="unlimited")
+    released = agedp.release(readings, promise=promise, clamp_kwh=40, min_households=5, model=model)
+    leakage = released.bounds.set_index("name").loc["temporal leakage"]
+    assert leakage["kind"] == "conditional"
+    assert leakage["epsilon"] <= 1
+    assert released.statement["model"]["source"] == "estimated"
+    assert len(model.goodness_of_fit) == 3 * len(model.households)
+
+
+def test_a_declared_curve_needs_no_readings(readings):
+    curve = agedp.DeclaredCurve([1, 7], [0.5, 0.1], basis="a study")
+    promise = agedp.AgeDependent(
+        age_days=7,
+        method="total_variation",
+        secret="day",  # noqa: S106
+        risk=0.3,
+        max_day_epsilon=1,
+        epsilon_total="unlimited",
+    )
+    first = date(2012, 11, 25)
+    released = agedp.release(
+        readings, promise=promise, clamp_kwh=40, min_households=5, model=curve, first_day=first, last_day=first
+    )
+    assert released.bounds.set_index("name").loc["risk", "epsilon"] <= 0.3
+
+
+def test_spectral_measures_are_those_of_the_mathematics(readings):
+    from agedp_data.markov.mixing import spectral_gap, total_variation
+
+    chains = agedp.estimate(agedp.quantize(readings, states=4))
+    name = chains.households[3]
+    assert chains.spectral_gap()[name] == spectral_gap(chains.transition[3])
+    expected = total_variation(chains.transition[3], [48, 96])
+    assert chains.total_variation(ages_days=[1, 2]).loc[name].tolist() == pytest.approx(expected.tolist(), abs=1e-15)
+    assert (chains.reversibilised_bound([1]) >= chains.total_variation([1]) - 1e-12).all(axis=None)
+    table = chains.to_frame().set_index(["household_id", "from_state", "to_state"])
+    assert table.loc[(name, 1, 2), "count"] == chains.counts[3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda states, _: agedp.calibrate(states, min_visits=1), RunFileError, "confidence, ages_days, chain decide"),
+        (lambda *_: agedp.calibrate("run.toml", min_visits=1), RunFileError, "a run file says all of this"),
+        (lambda _, frame: agedp.quantize(frame, states=4, edges=[1, 2]), ChainError, "4 states have 3 inner edges"),
+        (lambda states, _: agedp.estimate(states, chain="cyclic"), ChainError, "needs step"),
+        (lambda states, _: agedp.estimate(states).total_variation(), InputError, "ages_days or age_steps"),
+    ],
+)
+def test_what_is_missing_is_one_line(readings, ask, error, message):
+    states = agedp.quantize(readings, states=3, step="day")
+    with pytest.raises(error, match=message):
+        ask(states, readings)
