@@ -10,9 +10,7 @@ import pytest
 import agedp
 
 mpl.use("agg")
-ROSTER = pd.DataFrame(
-    {"household_id": list("abcdef"), "heating": ["gas", "oil"] * 3, "from": "2025-01-06", "to": None}
-)
+ROSTER = pd.DataFrame({"household_id": list("abcdef"), "heating": ["gas", "oil"] * 3, "from": "2025-01-06", "to": None})
 TERMS = {
     "promise": agedp.Classical(epsilon_per_day=1, max_day_epsilon=1, epsilon_total=10),
     "clamp_kwh": 40,
