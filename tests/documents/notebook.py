@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs").glob("notebook*.ipynb"))
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_TAG = re.compile(r"<[^>]*>")
 _FINE = re.compile(r"\d+\.\d{3,}")
 _OFFERED = {"_repr_html_": "text/html", "_repr_svg_": "image/svg+xml"}
 _STYLE = {"svg.fonttype": "none", "svg.hashsalt": "agedp", "font.size": 9, "path.simplify": True}
@@ -71,7 +72,8 @@ def _svg(figure: Figure) -> dict[str, str]:
     """Return a figure as SVG without its document type, in hundredths of a point."""
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata=_NO_METADATA)
-    text = " ".join(_FINE.sub(lambda number: f"{float(number[0]):.2f}", written.getvalue()).split())
+    rounded = _TAG.sub(lambda tag: _FINE.sub(lambda number: f"{float(number[0]):.2f}", tag[0]), written.getvalue())
+    text = " ".join(rounded.split())
     return {"image/svg+xml": text[text.index("<svg") :].replace("> <", ">\n<")}
 
 
