@@ -30,7 +30,7 @@ from agedp_data.messages import suggest_file
 
 READ_OFF_MARK = "# read off the input files"
 ALL = "all"
-_FIXED_COLUMNS = ["household_id", "from", "to"]
+FIXED_COLUMNS = ["household_id", "from", "to"]
 _NO_LAST_DAY = int(np.iinfo(np.int32).max)
 
 
@@ -114,7 +114,7 @@ def read_roster(path: str | Path) -> Roster:
     read_off = text.startswith(READ_OFF_MARK)
     lines = _parse_lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
     header = [name.strip() for name in lines[0][1]] if lines else []
-    if header[:3] != _FIXED_COLUMNS or len(set(header)) != len(header) or not all(header):
+    if header[:3] != FIXED_COLUMNS or len(set(header)) != len(header) or not all(header):
         raise _roster_error(path, "must begin with household_id,from,to, then group columns with names of their own")
     rows = [_parse_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
     if not rows:
@@ -207,7 +207,7 @@ def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
     A,2013-01-01,
     """
     lines = [f"{READ_OFF_MARK} by `agedp init`; delete this line once the list comes from your customer records"]
-    lines.append(",".join(_FIXED_COLUMNS))
+    lines.append(",".join(FIXED_COLUMNS))
     lines += [f"{_quote_field(household)},{first},{'' if last is None else last}" for household, first, last in spans]
     return "\n".join(lines) + "\n"
 

@@ -30,7 +30,6 @@ math_numfig = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_type_aliases = {name: name for name in ("ArrayLike", "Floats", "Ints", "Flags", "NDArray")}
-autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 default_role = "code"
 smartquotes = False  # quotes and dashes as written: they are code more often than speech

@@ -45,7 +45,9 @@ class InputSection(Section):
     dataset: str
     """Which layout the files have; see the tutorial for the two datasets and own-data for all others."""
     files: Annotated[ListOf[Pattern], LOCATION, FREE]
-    """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, in any order."""
+    """Globs, paths or URLs of the input files: `.csv`, `.gz`, `.zip`, `.zst`, `.parquet`, or folders of them, in any
+    order.
+    """
     corrections: Literal["set-aside", "later-file"] = "set-aside"
     """Conflicting readings from two files: "set-aside" keeps neither, "later-file" keeps that of the later file. A new
     live population must write it.

@@ -167,7 +167,8 @@ def _written(value: object) -> str:
 def _values(field: FieldInfo) -> str:
     """Return the values of a key as text."""
     if get_origin(field.annotation) is Literal:
-        return ", ".join(f'`"{item}"`' for item in get_args(field.annotation))
+        items = (str(item).replace("\t", "\\t").replace("|", "\\|") for item in get_args(field.annotation))
+        return ", ".join(f'`"{item}"`' for item in items)
     return _validator_text(field.metadata) or _annotation_text(field.annotation, _bounds(field.metadata))
 
 

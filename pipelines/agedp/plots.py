@@ -55,6 +55,17 @@ def means(table: pd.DataFrame) -> Any:  # noqa: ANN401
     return axes
 
 
+def counts(table: pd.DataFrame) -> Any:  # noqa: ANN401
+    """Plot the published counts of a distribution, averaged over its days: a step for each range, a line by group."""
+    axes = new_axes()
+    for name, rows in table.groupby("group", sort=True):
+        ranges = rows.groupby("bin_low_kwh").agg(high=("bin_high_kwh", "first"), count=("households_noisy", "mean"))
+        axes.stairs(ranges["count"], [*ranges.index, ranges["high"].iloc[-1]], label=str(name), linewidth=1.2)
+    axes.set(xlabel="kWh of a day", ylabel="households, mean of all days")
+    axes.legend(frameon=False)
+    return axes
+
+
 def mixing(curves: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot total variations by age, a faint line for each household, and their median and maximum."""
     axes = new_axes()
@@ -77,7 +88,7 @@ def matrix(kernel: Floats, *, title: str) -> Any:  # noqa: ANN401
 
 
 def losses(table: pd.DataFrame) -> Any:  # noqa: ANN401
-    """Plot the planned noise and epsilon of each day."""
+    """Plot the epsilon of each planned day."""
     axes = new_axes()
     axes.plot(table["day"], table["epsilon"], drawstyle="steps-mid")
     _concise_dates(axes)

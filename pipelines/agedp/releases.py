@@ -60,8 +60,9 @@ class Release:
         return frame
 
     def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
-        """Plot the published means with their noise intervals."""
-        return plots.means(self.table)
+        """Plot the published means with their noise intervals, or the mean count of each range of a distribution."""
+        table = self.table
+        return plots.means(table) if "mean_kwh" in table else plots.counts(table)
 
     def save(self, folder: str | Path) -> ReleaseFolder:
         """Copy the release folder to a new or empty folder, which may be handed over; `agedp verify` checks it.

@@ -31,7 +31,7 @@ from agedp_data.config.loading import read_columns
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns, ReadingRules
 from agedp_data.errors import InputError
-from agedp_data.roster import Roster, format_roster, read_roster
+from agedp_data.roster import FIXED_COLUMNS, Roster, format_roster, read_roster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,11 +87,13 @@ class Workspace:
         }
 
     def write_roster(self, roster: Any) -> Path:  # noqa: ANN401  (a path or any table)
-        """Write a roster: the file at a path, or a table with the columns of one."""
+        """Write a roster: the file at a path, or a table with the columns of one, in any order."""
         path = self.folder / "roster.csv"
         if isinstance(roster, str | Path):
             return Path(roster).absolute()
         table = pa.concat_tables(input_frames.batches(roster))
+        groups = [name for name in table.column_names if name not in FIXED_COLUMNS]
+        table = table.select([*(name for name in FIXED_COLUMNS if name in table.column_names), *groups])
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(table.column_names)

@@ -10,7 +10,35 @@ import pytest
 
 from agedp_data import errors
 
+OPTIONS = (
+    "clamp_kwh, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, missing_kwh=0, "
+    "first_day=None, last_day=None, model=None, population='households', ledger=None, title=None, attribution=None, "
+    "licence=None, contact=None"
+)
+"""Keywords of release, sanitise, plan and compare; the two that decide have no default."""
 CALLS = {
+    "agedp": "read(files, *, dataset=None, columns=None, interval_minutes=None, households=None, days=None, "
+    "as_dask=False) quantize(readings, *, states=12, edges='quantile', step='half-hour', ...) "
+    "estimate(states, *, chain='homogeneous') Chains.spectral_gap() "
+    "Chains.total_variation(ages_days=None, *, age_steps=None) "
+    "Chains.spectral_bound(ages_days=None, *, age_steps=None) "
+    "Chains.reversibilised_bound(ages_days=None, *, age_steps=None) Chains.goodness_of_fit(lags, rng) "
+    "Chains.to_frame() Chains.plot(household=None) "
+    "calibrate(source, *, min_visits=None, confidence=None, level=None, ages_days=None, chain=None, ...) "
+    "load_model(folder) CalibratedModel.plot() CalibratedModel.save(folder) "
+    f"plan(source, *, promise=None, as_of=None, {OPTIONS}) Plan.compare(*, epsilon=None, error_kwh=None) Plan.plot() "
+    f"compare(readings, promises, *, {OPTIONS}) "
+    f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
+    f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
+    "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
+    "verify(folder, *, ledger=None) audit(run_file, ...) "
+    "Classical(*, max_day_epsilon, epsilon_total, epsilon_per_day) "
+    "WEvent(*, max_day_epsilon, epsilon_total, window_days, epsilon_per_window, spend) "
+    "AgeDependent(*, max_day_epsilon, epsilon_total, age_days, method, secret, epsilon_per_day=None, risk=None) "
+    "Temporal(*, max_day_epsilon, epsilon_total, alpha, horizon_days, budget) "
+    "Discounted(*, max_day_epsilon, epsilon_total, discount, rate, epsilon, schedule, clock, horizon_days=None) "
+    "Neighbourhood(*, max_day_epsilon, epsilon_total, delta_kwh, window_days, epsilon_per_window, spend, "
+    "fraction=None) DeclaredCurve(ages_days, total_variation, basis, ...)",
     "agedp_data.markov.transitions": "count_transitions(states, contiguous, n_states, *, every=1) "
     "transition_matrix(counts, *, smoothing) stationary(transition) reverse(transition) power(transition, steps) "
     "recurrent_part(transition)",
@@ -83,9 +111,15 @@ CALLS = {
     "loss, input_ended_at, published_on, contract, model, seq=0, at='', hash='') "
     "ContractRecord(...) ModelRecord(...) StatementRecord(...)",
 }
-"""Names and parameters of API.md, section 2; `...` stands for further parameters that it does not fix."""
+"""Names and parameters of API.md, sections 1 and 2; `...` stands for further parameters that it does not fix."""
 
 ATTRIBUTES = {
+    "agedp:States": "frame edges",
+    "agedp:Chains": "households transition counts",
+    "agedp:CalibratedModel": "id leakage_bound spectral_gaps households settings",
+    "agedp:Plan": "table ends_on ended_by",
+    "agedp:Release": "table statement ledger bounds",
+    "agedp:ReleaseFolder": "path statement",
     "agedp_data.leakage.function:KernelLeakage": "breakpoints",
     "agedp_data.leakage.bound_table:LeakageBound": "ages losses backward forward bounds",
 }
@@ -143,6 +177,13 @@ def test_a_drift_of_a_parameter_is_noticed(parameters: str) -> None:
     assert agrees(documented, "a, b, *, c, d=1")
     assert len(public_calls()) == sum(text.count("(") for text in CALLS.values()) > 100
     assert not agrees(documented, parameters)
+
+
+def test_every_name_of_the_api_is_listed_and_loads() -> None:
+    agedp = import_module("agedp")
+    called = {path for module, path, _ in public_calls() if module == "agedp" and "." not in path}
+    classes = {name.partition(":")[2] for name in ATTRIBUTES if name.startswith("agedp:")}
+    assert set(agedp.__all__) == set(dir(agedp)) == called | classes
 
 
 def test_public_classes_have_their_attributes_errors_their_kinds_and_all_its_names() -> None:

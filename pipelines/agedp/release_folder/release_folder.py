@@ -47,12 +47,13 @@ class ReleaseFolder:
 
     path: Path
 
-    def table(self, name: str = MEANS) -> pd.DataFrame:
-        """Return a published table as a data frame: the daily averages, or the table of this name.
+    def table(self, name: str = "") -> pd.DataFrame:
+        """Return a published table as a data frame: that of this name, or the first, averages before distributions.
 
         Raises:
             InputError: the release has no such table, or it is damaged.
         """
+        name = name or min((path.stem for path in self.path.glob("daily_*.parquet")), default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
@@ -260,24 +261,23 @@ def _check_words(words: str, statement: Statement) -> None:
             raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
 
 
-def open_release(path: str | Path) -> ReleaseFolder:
+def open_release(folder: str | Path) -> ReleaseFolder:
     """Return the release folder at a path; use it to read or verify a release.
 
     Raises:
         InputError: the folder does not exist, may not be read, or is a URL.
     """
-    if filesystem.is_url(str(path)):
-        raise InputError(
-            f"{filesystem.format_location(str(path))} is a URL; download its files into a folder, then name that folder"
-        )
-    folder = Path(path)
+    if filesystem.is_url(str(folder)):
+        location = filesystem.format_location(str(folder))
+        raise InputError(f"{location} is a URL; download its files into a folder, then name that folder")
+    path = Path(folder)
     try:
-        exists = folder.is_dir()
+        exists = path.is_dir()
         if exists:
-            next(folder.iterdir(), None)
+            next(path.iterdir(), None)
     except OSError as error:
-        raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions") from None
+        raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
     if not exists:
-        message = f"{folder} is not a folder; name the release folder itself"
-        raise InputError(message, private=f"{message}{suggest_file(folder)}")
-    return ReleaseFolder(folder)
+        message = f"{path} is not a folder; name the release folder itself"
+        raise InputError(message, private=f"{message}{suggest_file(path)}")
+    return ReleaseFolder(path)
