@@ -122,6 +122,7 @@ def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # 
     if _kind(table) == "dask":
         frame = table.reset_index() if any(name is not None for name in table._meta.index.names) else table
         frame[list(columns)].to_parquet(str(folder), write_index=False, write_metadata_file=False, **_OPTIONS)
+        pa.default_memory_pool().release_unused()  # what the partitions took is not kept while the readings are parsed
         return
     writer: pq.ParquetWriter | None = None
     try:
