@@ -18,8 +18,12 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
+
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 ISO = "iso"
 """With or without a UTC offset: a timestamp with an offset is an instant, any other a wall-clock time."""
@@ -142,6 +146,8 @@ def date_of_day(number: int) -> date:
 _HALF_HOUR = timedelta(minutes=30)
 _EPOCH_DAY = datetime(1970, 1, 1)
 _QUARTER = timedelta(minutes=15)
+_SLOTS = 48
+_QUARTERS = (date(2200, 1, 1) - _FIRST_DATE).days * 96
 
 
 class ZoneDays:
@@ -215,10 +221,31 @@ class WallClock:
 
     def __init__(self, zone: str, days: ZoneDays) -> None:
         self._zone, self._days = ZoneInfo(zone), days
-        self.at_quarter = lru_cache(maxsize=2**17)(self._at_quarter)
+        self._packed = np.zeros(_QUARTERS, np.int32)  # 0: unknown yet; memory is taken where a reading falls only
 
-    def _at_quarter(self, number: int) -> SlotPosition | None:
-        return self.slot_at(_EPOCH_DAY + number * _QUARTER)
+    def positions_at(self, quarter: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return day (-1 without a position), slot, pass and minutes of the half-hours that start at wall-clock times.
+
+        Args:
+            quarter: quarters of an hour from 1970 to 2199, shape (n,).
+
+        >>> clock = WallClock("Europe/London", ZoneDays("Europe/London"))
+        >>> [values.tolist() for values in clock.positions_at(np.array([15706 * 96 + 3, 15795 * 96 + 5]))]
+        [[15706, -1], [1, 0], [0, 0], [15, 0]]
+        """
+        packed = self._packed[quarter]
+        if not packed.all():
+            unknown = np.unique(quarter[packed == 0])
+            self._packed[unknown] = [self._pack(number) for number in unknown.tolist()]
+            packed = self._packed[quarter]
+        packed = packed.astype(np.int64)
+        half_hour = packed >> 7
+        day = half_hour // _SLOTS
+        return day - 2, half_hour - day * _SLOTS, packed >> 5 & 3, packed & 31
+
+    def _pack(self, quarter: int) -> int:
+        position = self.slot_at(_EPOCH_DAY + quarter * _QUARTER) or SlotPosition(-1, 0, ClockPass.ONLY)
+        return ((position.day + 2) * _SLOTS + position.slot) << 7 | position.clock_pass << 5 | position.minutes
 
     def slot_at(self, wall_time: datetime) -> SlotPosition | None:
         """Return the position of the half-hour that starts at a wall-clock time (naive); None if it has none."""

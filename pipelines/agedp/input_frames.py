@@ -29,6 +29,8 @@ INTERVAL: Final = "interval_minutes"
 """Key of `DataFrame.attrs`: the minutes of an interval; 30 if it is not there."""
 _ARROW: Final = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
 _ROWS_PER_GROUP: Final = 2**20
+_OPTIONS: Final[Mapping[str, Any]] = {"compression": "lz4", "write_statistics": False}
+"""Options of files that are read once: nobody asks for statistics."""
 
 
 def is_table(source: object) -> bool:
@@ -119,13 +121,14 @@ def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # 
     """Write columns of a table as Parquet files into a folder; the partitions of a Dask frame by its scheduler."""
     if _kind(table) == "dask":
         frame = table.reset_index() if any(name is not None for name in table._meta.index.names) else table
-        frame[list(columns)].to_parquet(str(folder), write_index=False, write_metadata_file=False)
+        frame[list(columns)].to_parquet(str(folder), write_index=False, write_metadata_file=False, **_OPTIONS)
+        pa.default_memory_pool().release_unused()  # what the partitions took is not kept while the readings are parsed
         return
     writer: pq.ParquetWriter | None = None
     try:
         for batch in batches(table, columns):
             if writer is None:
-                writer = pq.ParquetWriter(folder / "part-0.parquet", batch.schema, compression="lz4")
+                writer = pq.ParquetWriter(folder / "part-0.parquet", batch.schema, **_OPTIONS)
             writer.write_table(batch.cast(writer.schema))
     finally:
         if writer is not None:

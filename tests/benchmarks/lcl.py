@@ -12,9 +12,9 @@ import numpy as np
 
 HEADER = b"LCLid,stdorToU,DateTime,KWH/hh (per half hour) \r\n"
 ROWS_PER_HOME = 30_171  # the real set: 167,932,474 rows of 5,566 homes
-_FIRST = np.datetime64("2012-06-01T00:30", "m")
+FIRST = np.datetime64("2012-06-01T00:30", "m")
 _MONTH_OF_SLOTS = 31 * 48
-_ODD_ROW = 9_647
+ODD_ROW = 9_647
 _LARGEST_WH = 9_999
 _READINGS = np.array([f"{wh // 1000}.{wh % 1000:03d} \r\n" for wh in range(_LARGEST_WH + 1)], "S8")
 
@@ -22,30 +22,30 @@ _READINGS = np.array([f"{wh // 1000}.{wh % 1000:03d} \r\n" for wh in range(_LARG
 def write_lcl(path: Path, *, rows: int, seed: int = 1) -> int:
     """Write at least `rows` data rows, whole homes; return how many there are."""
     homes = homes_of(rows)
-    slots = _slots()
-    between = _between(slots)
+    slots = slots_of_rows()
+    between = bytes_between(slots)
     rng = np.random.default_rng(seed)
     with path.open("wb") as stream:
         stream.write(HEADER)
         for home in range(homes):
-            stream.write(_home(name_of(home).encode(), between, _energy(slots, rng)))
+            stream.write(rows_of_home(name_of(home).encode(), between, energy_of_rows(slots, rng)))
     return homes * ROWS_PER_HOME
 
 
-def _slots() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def slots_of_rows() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the half-hours of a home's rows, from 0; the last of 31 days is there twice."""
     slot = np.arange(ROWS_PER_HOME)
     return np.repeat(slot, 1 + (slot % _MONTH_OF_SLOTS == _MONTH_OF_SLOTS - 1))[:ROWS_PER_HOME]
 
 
-def _between(slots: np.ndarray) -> np.ndarray:
+def bytes_between(slots: np.ndarray) -> np.ndarray:
     """Return what stands between a row's household and its reading, as bytes (rows, width)."""
-    stamps = np.char.replace((_FIRST + (30 * slots).astype("timedelta64[m]")).astype("U16"), "T", " ")
+    stamps = np.char.replace((FIRST + (30 * slots).astype("timedelta64[m]")).astype("U16"), "T", " ")
     texts = [f",Std,{stamp}:00.0000000, " for stamp in stamps]
     return np.frombuffer("".join(texts).encode(), np.uint8).reshape(len(texts), -1)
 
 
-def _energy(slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def energy_of_rows(slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the readings of one home in watt-hours, by row; duplicates say the same."""
     mean_wh = rng.gamma(2.0, 120.0)
     of_day = 1 + 0.6 * np.sin(slots / 48 * 2 * np.pi - 2)
@@ -53,15 +53,15 @@ def _energy(slots: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return energy[np.searchsorted(slots, slots)]
 
 
-def _home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
+def rows_of_home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
     rows = np.empty((len(energy), len(name) + between.shape[1] + _READINGS.itemsize), np.uint8)
     rows[:, : len(name)] = np.frombuffer(name, np.uint8)
     rows[:, len(name) : -_READINGS.itemsize] = between
     rows[:, -_READINGS.itemsize :] = _READINGS[energy].view(np.uint8).reshape(len(energy), -1)
     width = rows.shape[1]
-    odd = rows[_ODD_ROW, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
+    odd = rows[ODD_ROW, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
     flat = rows.tobytes()
-    return flat[: _ODD_ROW * width] + odd + flat[(_ODD_ROW + 1) * width :]
+    return flat[: ODD_ROW * width] + odd + flat[(ODD_ROW + 1) * width :]
 
 
 def homes_of(rows: int) -> int:
@@ -71,8 +71,8 @@ def homes_of(rows: int) -> int:
 
 def period() -> tuple[str, str]:
     """Return the first and the last day that a file speaks of."""
-    last = _FIRST + int(30 * _slots()[-1]) - 30  # the reading that ends at 00:00 is the day's before
-    return str(_FIRST.astype("M8[D]")), str(last.astype("M8[D]"))
+    last = FIRST + int(30 * slots_of_rows()[-1]) - 30  # the reading that ends at 00:00 is the day's before
+    return str(FIRST.astype("M8[D]")), str(last.astype("M8[D]"))
 
 
 def name_of(home: int) -> str:

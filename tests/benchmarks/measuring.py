@@ -46,11 +46,13 @@ class Measured:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-def measure(contender: str, path: Path, *, rows: int, minutes: float = 60) -> Measured:
-    """Run a contender on a path and return what it took."""
+def measure(
+    contender: str, path: Path, *, rows: int, minutes: float = 60, module: str = "tests.benchmarks.contenders"
+) -> Measured:
+    """Run a contender of a module on a path and return what it took."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.contenders", contender, str(path)],
+            [sys.executable, "-W", "ignore", "-m", module, contender, str(path)],
             stdout=out,
             stderr=err,
             cwd=_ROOT,
@@ -72,7 +74,7 @@ def measure(contender: str, path: Path, *, rows: int, minutes: float = 60) -> Me
         return Measured(contender, rows, failed=_why(process.returncode, said, minutes))
     told = json.loads(printed.splitlines()[-1])
     cpu_s = used.ru_utime + used.ru_stime - told.pop("start_cpu_s")
-    return Measured(contender, rows, cpu_s=cpu_s, peak_mb=max(peak.most, used.ru_maxrss * 1024) / 1e6, **told)
+    return Measured(contender, rows, cpu_s=cpu_s, peak_mb=max(peak.most / 1e6, told.pop("own_mb")), **told)
 
 
 def _why(status: int, said: str, minutes: float) -> str:

@@ -82,16 +82,22 @@ def scene(folder: Path, rows: int) -> Scene:
         real = write_lcl(made.csv, rows=rows)
         size.write_text(str(real))
     first, last = period()
-    run = _RUN.format(files="../lcl.csv", mode="archive", first=first, last=f"last_day = {last}", age="")
+    run = run_text(files="../lcl.csv", first=first, last=last)
     for name, text in (("run", run), ("calibrate", run + _MODEL.format(first=first, last=last))):
         (made.folder / name).mkdir(exist_ok=True)
         (made.folder / name / "run.toml").write_text(text)
-        _write_roster(made.folder / name / "roster.csv", homes_of(rows), first)
+        write_roster(made.folder / name / "roster.csv", homes_of(rows), first)
     return Scene(made.folder, int(size.read_text()))
 
 
-def _write_roster(path: Path, homes: int, first: str) -> None:
+def write_roster(path: Path, homes: int, first: str) -> None:
+    """Write a roster of homes that stay from the first day."""
     path.write_text("household_id,from,to\n" + "".join(f"{name_of(home)},{first},\n" for home in range(homes)))
+
+
+def run_text(*, files: str, first: str, last: str) -> str:
+    """Return a run file that releases every day of files."""
+    return _RUN.format(files=files, mode="archive", first=first, last=f"last_day = {last}", age="")
 
 
 def year_of_nights(folder: Path, homes: int, nights: int = 365) -> tuple[Path, Path, date]:
@@ -106,5 +112,5 @@ def year_of_nights(folder: Path, homes: int, nights: int = 365) -> tuple[Path, P
         write_night(made / "in" / f"{day}.csv", day=str(day), homes=homes)
     text = _RUN.format(files="in/*.csv", mode="live", first=first, last="", age="age_days = 1")
     (made / "run.toml").write_text(text + "[engine]\nkeep_days = 1000\n")
-    _write_roster(made / "roster.csv", homes, str(first))
+    write_roster(made / "roster.csv", homes, str(first))
     return made / "run.toml", made / "in", coming
