@@ -132,7 +132,7 @@ def test_the_public_part_holds_settings_and_envelope_alone(tmp_path):
         "ages_days", "envelope",
     }  # fmt: skip
     assert set(json.loads(text)["envelope"]) == {
-        "ages", "losses", "backward", "forward", "bounds", "steps_per_day", "assume",
+        "ages", "losses", "backward", "forward", "bounds", "distances", "steps_per_day", "assume",
     }  # fmt: skip
     assert "SECRET" not in text
     # one odd household decides: how many others there are, and what they do, does not show

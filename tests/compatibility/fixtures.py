@@ -37,6 +37,7 @@ from agedp.stages.amend import amend
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_data.ledger import ContractRecord, Ledger
+from agedp_data.model import Model
 from tests.nights.keyed import JOURNAL, keyed_sampler
 
 PACKED = Path(__file__).with_name("fixtures")
@@ -123,11 +124,17 @@ class RunningPopulation:
             return amend(RunContext.load(self.run_file))
 
     def rows(self, ledger: str = "") -> list[dict[str, Any]]:
-        """Release rows; in place of hashes, which contract of the population each was made under."""
+        """Release rows; in place of hashes, which contract each was made under, and which model in the form of 0.1."""
         with Ledger.open(ledger or self.ledger) as opened:
             contracts = [contract.hash for contract in opened.contracts(self.population)]
+            first_forms = {record.model: Model.from_text(record.envelope).first_form.id for record in opened.models()}
             rows = [
-                {**asdict(row), "version": contracts.index(row.contract) + 1} for row in opened.rows(self.population)
+                {
+                    **asdict(row),
+                    "version": contracts.index(row.contract) + 1,
+                    "model": first_forms.get(row.model, row.model),
+                }
+                for row in opened.rows(self.population)
             ]
         plain = [{key: value for key, value in row.items() if key not in _OF_THE_CHAIN} for row in rows]
         return json.loads(json.dumps(plain))

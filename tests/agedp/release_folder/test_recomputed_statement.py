@@ -189,7 +189,8 @@ def risk_on(on, rows, table):
         ages = [i for i, age in enumerate(table["ages"]) if age <= days * steps_per_day]
         if not ages:
             return loss
-        variation = Decimal(max(table["bounds"]["total_variation"][ages[-1] :])) / NANO
+        unit = 1 if table.get("distances") == "exact" else NANO
+        variation = max(map(Decimal, table["bounds"]["total_variation"][ages[-1] :])) / unit
         return min(loss, (1 + variation * (loss.exp() - 1)).ln())
 
     losses = sum_by((date.fromisoformat(row["day"]), Decimal(row["loss"]) / NANO) for row in public)
