@@ -36,7 +36,7 @@ reference: $(VENV)/.run
 lowest:
 	@$(PYTHON) -m tests.package.lowest > lowest.txt
 	@$(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,s3]' pytest hypothesis
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -qq --constraint lowest.txt '.[cluster,postgresql,prefect,s3]' pytest hypothesis
 	@rm lowest.txt
 	@$(LOWEST)/bin/agedp sample london $(OUT)/lowest/london --households 30 --days 10
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/london/london.toml --flow
@@ -53,7 +53,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (once, about a minute) ..."
-	@$(PIP) --editable .
+	@$(PIP) --editable '.[prefect]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
@@ -63,5 +63,5 @@ $(VENV)/.test: $(VENV)/.run
 
 $(VENV)/.docs: $(VENV)/.run
 	@echo "Adding the tools for the pages ..."
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) --editable '.[docs,prefect]'
 	@touch $@

@@ -26,7 +26,6 @@ import secrets
 import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,8 +108,9 @@ def laplace_scale(*, sensitivity: int, loss: epsilon.EpsilonLike) -> float:
 
     .. math:: \mathrm{scale} = \min \{ b : \mathrm{map}_b(\Delta_1) \le \varepsilon \} \approx \Delta_1 / \varepsilon
 
-    Source: [DMNS] Proposition 1. Map and loss are compared as exact fractions, so that the scale is never too small by
-    a rounding.
+    Source: [DMNS] Proposition 1. The map is the quotient of sensitivity and scale, rounded up to a float. So it does
+    not exceed `loss` exactly if the quotient does not exceed the largest float up to `loss`. OpenDP itself is not
+    imported: `discrete_laplace` asks its map before the draw.
 
     Args:
         sensitivity: L1 sensitivity, integer from 1 to 2^62 [unit of the values].
@@ -136,18 +136,7 @@ def laplace_scale(*, sensitivity: int, loss: epsilon.EpsilonLike) -> float:
             f"sensitivity {sensitivity} at loss {loss} asks for a noise scale outside"
             " [2^-1022, 2^55]; choose a loss nearer to 1"
         )
-    return _smallest_scale(exact_sensitivity, max_loss)
-
-
-@lru_cache(maxsize=1024)
-def _smallest_scale(exact_sensitivity: Fraction, max_loss: Fraction) -> float:
-    """Return the scale by stepping from float to float; cached, because a series needs the same one every day."""
-    scale = float(exact_sensitivity / max_loss)
-    while _is_within_loss(_measurement(scale), exact_sensitivity, max_loss):
-        scale = math.nextafter(scale, 0.0)
-    while not _is_within_loss(_measurement(scale), exact_sensitivity, max_loss):
-        scale = math.nextafter(scale, math.inf)
-    return scale
+    return _round_up(exact_sensitivity / Fraction(_round_down(max_loss)))
 
 
 def recorded_loss(*, sensitivity: int, scale: float) -> int:
@@ -243,7 +232,7 @@ def interval(scale: float, coverage: epsilon.EpsilonLike) -> int:
 
 
 def _measurement(scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
-    """Return OpenDP's discrete Laplace measurement on integer vectors; only this needs OpenDP: `verify` does not."""
+    """Return OpenDP's discrete Laplace measurement on integer vectors; only a draw needs OpenDP."""
     import opendp.prelude as dp  # noqa: PLC0415
 
     dp.enable_features("contrib")
@@ -277,6 +266,21 @@ def _exact_positive(value: epsilon.EpsilonLike, name: str = "loss") -> Fraction:
     if exact <= 0:
         raise ChainError(f"the {name} must be a positive number, not {value}")
     return exact
+
+
+def _round_down(fraction: Fraction) -> float:
+    """Return the largest float up to a positive fraction."""
+    try:
+        nearest = float(fraction)
+    except OverflowError:
+        return sys.float_info.max
+    return nearest if nearest <= fraction else math.nextafter(nearest, 0.0)
+
+
+def _round_up(fraction: Fraction) -> float:
+    """Return the smallest float from a fraction below 2^1000 on."""
+    nearest = float(fraction)
+    return nearest if nearest >= fraction else math.nextafter(nearest, math.inf)
 
 
 def _to_decimal(fraction: Fraction) -> Decimal:

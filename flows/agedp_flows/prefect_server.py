@@ -1,5 +1,6 @@
 """The Prefect server of a run: the one of PREFECT_API_URL, or one of our own that ends with the run.
 
+Everything that runs flows imports this module, so it is the one that tells a user without Prefect what to install.
 Import nothing of Prefect before entering `running_server`: Prefect reads its settings when it is imported. A server of
 our own listens on this machine only and requires a password, because anybody who may change a deployment decides what
 a scheduled run executes.
@@ -18,6 +19,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from agedp.local_files import atomic_files
@@ -51,6 +53,15 @@ _OWN_FOR_SCHEDULES = {  # a killed server loses leases in memory, and its limits
 
 class ServerError(AgedpError):
     """No Prefect server could be reached or started."""
+
+
+def require_prefect() -> None:
+    """Raise AgedpError, which names the extra, if Prefect is not installed."""
+    if find_spec("prefect") is None:
+        raise AgedpError("flows need Prefect, which is not installed; pip install 'agedp[prefect]'")
+
+
+require_prefect()
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,7 +301,9 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
     try:
         import dask.dataframe as dd  # noqa: PLC0415
     except ImportError:
-        raise InputError("as_dask needs Dask's data frames; install agedp with its extra dataframe") from None
+        raise InputError(
+            "as_dask needs Dask's data frames, which are not installed; pip install 'agedp[dataframe]'"
+        ) from None
     workspace = Workspace.create()
     _OPEN.append(workspace)
     patterns: list[str]

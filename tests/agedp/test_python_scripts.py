@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import runpy
 import shutil
@@ -57,6 +58,7 @@ def test_every_script_is_listed_and_short():
 def test_a_script_prints_its_result_and_leaves_no_temporary_folder(name, workplace, capsys):
     runpy.run_path(str(SCRIPTS / f"{name}.py"), run_name="__main__")
     assert PRINTED[name] in capsys.readouterr().out
+    gc.collect()
     assert [path.name for path in workplace.glob("agedp-*")] == []
 
 

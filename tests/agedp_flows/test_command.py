@@ -61,6 +61,12 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert python("-c", code, folder=tmp_path).splitlines()[-1] == "heavy: []"
 
 
+def test_importing_the_api_imports_nothing_heavy(tmp_path: Path) -> None:
+    names = "{name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names"
+    code = f"import sys; before = set(sys.modules); import agedp; print({names})"
+    assert python("-c", code, folder=tmp_path) == "{'agedp'}\n"
+
+
 def test_verifying_needs_no_engine_sampler_or_page(released: World) -> None:
     code = (
         "import sys; sys.argv = ['agedp', 'verify', 'out/release']\n"

@@ -74,6 +74,7 @@ def _least(code: str) -> float:
 def install_lines() -> list[str]:
     """Return the section of the report."""
     sizes = {name: megabytes(name) for name in closure("agedp")}
+    flows = {name: megabytes(name) for name in closure("agedp") | closure("prefect")}
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
     parts = ", ".join(f"{name} {sizes[name]:.0f} MB" for name in largest)
     return [
@@ -81,6 +82,7 @@ def install_lines() -> list[str]:
         "",
         f"Without extras, {len(sizes)} distributions, {sum(sizes.values()):,.0f} MB on disk; agedp itself",
         f"{sizes['agedp']:.1f} MB, the largest {parts}.",
+        f"With the extra prefect {len(flows)} distributions, {sum(flows.values()):,.0f} MB.",
         "",
         f"| | CPU s, least of {_ROUNDS}, a bare `python` taken off |",
         "|---|---|",

@@ -79,7 +79,7 @@ def test_the_bars_are_those_that_were_asked_for() -> None:
 
 def test_the_distributions_that_agedp_needs_are_followed_to_the_end() -> None:
     needed = packaging.closure("agedp")
-    assert {"agedp", "prefect", "pyarrow", "opendp", "pandas", "greenlet", "pydantic-core"} <= needed
+    assert {"agedp", "pyarrow", "opendp", "pandas", "greenlet", "pydantic-core"} <= needed
     assert not {"pytest", "moto", "polars"} & needed
     assert 0.3 < packaging.megabytes("agedp") < 5
 

@@ -127,17 +127,22 @@ class RunningPopulation:
         """Release rows; in place of hashes, which contract each was made under, and which model in the form of 0.1."""
         with Ledger.open(ledger or self.ledger) as opened:
             contracts = [contract.hash for contract in opened.contracts(self.population)]
-            first_forms = {record.model: Model.from_text(record.envelope).first_form.id for record in opened.models()}
             rows = [
                 {
                     **asdict(row),
                     "version": contracts.index(row.contract) + 1,
-                    "model": first_forms.get(row.model, row.model),
+                    "model": self.first_form(row.model, ledger),
                 }
                 for row in opened.rows(self.population)
             ]
         plain = [{key: value for key, value in row.items() if key not in _OF_THE_CHAIN} for row in rows]
         return json.loads(json.dumps(plain))
+
+    def first_form(self, model: str, ledger: str = "") -> str:
+        """Return the hash that 0.1 gave the model of this hash."""
+        with Ledger.open(ledger or self.ledger) as opened:
+            texts = [record.envelope for record in opened.models() if record.model == model]
+        return Model.from_text(texts[0]).first_form.id if texts else model
 
     def tables(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of every Parquet file of the release folder, dates as text."""

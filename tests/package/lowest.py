@@ -29,4 +29,4 @@ def _pinned(line: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(lowest(Path("pyproject.toml"), "cluster", "postgresql", "s3")) + "\n")
+    sys.stdout.write("\n".join(lowest(Path("pyproject.toml"), "cluster", "postgresql", "prefect", "s3")) + "\n")

@@ -23,4 +23,4 @@ def test_a_lower_bound_is_the_version_that_is_installed(tmp_path: Path) -> None:
     assert lowest(tmp_path / "p.toml", "x") == ["a==1.2", "b-c==3.8.8", "e==7"]
     with pytest.raises(ValueError, match="f: has no lower bound"):
         lowest(tmp_path / "p.toml", "y")
-    assert len(lowest(PROJECT, "cluster", "postgresql", "s3", "dev", "bench")) > 25
+    assert len(lowest(PROJECT, "cluster", "dataframe", "plot", "postgresql", "prefect", "s3", "dev", "bench")) > 25

@@ -93,7 +93,7 @@ def test_installed_in_an_environment_of_its_own_it_runs_where_there_is_no_checko
     package = request.getfixturevalue(kind)
     call(sys.executable, "-m", "venv", tmp_path / "v", folder=tmp_path)
     pip = (tmp_path / "v/bin/python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    call(*pip, "--constraint", ROOT / "constraints.txt", package, folder=tmp_path)
+    call(*pip, "--constraint", ROOT / "constraints.txt", f"{package}[prefect]", folder=tmp_path)
     agedp = tmp_path / "v/bin/agedp"
     assert "agedp 0" in call(agedp, "--version", folder=tmp_path)
     where = "import agedp, agedp_data, agedp_flows as f; print(agedp.__file__, agedp_data.__file__, f.__file__)"

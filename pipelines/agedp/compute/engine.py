@@ -46,7 +46,7 @@ def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
     """
     if isinstance(scheduler, str):
         return read_scheduler(scheduler)
-    if "distributed" in sys.modules:
+    if sys.modules.get("distributed"):
         from distributed import Client  # noqa: PLC0415
 
         from agedp.compute.cluster import adopt, client_of  # noqa: PLC0415
@@ -63,7 +63,7 @@ def default_scheduler() -> str:
 
     "threads" if there is none.
     """
-    if "distributed" in sys.modules:  # no client can be active otherwise
+    if sys.modules.get("distributed"):  # no client can be active otherwise
         from agedp.compute.cluster import active_client, adopt  # noqa: PLC0415
 
         client = active_client()
