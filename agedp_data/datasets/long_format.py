@@ -122,13 +122,13 @@ class Long:
         Raises:
             InputError: no household, or one with two columns.
         """
-        other = {self.columns.time.strip(), *self.columns.ignore, ""}
-        households = [name for name in columns if name not in other]
+        not_households = {self.columns.time.strip(), *self.columns.ignore, ""}
+        households = [name for name in columns if name not in not_households]
         if not households or len(set(households)) < len(households):
             problem = "needs one column for each household besides the timestamp"
             raise InputError(f"[input.columns] {problem}; the header has {len(households)}, some of them twice or none")
         names = tuple(
-            "time" if name == self.columns.time.strip() else f"{'unused' if name in other else 'energy'}_{i}"
+            "time" if name == self.columns.time.strip() else f"{'unused' if name in not_households else 'energy'}_{i}"
             for i, name in enumerate(columns)
         )
         types = {name: _TYPES["energy"] for name in names if name.startswith("energy")}

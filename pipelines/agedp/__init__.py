@@ -85,9 +85,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (any public name)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'agedp' has no attribute {name!r}")
-    found = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

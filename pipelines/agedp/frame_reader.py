@@ -154,16 +154,18 @@ class _Wanted:
 
     def select(self, readings: Readings) -> Readings:
         """Return the wanted readings."""
-        kept = np.ones(len(readings.time), bool)
+        is_wanted = np.ones(len(readings.time), bool)
         if self.households is not None:
             names = set(self.households)
-            kept &= np.array([name in names for name in readings.ids], bool)[readings.household]
+            is_wanted &= np.array([name in names for name in readings.ids], bool)[readings.household]
         if self.days is not None:
             day = readings.time // SLOTS
-            kept &= (day >= self.days[0]) & (day <= self.days[1])
-        if kept.all():
+            is_wanted &= (day >= self.days[0]) & (day <= self.days[1])
+        if is_wanted.all():
             return readings
-        household, time, energy = (values[kept] for values in (readings.household, readings.time, readings.energy_wh))
+        household, time, energy = (
+            values[is_wanted] for values in (readings.household, readings.time, readings.energy_wh)
+        )
         return replace(readings, household=household, time=time, energy_wh=energy)
 
 

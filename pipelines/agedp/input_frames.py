@@ -96,13 +96,13 @@ def batches(table: Any, columns: Sequence[str] | None = None) -> Iterator[pa.Tab
                 yield from batches(partition.compute(), columns)
         case "pandas":
             frame = _labelled(table)
-            kept = frame if columns is None else frame[list(columns)]
-            for start in range(0, len(kept), _ROWS_PER_GROUP):
-                yield pa.Table.from_pandas(kept.iloc[start : start + _ROWS_PER_GROUP], preserve_index=False)
+            selected = frame if columns is None else frame[list(columns)]
+            for start in range(0, len(selected), _ROWS_PER_GROUP):
+                yield pa.Table.from_pandas(selected.iloc[start : start + _ROWS_PER_GROUP], preserve_index=False)
         case _:
             for batch in _arrow_batches(table):
-                found = pa.Table.from_batches([batch])
-                yield found if columns is None else found.select(list(columns))
+                rows = pa.Table.from_batches([batch])
+                yield rows if columns is None else rows.select(list(columns))
 
 
 def _arrow_batches(table: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
@@ -139,8 +139,8 @@ def write_parquet(table: Any, folder: Path, columns: Sequence[str]) -> None:  # 
 
 def attributes(table: Any) -> Mapping[str, Any]:  # noqa: ANN401
     """Return what `agedp.read` noted about a frame; nothing for a table that lost it on its way."""
-    found = getattr(getattr(table, "_meta", table), "attrs", None)
-    return found if isinstance(found, Mapping) else {}
+    notes = getattr(getattr(table, "_meta", table), "attrs", None)
+    return notes if isinstance(notes, Mapping) else {}
 
 
 def readings_columns(table: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -171,5 +171,5 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         }
     )
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
-    made = bound(counted, source.edges.to_numpy(), source.stored.roster, model)
-    return replace(CalibratedModel(made.model, Path(model.file)), _owner=workspace, _states=source)
+    calibration = bound(counted, source.edges.to_numpy(), source.stored.roster, model)
+    return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)

@@ -50,8 +50,10 @@ class Plan:
         error = None if error_kwh is None else float(error_kwh)
         risk = None if epsilon is None else Decimal(str(epsilon))
         session = LedgerSession.open(self._run)
-        found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(risk=risk, error_kwh=error))
-        return _comparison_table(found)
+        comparison = compare_promises(
+            session.terms(), session.forecast_view, ComparisonTarget(risk=risk, error_kwh=error)
+        )
+        return _comparison_table(comparison)
 
     def plot(self) -> Any:  # noqa: ANN401
         """Plot the epsilon of each planned day."""
@@ -81,18 +83,18 @@ def plan(
         ContractChanged: the ledger holds releases of this population under another promise.
     """
     run, workspace = context_of(source, promise, options, scheduler=None, as_of=as_of)
-    found = forecast_run(LedgerSession.open(run))
-    expected = found.forecast
-    refusal = "" if found.now.refused is None else str(found.now.refused)
+    planned = forecast_run(LedgerSession.open(run))
+    expected = planned.forecast
+    refusal = "" if planned.now.refused is None else str(planned.now.refused)
     ended_by = refusal or expected.refusal or expected.stopped or ("promise" if expected.ended_by_promise else "period")
-    return Plan(_planned_table(found, run.run_file), expected.last_day, ended_by, run, found, workspace)
+    return Plan(_planned_table(planned, run.run_file), expected.last_day, ended_by, run, planned, workspace)
 
 
-def _planned_table(found: RunForecast, run_file: RunFile) -> pd.DataFrame:
+def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
     rows = []
-    for planned in found.now.planned:
+    for planned in plan_of_run.now.planned:
         row = planned.row
         sd_wh = standard_deviation(row.scale) if row.state == "released" else float("nan")
         is_mean = run_file.series[row.series].statistic == "mean"
@@ -130,22 +132,22 @@ def compare(
     rows = []
     for promise in promises:
         run, _ = context_of(stored, promise, options, scheduler=None, as_of=None)
-        found = forecast_run(LedgerSession.open(run))
-        table = _planned_table(found, run.run_file)
+        planned = forecast_run(LedgerSession.open(run))
+        table = _planned_table(planned, run.run_file)
         drawn, limits = table[table["skipped"] == ""], run.run_file.notion.limits
-        own = next((name for name in limits if name not in (DAY_BOUND, TOTAL_BOUND)), DAY_BOUND)
+        bound_name = next((name for name in limits if name not in (DAY_BOUND, TOTAL_BOUND)), DAY_BOUND)
         noise = drawn.filter(like="noise_sd").iloc[:, 0]
         rows.append(
             {
                 "notion": promise.notion,
-                "bound": own,
-                "limit": _amount(limits[own]),
+                "bound": bound_name,
+                "limit": _amount(limits[bound_name]),
                 "days": drawn["day"].nunique(),
                 "last_day": drawn["day"].max(),
                 "epsilon_max": drawn["epsilon"].max(),
                 "epsilon_sum": drawn.groupby("day")["epsilon"].max().sum(),
                 "noise_sd_kwh": noise.max(),
-                "problem": "" if found.now.refused is None else str(found.now.refused),
+                "problem": "" if planned.now.refused is None else str(planned.now.refused),
                 "promise": promise,
             }
         )
@@ -156,7 +158,7 @@ def _amount(nano: int | None) -> float:
     return float("inf") if nano is None else nano / NANO
 
 
-def _comparison_table(found: NotionComparison) -> pd.DataFrame:
+def _comparison_table(comparison: NotionComparison) -> pd.DataFrame:
     import pandas as pd  # noqa: PLC0415
 
     rows = [
@@ -171,6 +173,6 @@ def _comparison_table(found: NotionComparison) -> pd.DataFrame:
             "cheapest": entry.cheapest,
             "reason": entry.reason,
         }
-        for entry in found.entries
+        for entry in comparison.entries
     ]
     return pd.DataFrame(rows)

@@ -74,15 +74,17 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def with_options(function: _Function) -> _Function:
     """Show the keywords of `ReleaseOptions` in the signature of a function that takes `**options`."""
-    own = inspect.signature(function)
-    named = [parameter for parameter in own.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    shown_signature = inspect.signature(function)
+    named = [
+        parameter for parameter in shown_signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD
+    ]
     shown = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=_SHOWN.get(name), annotation=annotation.__forward_arg__
         )
         for name, annotation in ReleaseOptions.__annotations__.items()
     ]
-    function.__signature__ = own.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
+    function.__signature__ = shown_signature.replace(parameters=[*named, *shown])  # type: ignore[attr-defined]
     return function
 
 
