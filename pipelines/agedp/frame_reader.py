@@ -22,6 +22,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest, parse_chunk, split_file
 from agedp.store.data_quality import count_by_reason
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
+from agedp.store.first_rows import check_first_table_rows
 from agedp.store.month_reader import load_month_readings
 from agedp.store.part_writer import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, month_numbers
@@ -227,8 +228,10 @@ def _parsed_table(table: Any, store: Store) -> Iterator[ParsedChunk]:  # noqa: A
     if header is None:
         raise InputError(f'readings: the columns are not those of dataset "{store.dataset}": {line}')
     roles = {name: role for name, role in zip(header.columns, header.names, strict=True) if role in header.types}
-    for batch in input_frames.batches(table, list(roles)):
+    for number, batch in enumerate(input_frames.batches(table, list(roles))):
         renamed = batch.rename_columns(list(roles.values()))
+        if number == 0:
+            check_first_table_rows(renamed, header, store)
         yield parquet_parsing.parse_table(renamed, layout=store.layout, header=header, rules=store.rules)
 
 

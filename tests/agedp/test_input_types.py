@@ -211,6 +211,18 @@ class TestRefusals:
         with pytest.raises(InputError, match=message):
             agedp.release(change(readings), **TERMS)
 
+    def test_an_interval_other_than_declared_is_refused_in_a_frame_as_in_a_file(self, readings, tmp_path):
+        hourly = readings[readings["interval_start"].dt.minute == 0]
+        columns = {"household": "household_id", "time": "interval_start", "time_format": "iso", "stamp": "start"}
+        columns |= {"zone": "UTC", "day_zone": "Europe/London", "energy": "energy_wh", "unit": "Wh"}
+        hourly.to_parquet(tmp_path / "hourly.parquet")
+        for source in (hourly, tmp_path / "hourly.parquet"):
+            with pytest.raises(
+                InputError, match=r"readings are 60 minutes apart, not 30; write .* interval_minutes = 60"
+            ):
+                agedp.read(source, columns=columns)
+            assert len(agedp.read(source, columns=columns, interval_minutes=60)) == len(hourly)
+
     def test_a_run_file_takes_no_further_words(self, tmp_path):
         with pytest.raises(RunFileError, match="a run file says this"):
             agedp.release(tmp_path / "run.toml", **TERMS)

@@ -21,23 +21,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from agedp.compute.engine import explain_worker_errors, map_merge
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
+from agedp.store.first_rows import check_first_rows
 from agedp.store.manifest import Manifest
 from agedp.store.store import Store
 from agedp_data.datasets import file_listing, parquet_parsing
-from agedp_data.datasets.chunking import Chunk
-from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.file_listing import InputFile
-from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.registry import LAYOUTS
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, RejectionReason
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
 
@@ -46,7 +41,6 @@ _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
 _SETTLING_NS = 2 * 10**9
-_FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 
@@ -155,7 +149,7 @@ def open_file(file: IdentifiedFile, *, store: Store, check_rows: bool = False) -
     """
     opened = OpenedFile(file, *read_header(file.source, store.layout))
     if check_rows and opened.header is not None:
-        _check_first_rows(opened, opened.header, store)
+        check_first_rows(file.source, opened.data_start, opened.header, store)
     return opened
 
 
@@ -202,47 +196,6 @@ def _not_csv_error(source: InputFile, head: bytes, layout: Layout) -> InputError
             advice = declared if layout.name == "long" else "write the table again with commas between them"
             return source.unreadable(f"its columns are separated by {word}; {advice}")
     return None
-
-
-def _check_first_rows(opened: OpenedFile, header: Header, store: Store) -> None:
-    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
-    first_rows = _first_table_rows if file_listing.is_parquet(opened.source.location) else _first_lines
-    reason, lines, minutes = first_rows(opened, header, store)
-    is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
-    if is_undated.any() and (is_undated | is_unnamed).all():
-        error = store.layout.date_format_error(lines, header)
-        raise opened.source.unreadable(str(error), private=error.private)
-    declared = store.layout.interval_minutes
-    if minutes not in (None, declared):
-        problem = f"readings are {minutes} minutes apart, not {declared}"
-        raise opened.source.unreadable(
-            f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}"
-        )
-    off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
-    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
-        problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
-        hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
-        raise opened.source.unreadable(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
-
-
-def _first_lines(opened: OpenedFile, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
-    """Return the reasons and the lines of the first rows, and the minutes between their readings if they show it."""
-    head = file_listing.read_head(opened.source)[opened.data_start :]
-    rows = head[: head.rfind(b"\n") + 1] if len(head) + opened.data_start == file_listing.HEAD_BYTES else head
-    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
-    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
-    return reason, lines, interval_of_rows(lines, header)
-
-
-def _first_table_rows(opened: OpenedFile, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
-    """Return what `_first_lines` returns, of a Parquet file."""
-    first_rows = Chunk(opened.source, 0, 0, _FIRST_ROWS)
-    table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
-    if table is None:
-        return np.zeros(0, np.int64), [], None
-    parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
-    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
-    return parsed.records.reason, parquet_parsing.lines_of_table(table, header), minutes
 
 
 def _read_table_header(source: InputFile, layout: Layout) -> Header | None:

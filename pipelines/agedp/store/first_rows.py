@@ -1,0 +1,86 @@
+"""The first rows of a file or a table, checked before a series begins: dates, and the interval between readings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.store.store import Store
+from agedp_data.datasets import file_listing, parquet_parsing
+from agedp_data.datasets.chunking import Chunk
+from agedp_data.datasets.csv_parsing import parse_lines
+from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
+from agedp_data.datasets.layout import Header
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, RejectionReason
+from agedp_data.errors import InputError
+
+_FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
+
+
+def check_first_rows(source: InputFile, data_start: int, header: Header, store: Store) -> None:
+    """Raise UnreadableFile if the first rows have no valid date, or mostly an interval other than declared."""
+    first_rows = _first_table_rows if file_listing.is_parquet(source.location) else _first_lines
+    error = _first_rows_error(store, header, *first_rows(source, data_start, header, store))
+    if error is not None:
+        raise source.unreadable(str(error), private=error.private)
+
+
+def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> None:
+    """Check the first rows of a table in memory as those of a file.
+
+    Raises:
+        InputError: they have no valid date, or mostly an interval other than declared.
+    """
+    error = _first_rows_error(store, header, *_rows_of_table(table.slice(0, _FIRST_ROWS), header, store))
+    if error is not None:
+        raise InputError(f"readings: {error}", private=f"readings: {error.private}")
+
+
+def _first_rows_error(
+    store: Store, header: Header, reason: Ints, lines: Sequence[str], minutes: int | None
+) -> InputError | None:
+    """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
+    is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
+    if is_undated.any() and (is_undated | is_unnamed).all():
+        return store.layout.date_format_error(lines, header)
+    declared = store.layout.interval_minutes
+    if minutes is not None and minutes != declared:
+        problem = f"readings are {minutes} minutes apart, not {declared}"
+        return InputError(f"{problem}; {interval_remedy(minutes, is_long=store.rules.columns is not None)}")
+    off_grid = int((reason[:_FIRST_ROWS] == RejectionReason.OFF_GRID).sum())
+    if off_grid > max(_MIN_OFF_GRID_ROWS, _OFF_GRID_SHARE * min(len(reason), _FIRST_ROWS)):
+        problem = f"more than a tenth of the first rows lie between the {declared}-minute marks"
+        hour = ", or day_zone, in which an hour must begin with a full hour" if declared > INTERVAL_MINUTES else ""
+        return InputError(f"{problem}; correct the timestamps, or [input] interval_minutes{hour}")
+    return None
+
+
+def _first_lines(
+    source: InputFile, data_start: int, header: Header, store: Store
+) -> tuple[Ints, list[str], int | None]:
+    """Return the reasons and the lines of the first rows, and the minutes between their readings if they show it."""
+    head = file_listing.read_head(source)[data_start:]
+    rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
+    lines = [line.decode("latin-1").removesuffix("\r") for line in rows.split(b"\n")]
+    reason = parse_lines(rows, layout=store.layout, header=header, rules=store.rules).records.reason
+    return reason, lines, interval_of_rows(lines, header)
+
+
+def _first_table_rows(
+    source: InputFile, data_start: int, header: Header, store: Store
+) -> tuple[Ints, list[str], int | None]:
+    """Return what `_first_lines` returns, of a Parquet file."""
+    first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
+    table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
+    if table is None:
+        return np.zeros(0, np.int64), [], None
+    return _rows_of_table(table, header, store)
+
+
+def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
+    parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
+    minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
+    return parsed.records.reason, parquet_parsing.lines_of_table(table, header), minutes
