@@ -36,6 +36,7 @@ _NO_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 def executed(cells: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Yield the outputs of each code cell, run in the folder in hand."""
     known: dict[str, Any] = {"__name__": "__main__"}
+    plt.close("all")
     plt.switch_backend("agg")
     with mpl.rc_context(_STYLE):
         for number, cell in enumerate(cell for cell in cells if cell["cell_type"] == "code"):
