@@ -7,6 +7,7 @@ up, and a changed promise is refused.
 
 from __future__ import annotations
 
+import logging
 import shutil
 from dataclasses import dataclass
 from datetime import date
@@ -28,6 +29,9 @@ from agedp_data.ledger import Ledger
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_LOG = logging.getLogger("agedp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,13 @@ def _check_all_days_permitted(run: RunContext) -> None:
     refusal = plan_due_days(session.terms(), find_due_days(session).due, session.rows).refused
     if refusal is not None:
         raise Refused(f"{refusal}. Give last_day= to release the days before it, or another promise")
+    if days := session.released_days:
+        _LOG.warning(
+            "agedp: the ledger has %d released days of population %r already; they are returned as they are, and "
+            "nothing is drawn for them. Other households need another population=",
+            len(days),
+            session.population,
+        )
 
 
 @with_options

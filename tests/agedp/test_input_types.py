@@ -236,6 +236,13 @@ class TestRefusals:
         assert len(plan.table) == 4
         assert "epsilon_total = 2" in plan.ended_by
 
+    def test_days_that_a_ledger_has_already_are_named_in_a_warning(self, readings, tmp_path, caplog):
+        terms = {**TERMS, "last_day": readings["interval_start"].min(), "ledger": f"sqlite:///{tmp_path}/l.sqlite"}
+        first = agedp.release(readings, **terms).table
+        assert caplog.text == ""
+        pd.testing.assert_frame_equal(agedp.release(readings, **terms).table, first)
+        assert "1 released days of population 'households' already" in caplog.text
+
     def test_a_misspelt_keyword_is_not_ignored(self, readings):
         with pytest.raises(TypeError, match=r"'mising_kwh' is no keyword of a release; did you mean 'missing_kwh'"):
             agedp.release(readings, **TERMS, mising_kwh=3)
