@@ -101,7 +101,9 @@ def test_a_night_releases_leaves_its_artifacts_and_a_failing_one_ends_in_a_line(
     table = pd.read_parquet(folder / "out" / "release" / "daily_averages.parquet")
     assert [day["day"] for day in days] == [f"{day:%Y-%m-%d}" for day in table["day"]]
     for column, title in (("mean_kwh", "mean kWh"), ("noise_sd_kwh", "noise sd kWh")):
-        assert [float(day[title]) for day in days] == pytest.approx(table[column].tolist(), abs=5e-4)
+        assert [float(day[title]) for day in days] == pytest.approx(
+            table[column].tolist(), abs=5.1e-4
+        )  # three decimals, ties too
     (folder / "incoming" / "CANARY-flat-7.csv").symlink_to("nowhere.csv")  # what cannot be opened stops any night
     failed = served.run()
     assert failed["state_type"] == "FAILED"
