@@ -19,15 +19,14 @@ import pyarrow as pa
 from agedp import input_frames
 from agedp.compute.engine import default_scheduler, map_items
 from agedp.compute.engine_settings import Engine
-from agedp.stages.ingest import ingest, parse_chunk, split_file
+from agedp.stages.ingest import ingest, named_columns, parse_chunk, split_file
 from agedp.store.data_quality import count_by_reason
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
 from agedp.store.first_rows import check_first_table_rows
 from agedp.store.month_reader import load_month_readings
 from agedp.store.part_writer import ParsedRows, collect_kept_rows
-from agedp.store.store import Store, month_numbers
+from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
-from agedp_data.config.loading import read_columns
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_parsing import ParsedChunk
@@ -35,7 +34,7 @@ from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import LAYOUTS, layout_of
 from agedp_data.datasets.timestamps import date_of_day, day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, NamedColumns, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ def reading_rules(
         dataset, columns = _dataset_of_table(files)
         interval_minutes = interval_minutes or input_frames.attributes(files).get(input_frames.INTERVAL)
     dataset = dataset or _dataset_of_files(files)
-    named = None if columns is None else NamedColumns.from_keys(read_columns(columns).model_dump())
+    named = named_columns(columns)
     rules = ReadingRules(columns=named, interval_minutes=interval_minutes or INTERVAL_MINUTES)
     layout_of(dataset, named, rules.interval_minutes)
     return dataset, rules
@@ -331,11 +330,7 @@ def _dask_frame(files: Any, dataset: str, rules: ReadingRules, wanted: _Wanted) 
 
 
 def _is_wanted(month: str, wanted: _Wanted) -> bool:
-    if wanted.days is None:
-        return True
-    first, last = month_numbers(np.array(wanted.days))
-    number = int(month_numbers(np.array([day_number(date.fromisoformat(f"{month}-01"))]))[0])
-    return bool(first <= number <= last)
+    return wanted.days is None or month in months_between(*map(date_of_day, wanted.days))
 
 
 def _month_frame(month: str, *, store: Store, contents: tuple[str, ...], wanted: _Wanted) -> pd.DataFrame:

@@ -45,7 +45,7 @@ class Release:
     @property
     def table(self) -> pd.DataFrame:
         """The published values, indexed by day: `daily_averages.parquet` or `daily_distribution.parquet`."""
-        return _indexed(self.folder)
+        return self.folder.table().set_index("day")
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -86,12 +86,6 @@ class Release:
     def verify(self) -> None:
         """Verify the release folder, as a recipient would."""
         self.folder.verify()
-
-
-def _indexed(folder: ReleaseFolder) -> pd.DataFrame:
-    tables = folder.averages() | folder.distributions()
-    frame: pd.DataFrame = next(iter(tables.values())).to_pandas(date_as_object=False)
-    return frame.set_index("day")
 
 
 @with_options
@@ -175,4 +169,4 @@ def sanitise(
         return release(source, promise=promise, scheduler=scheduler, as_of=as_of, **options).folder
     if folder is None:
         raise RunFileError("sanitise: give folder=, where the release folder of a table is written")
-    return release(source, promise=promise, scheduler=scheduler, **options).save(folder)
+    return release(source, promise=promise, scheduler=scheduler, as_of=as_of, **options).save(folder)

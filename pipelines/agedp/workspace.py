@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,17 +24,13 @@ from agedp.compute.engine import check_shared, default_scheduler, scheduler_name
 from agedp.compute.engine_settings import Engine
 from agedp.local_files import atomic_files
 from agedp.stage_values import Delivery
-from agedp.stages.ingest import ingest
+from agedp.stages.ingest import ingest, named_columns
 from agedp.store.daily_totals import day_spans
 from agedp.store.store import Store
-from agedp_data.config.loading import read_columns
 from agedp_data.datasets.timestamps import date_of_day
-from agedp_data.datasets.validation import INTERVAL_MINUTES, NamedColumns, ReadingRules
+from agedp_data.datasets.validation import INTERVAL_MINUTES, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.roster import FIXED_COLUMNS, Roster, format_roster, read_roster
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class _Owner:
@@ -149,12 +145,5 @@ class StoredReadings:
 
 def rules_of(keys: Mapping[str, Any]) -> ReadingRules:
     """Return the parsing rules of the table [input]."""
-    columns = NamedColumns.from_keys(read_columns(keys["columns"]).model_dump()) if "columns" in keys else None
-    return ReadingRules(columns=columns, interval_minutes=keys.get("interval_minutes", INTERVAL_MINUTES))
-
-
-def to_frame(rows: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a data frame of columns; pandas is imported here only."""
-    import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
-
-    return pd.DataFrame(rows)
+    minutes = keys.get("interval_minutes", INTERVAL_MINUTES)
+    return ReadingRules(columns=named_columns(keys.get("columns")), interval_minutes=minutes)

@@ -293,7 +293,7 @@ def read_readings(
     """
     import pandas as pd  # noqa: PLC0415  (0.4 s that the command does not need)
 
-    named = _named_columns(columns)
+    named = named_columns(columns)
     layout_of(dataset, named)
     patterns = [files] if isinstance(files, str | Path) else files
     with TemporaryDirectory(prefix="agedp-") as folder:
@@ -304,7 +304,12 @@ def read_readings(
     return frame.sort_values(["household_id", "day", "slot"], ignore_index=True)
 
 
-def _named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+def named_columns(columns: Mapping[str, Any] | LongColumns | None) -> NamedColumns | None:
+    """Return the columns of a "long" table from the keys of [input.columns]; None for another dataset.
+
+    Raises:
+        RunFileError: a key is missing, unknown or invalid.
+    """
     if columns is None:
         return None
     checked = columns if isinstance(columns, LongColumns) else read_columns(columns)
