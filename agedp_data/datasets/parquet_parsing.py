@@ -13,7 +13,6 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -31,6 +30,7 @@ from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionR
 from agedp_data.errors import InputError
 
 _DAMAGED = "is not Parquet, or is cut off or damaged; fetch it again"
+_NO_TEXT = "(no text)"
 _CSV_ROW_BYTES = 40
 """Bytes of a typical CSV row: a part of a Parquet file has as many rows as a part of a CSV file of the same setting."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -70,7 +70,7 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
             yield pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
     except InputError:
         raise
-    except (pa.ArrowException, EOFError):  # an ArrowInvalid quotes values
+    except (pa.ArrowException, EOFError, UnicodeDecodeError):  # an ArrowInvalid quotes values
         raise source.unreadable(_DAMAGED) from None
     except OSError as error:
         if error.errno is None:  # Arrow's word for a damaged page
@@ -123,6 +123,8 @@ def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa
         start, stop = chunk.start - first_row, (chunk.stop or 0) - first_row
         for batch in file.iter_batches(batch_rows, row_groups=groups, columns=stored, use_threads=False):
             wanted = batch.slice(max(start, 0), max(stop, 0) - max(start, 0))
+            if not all(map(_is_whole, wanted.columns)):
+                raise chunk.source.unreadable(_DAMAGED)
             if wanted.num_rows:
                 table = pa.Table.from_batches([wanted])
                 for name in roles.keys() - set(stored):
@@ -132,6 +134,14 @@ def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa
             start, stop = start - len(batch), stop - len(batch)
             if stop <= 0:
                 return
+
+
+def _is_whole(column: pa.Array) -> bool:
+    """Return whether every index of a dictionary lies in it; those of a damaged page without a checksum may not."""
+    if not pa.types.is_dictionary(column.type) or column.null_count == len(column):
+        return True
+    bounds = pc.min_max(column.indices)
+    return 0 <= int(bounds["min"].as_py()) <= int(bounds["max"].as_py()) < len(column.dictionary)
 
 
 def _row_groups(file: pq.ParquetFile, chunk: Chunk) -> tuple[list[int], int]:
@@ -180,12 +190,12 @@ def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator
     if header.readings_per_row == 1:
         return row_texts(table.take(pa.array(rejected)))
     row, column = np.divmod(rejected, header.readings_per_row)
-    times = _decoded(_as_array(table["time"])).take(pa.array(row)).to_pylist()
+    times = _decoded(_as_array(table["time"])).take(pa.array(row))
     roles = [name for name in header.names if name in header.types and name != "time"]
     names = [header.columns[header.names.index(role)] for role in roles]
-    cells = (table[roles[j]][i].as_py() for i, j in zip(row.tolist(), column.tolist(), strict=True))
-    rows = zip(times, (names[j] for j in column.tolist()), cells, strict=True)
-    return (",".join(_csv_cell(_cell_text(value)) for value in values)[:LONGEST_LINE] for values in rows)
+    cells = (table[roles[j]][i] for i, j in zip(row.tolist(), column.tolist(), strict=True))
+    rows = zip(map(_cell_text, times), (names[j] for j in column.tolist()), map(_cell_text, cells), strict=True)
+    return (",".join(map(_csv_cell, texts))[:LONGEST_LINE] for texts in rows)
 
 
 def columns_of_table(table: pa.Table, header: Header) -> Columns:
@@ -274,11 +284,16 @@ def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
 
 def row_texts(table: pa.Table) -> Iterator[str]:
     """Yield the rows of a small table as lines of CSV, for quarantine files and messages."""
-    for row in zip(*(_decoded(_as_array(column)).to_pylist() for column in table.columns), strict=True):
-        yield ",".join(_csv_cell(_cell_text(value)) for value in row)[:LONGEST_LINE]
+    for row in zip(*(_decoded(_as_array(column)) for column in table.columns), strict=True):
+        yield ",".join(_csv_cell(_cell_text(cell)) for cell in row)[:LONGEST_LINE]
 
 
-def _cell_text(value: Any) -> str:  # noqa: ANN401  (any value of Arrow)
+def _cell_text(cell: pa.Scalar) -> str:
+    """Return a cell as text; one that Python cannot represent, such as a year after 9999, as `_NO_TEXT`."""
+    try:
+        value = cell.as_buffer().to_pybytes() if cell.is_valid and _is_text(cell.type) else cell.as_py()
+    except (ArithmeticError, ValueError, LookupError, pa.ArrowException):
+        return _NO_TEXT
     if value is None:
         return ""
     if isinstance(value, bytes):
