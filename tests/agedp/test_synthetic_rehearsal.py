@@ -18,10 +18,12 @@ import pytest
 
 from agedp.pipeline import calibrate
 from agedp.reports.confidential_report import REPORT
+from agedp.stages.ingest import named_columns
 from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.datasets.london import London
+from agedp_data.datasets.registry import layout_of
 from agedp_data.datasets.synthetic import households as chains
 from agedp_data.datasets.synthetic.household_months import draw_month
 from agedp_data.datasets.synthetic.households import BATCH, day_factors, day_shape, draw_gaps, draw_households
@@ -40,6 +42,7 @@ CLAMP_WH, MISSING_WH, EDGE_WH = 9_000, 4_321, 5_000
 COUNTS = 'by = "area"\nmissing_kwh = 4.321\nmax_missing = 0\nshare = 0.5\n[series.counts]\nstatistic = "distribution"\n'
 COUNTS += "bins_kwh = [0, 5, 9]\nclamp_kwh = 9\nmax_missing = 0\nmissing_kwh = 4.321\nshare = 0.5\n"
 
+ZONES = {"zone": "UTC", "day_zone": "UTC"}
 WATCHED: list[Path] = []
 OPENED: list[Path] = []
 
@@ -216,10 +219,10 @@ def test_no_model_is_made_of_readings_and_one_that_exists_shows_its_public_part(
     house.fill(days)
     promise = 'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.5\nmethod = "tight"\nsecret = "day"\n'
     promise += 'max_day_epsilon = 0.5\nepsilon_total = "unlimited"\n'
-    model = f"[model]\n{of_three_states(f'{days[0]}, {days[-1]}')}"
+    model = f"[model]\n{of_three_states(f'{days[0]}, {days[-1]}')}".replace('"quantile"', "[0.1, 0.2]")
     house.london({("A", day, slot): 100 * (slot % 3) for day in days for slot in range(48)})
     house.roster([("A", days[0], None), ("B", days[0], None)])
-    house.write(days[0], days[-1], mode="rehearsal", promise=promise, rest=model)
+    house.write(days[0], days[-1], mode="rehearsal", promise=promise, rest=model, clamp='9\nvalues = "states"')
     house.edit(('rehearsal_on = "readings"', 'rehearsal_on = "synthetic"'))
     for step in (house.run, lambda: calibrate(house.run_file)):
         with pytest.raises(AgedpError, match=r'rehearsal_on = "synthetic" reads no readings.*Name the folder'):
@@ -229,5 +232,33 @@ def test_no_model_is_made_of_readings_and_one_that_exists_shows_its_public_part(
     calibrate(house.run_file)
     house.edit(('rehearsal_on = "readings"', 'rehearsal_on = "synthetic"'))
     with watched(house.folder / "model") as opened:
-        house.run()
+        without_noise(house)
     assert {path.name for path in opened} == {"public.json", "public.sha256"}
+    table = pq.read_table(house.folder / "release" / "daily_averages.parquet").to_pylist()
+    assert [row["noisy_sum_wh"] for row in table] == [
+        sum(min(sum(map(middle, half_hours_of(day, household))), CLAMP_WH) for household in range(2)) for day in days
+    ]
+
+
+def half_hours_of(day: date, household: int) -> list[int | None]:
+    return half_hours(day.replace(day=1), household)[48 * (day.day - 1) : 48 * day.day]
+
+
+def middle(use: int | None) -> int:
+    """Return the middle of the range that a half-hour lies in: below 100 Wh, 200 Wh, or open to 300 Wh."""
+    return 0 if use is None else (50, 150, 250)[(use >= 100) + (use >= 200)]
+
+
+def test_an_hourly_layout_has_the_sums_of_two_half_hours():
+    columns = named_columns({"household": "h", "time": "t", "energy": "e", "stamp": "end", "unit": "Wh", **ZONES})
+    halves, hours = (
+        next(
+            draw_month(FIRST, days=4, households=9, layout=layout_of("long", columns, minutes), max_half_hour_wh=9_999)
+        )
+        for minutes in (30, 60)
+    )
+    present = halves[2][..., ::2]
+    assert np.array_equal(hours[2], present)
+    both = present & halves[2][..., 1::2]
+    assert both.mean() > 0.9
+    assert np.array_equal(hours[1][both], (halves[1][..., ::2] + halves[1][..., 1::2])[both])
