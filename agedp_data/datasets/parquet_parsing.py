@@ -9,10 +9,11 @@ Folders that are named `column=value`, as Hive and Spark write them, add a colum
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
+from typing import IO
 from urllib.parse import unquote
 
 import numpy as np
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells
-from agedp_data.datasets.file_listing import InputFile, is_parquet
+from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import open_at
 from agedp_data.datasets.layout import Columns, Header, Layout
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
@@ -51,12 +52,6 @@ def partition_values(location: str) -> dict[str, str]:
     return {unquote(key): unquote(value) for key, mark, value in folders if key and mark}
 
 
-def partition_digest(digest: str, source: InputFile) -> str:
-    """Return the digest of a file with the columns that its folders add: equal files of two folders are two tables."""
-    values = partition_values(source.location) if is_parquet(source.location) else {}
-    return hashlib.sha256(repr((digest, sorted(values.items()))).encode()).hexdigest() if values else digest
-
-
 @contextmanager
 def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; `text_columns` are read as dictionaries.
@@ -67,7 +62,7 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
     """
     try:
         with open_at(source.location) as stream:
-            yield pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
+            yield _parquet_file(stream, text_columns)
     except InputError:
         raise
     except (pa.ArrowException, EOFError, UnicodeDecodeError):  # an ArrowInvalid quotes values
@@ -76,6 +71,13 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
         if error.errno is None:  # Arrow's word for a damaged page
             raise source.unreadable(_DAMAGED) from None
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
+
+
+def _parquet_file(stream: IO[bytes], text_columns: Sequence[str]) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
+    except KeyError:  # a column of lists or structures has no dictionary
+        return pq.ParquetFile(stream, page_checksum_verification=True)
 
 
 def header_line(names: Sequence[str], separator: str = ",") -> str:
@@ -177,12 +179,20 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
         header: the header that the layout recognised.
         rules: settings of [input] that decide how a row is parsed.
     """
+    table = _without_views(table)
     records = layout.records(columns_of_table(table, header), header, rules)
     rejected = np.flatnonzero(records.reason)
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
     texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
     rows = len(records.reason)
     return ParsedChunk(rows, records, np.arange(rows), rejected, records.reason[rejected], tuple(texts))
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts are stored whole: Arrow cannot select rows of views."""
+    whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
+    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
 
 
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
@@ -232,13 +242,12 @@ def _texts(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _plain_text(column: pa.Array) -> pa.Array:
-    if pa.types.is_temporal(column.type):
-        return pc.strftime(column, format=_DAY_FIRST_DATE)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return column
     try:
-        return column.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list or a struct is no text
+        is_temporal = pa.types.is_temporal(column.type)
+        return pc.strftime(column, format=_DAY_FIRST_DATE) if is_temporal else column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list is no text, nor a time of an unknown zone
         return pa.nulls(len(column), pa.string())
 
 
@@ -298,7 +307,7 @@ def _cell_text(cell: pa.Scalar) -> str:
         return ""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
 
 
 def _csv_cell(text: str, separator: str = ",") -> str:

@@ -94,6 +94,24 @@ def test_a_cell_affects_the_household_of_its_row_alone(tmp_path, case):
     assert set(kept[1]["B"]) == set(kept[0]["B"]) - {kept[0]["B"][ODD - STEPS]}
 
 
+ODD_COLUMNS = {
+    "lists": pa.array([[b"\xff"]] * 18, pa.list_(pa.binary())),
+    "times of day": pa.array([5] * 18, pa.time64("ns")),
+    "durations": pa.array([2**62] * 18, pa.duration("s")),
+    "views": pa.array(["x"] * 18, pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("name", columns())
+@pytest.mark.parametrize("kind", ODD_COLUMNS)
+def test_a_column_of_any_type_rejects_rows_and_stops_no_run(tmp_path, name, kind):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(packed(pa.table(columns(**{name: ODD_COLUMNS[kind]}))))
+    _, delivery = read(tmp_path)
+    assert (delivery.rows_read, delivery.unreadable) == (18, ())
+    assert delivery.rows_kept in (0, 18)
+
+
 def out_of_range(content: bytes) -> Iterator[bytes]:
     """Yield files in which one changed byte lets an index lie outside its dictionary."""
     for at in range(4, len(content) - 8):
