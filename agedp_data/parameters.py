@@ -38,6 +38,13 @@ LATER: Final = Marker()
 as equal."""
 
 
+class Absent(Marker):
+    """The meaning of a missing LATER key in an earlier contract, for a key that later contracts always write."""
+
+    def __init__(self, meaning: str) -> None:
+        self.meaning = meaning
+
+
 class Section(BaseModel):
     """A table of the run file: frozen, strict about types, closed to unknown keys."""
 

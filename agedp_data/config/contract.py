@@ -109,6 +109,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "population.min_households": "raise",
     "schedule.give_up_days": "either",
     "schedule.last_day": "end",
+    "schedule.rehearsal_on": "never",
     "schedule.wait_for": "either",
     "schedule.zone_changes": "either",
     "series.*": "share",

@@ -139,12 +139,16 @@ class ContractPopulation(DocumentPart):
 class ContractSchedule(DocumentPart):
     """When days are due."""
 
-    optional = frozenset({"last_day"})
+    optional = frozenset({"last_day", "rehearsal_on"})
     is_open = True
 
     mode: Literal["archive", "live", "rehearsal"]
     first_day: Annotated[IsoDate, UNCHECKED]
     last_day: Annotated[IsoDate | None, UNCHECKED] = None
+    rehearsal_on: Annotated[
+        Literal["synthetic", "readings"] | None,
+        Field(description="Of a rehearsal: the households whose use was summed. Absent in earlier ones: readings."),
+    ] = None
 
 
 class SeriesTerms(DocumentPart):

@@ -2,8 +2,9 @@
 
 A contract is compared, amended, planned and stated by its meaning; its text and its hash stay as they were registered.
 A key that came later than form 1 is marked `LATER` in the model of its table. A contract's text omits it while it
-has its default. The default is therefore the meaning of a missing key in every earlier form. A contract that writes a
-later key names its form and the version of agedp that reads this form:
+has its default. The default is therefore the meaning of a missing key in every earlier form; a key that every later
+contract writes has no default, and its `Absent` is that meaning. A contract that writes a later key names its form and
+the version of agedp that reads this form:
 
     {"form":2,"needs":"0.2", ...}
 
@@ -25,7 +26,7 @@ from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.notions import NOTIONS
-from agedp_data.parameters import FREE, LATER, Section, exact_text
+from agedp_data.parameters import FREE, LATER, Absent, Section, exact_text
 from agedp_data.series.series import Distribution, Mean
 
 RENAMED: Final[dict[str, str | None]] = {}
@@ -155,7 +156,8 @@ def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, 
             continue
         for key, field in kind.model_fields.items():
             if LATER in field.metadata and FREE not in field.metadata:
-                yield key, contract_value(field.default)
+                meanings = [mark.meaning for mark in field.metadata if isinstance(mark, Absent)]
+                yield key, contract_value(meanings[0] if meanings else field.default)
         return
 
 

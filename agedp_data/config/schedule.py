@@ -11,7 +11,7 @@ from pydantic import Discriminator, Field, PlainValidator, model_validator
 
 from agedp_data.config.paths import DayMarker
 from agedp_data.datasets.validation import FIRST_DAY, LAST_DAY
-from agedp_data.parameters import FREE, TEXT, Days, Section, Zone, text, wrong
+from agedp_data.parameters import FREE, LATER, TEXT, Absent, Days, Section, Zone, text, wrong
 
 _CRON = re.compile(r"(\*|[0-9A-Za-z]+(-[0-9A-Za-z]+)?)(/[1-9][0-9]*)?")
 _CRON_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
@@ -81,6 +81,11 @@ class ScheduleSection(Section):
     """
 
     @property
+    def reads_input(self) -> bool:
+        """Whether the days are sums of readings; False only for a rehearsal on synthetic households."""
+        return getattr(self, "rehearsal_on", None) != "synthetic"
+
+    @property
     def skipped_days(self) -> frozenset[date]:
         """The days that the run file skips."""
         return frozenset(self.skip_days or ())
@@ -136,6 +141,10 @@ class Rehearsal(ScheduleSection):
     """Rehearsal: a simulated clock advances day by day; `wait_for` contains {day} for the date."""
 
     mode: Literal["rehearsal"]
+    rehearsal_on: Annotated[Literal["synthetic", "readings"] | None, LATER, Absent("readings")] = None
+    """The households whose use is summed: "synthetic" ones, one for each household on the roster, so that no input file
+    is read; or those of the "readings", whose losses then count like those of releases. A new rehearsal must write it.
+    """
     wait_for: DayMarker | None = None
     """Marker file of a complete delivery, `{day}` standing for the date; without this key age alone decides."""
     give_up_days: Days | None = Field(default_factory=_patience)

@@ -9,11 +9,11 @@ Folders that are named `column=value`, as Hive and Spark write them, add a colum
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from datetime import datetime
+from typing import IO
 from urllib.parse import unquote
 
 import numpy as np
@@ -24,13 +24,14 @@ import pyarrow.parquet as pq
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells
-from agedp_data.datasets.file_listing import InputFile, is_parquet
+from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import open_at
 from agedp_data.datasets.layout import Columns, Header, Layout
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
 _DAMAGED = "is not Parquet, or is cut off or damaged; fetch it again"
+_NO_TEXT = "(no text)"
 _CSV_ROW_BYTES = 40
 """Bytes of a typical CSV row: a part of a Parquet file has as many rows as a part of a CSV file of the same setting."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -51,12 +52,6 @@ def partition_values(location: str) -> dict[str, str]:
     return {unquote(key): unquote(value) for key, mark, value in folders if key and mark}
 
 
-def partition_digest(digest: str, source: InputFile) -> str:
-    """Return the digest of a file with the columns that its folders add: equal files of two folders are two tables."""
-    values = partition_values(source.location) if is_parquet(source.location) else {}
-    return hashlib.sha256(repr((digest, sorted(values.items()))).encode()).hexdigest() if values else digest
-
-
 @contextmanager
 def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file; `text_columns` are read as dictionaries.
@@ -67,15 +62,22 @@ def open_parquet(source: InputFile, *, text_columns: Sequence[str] = ()) -> Iter
     """
     try:
         with open_at(source.location) as stream:
-            yield pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
+            yield _parquet_file(stream, text_columns)
     except InputError:
         raise
-    except (pa.ArrowException, EOFError):  # an ArrowInvalid quotes values
+    except (pa.ArrowException, EOFError, UnicodeDecodeError):  # an ArrowInvalid quotes values
         raise source.unreadable(_DAMAGED) from None
     except OSError as error:
         if error.errno is None:  # Arrow's word for a damaged page
             raise source.unreadable(_DAMAGED) from None
         raise source.error(f"cannot be read ({error.strerror or type(error).__name__})") from None
+
+
+def _parquet_file(stream: IO[bytes], text_columns: Sequence[str]) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(stream, read_dictionary=list(text_columns), page_checksum_verification=True)
+    except KeyError:  # a column of lists or structures has no dictionary
+        return pq.ParquetFile(stream, page_checksum_verification=True)
 
 
 def header_line(names: Sequence[str], separator: str = ",") -> str:
@@ -123,6 +125,8 @@ def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa
         start, stop = chunk.start - first_row, (chunk.stop or 0) - first_row
         for batch in file.iter_batches(batch_rows, row_groups=groups, columns=stored, use_threads=False):
             wanted = batch.slice(max(start, 0), max(stop, 0) - max(start, 0))
+            if not all(map(_is_whole, wanted.columns)):
+                raise chunk.source.unreadable(_DAMAGED)
             if wanted.num_rows:
                 table = pa.Table.from_batches([wanted])
                 for name in roles.keys() - set(stored):
@@ -132,6 +136,14 @@ def read_tables(chunk: Chunk, header: Header, *, batch_rows: int) -> Iterator[pa
             start, stop = start - len(batch), stop - len(batch)
             if stop <= 0:
                 return
+
+
+def _is_whole(column: pa.Array) -> bool:
+    """Return whether every index of a dictionary lies in it; those of a damaged page without a checksum may not."""
+    if not pa.types.is_dictionary(column.type) or column.null_count == len(column):
+        return True
+    bounds = pc.min_max(column.indices)
+    return 0 <= int(bounds["min"].as_py()) <= int(bounds["max"].as_py()) < len(column.dictionary)
 
 
 def _row_groups(file: pq.ParquetFile, chunk: Chunk) -> tuple[list[int], int]:
@@ -167,6 +179,7 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
         header: the header that the layout recognised.
         rules: settings of [input] that decide how a row is parsed.
     """
+    table = _without_views(table)
     records = layout.records(columns_of_table(table, header), header, rules)
     rejected = np.flatnonzero(records.reason)
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
@@ -175,17 +188,24 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     return ParsedChunk(rows, records, np.arange(rows), rejected, records.reason[rejected], tuple(texts))
 
 
+def _without_views(table: pa.Table) -> pa.Table:
+    """Return a table whose texts are stored whole: Arrow cannot select rows of views."""
+    whole = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    fields = [field.with_type(whole.get(field.type, field.type)) for field in table.schema]
+    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
+
+
 def _rejected_texts(table: pa.Table, rejected: Ints, header: Header) -> Iterator[str]:
     """Return the rejected rows as lines; in a wide table time, household and cell of each rejected reading."""
     if header.readings_per_row == 1:
         return row_texts(table.take(pa.array(rejected)))
     row, column = np.divmod(rejected, header.readings_per_row)
-    times = _decoded(_as_array(table["time"])).take(pa.array(row)).to_pylist()
+    times = _decoded(_as_array(table["time"])).take(pa.array(row))
     roles = [name for name in header.names if name in header.types and name != "time"]
     names = [header.columns[header.names.index(role)] for role in roles]
-    cells = (table[roles[j]][i].as_py() for i, j in zip(row.tolist(), column.tolist(), strict=True))
-    rows = zip(times, (names[j] for j in column.tolist()), cells, strict=True)
-    return (",".join(_csv_cell(_cell_text(value)) for value in values)[:LONGEST_LINE] for values in rows)
+    cells = (table[roles[j]][i] for i, j in zip(row.tolist(), column.tolist(), strict=True))
+    rows = zip(map(_cell_text, times), (names[j] for j in column.tolist()), map(_cell_text, cells), strict=True)
+    return (",".join(map(_csv_cell, texts))[:LONGEST_LINE] for texts in rows)
 
 
 def columns_of_table(table: pa.Table, header: Header) -> Columns:
@@ -222,13 +242,12 @@ def _texts(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _plain_text(column: pa.Array) -> pa.Array:
-    if pa.types.is_temporal(column.type):
-        return pc.strftime(column, format=_DAY_FIRST_DATE)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return column
     try:
-        return column.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list or a struct is no text
+        is_temporal = pa.types.is_temporal(column.type)
+        return pc.strftime(column, format=_DAY_FIRST_DATE) if is_temporal else column.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a list is no text, nor a time of an unknown zone
         return pa.nulls(len(column), pa.string())
 
 
@@ -274,16 +293,21 @@ def _numbers(column: pa.Array, header: Header) -> tuple[pa.Array, Flags]:
 
 def row_texts(table: pa.Table) -> Iterator[str]:
     """Yield the rows of a small table as lines of CSV, for quarantine files and messages."""
-    for row in zip(*(_decoded(_as_array(column)).to_pylist() for column in table.columns), strict=True):
-        yield ",".join(_csv_cell(_cell_text(value)) for value in row)[:LONGEST_LINE]
+    for row in zip(*(_decoded(_as_array(column)) for column in table.columns), strict=True):
+        yield ",".join(_csv_cell(_cell_text(cell)) for cell in row)[:LONGEST_LINE]
 
 
-def _cell_text(value: Any) -> str:  # noqa: ANN401  (any value of Arrow)
+def _cell_text(cell: pa.Scalar) -> str:
+    """Return a cell as text; one that Python cannot represent, such as a year after 9999, as `_NO_TEXT`."""
+    try:
+        value = cell.as_buffer().to_pybytes() if cell.is_valid and _is_text(cell.type) else cell.as_py()
+    except (ArithmeticError, ValueError, LookupError, pa.ArrowException):
+        return _NO_TEXT
     if value is None:
         return ""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return value.isoformat(sep=" ") if hasattr(value, "hour") else str(value)
+    return value.isoformat(sep=" ") if isinstance(value, datetime) else str(value)
 
 
 def _csv_cell(text: str, separator: str = ",") -> str:

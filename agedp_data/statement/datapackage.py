@@ -78,6 +78,7 @@ def _slug(text: str) -> str:
 def _description(statement: Statement) -> str:
     days = statement.days
     rehearsal = "Simulated dates, no publication. " if statement.rehearsal else ""
+    rehearsal += "Synthetic households. " if statement.contract.schedule.rehearsal_on == "synthetic" else ""
     span = f" from {days.first} to {days.last}" if days.released else ""
     return (
         f"{rehearsal}Electricity use of {statement.population} by day{span}: {_statistics_text(statement)} with "

@@ -110,6 +110,20 @@ TEMPORARY_LEDGER = (
 )
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
+REHEARSED_ON_SYNTHETIC = (
+    "The households are synthetic: the released sums follow from constants of the software, the run file and the "
+    "number of households on the roster, by day and group. No reading entered them: the losses stated here are about "
+    "no real household."
+)
+REHEARSED_ON_READINGS = (
+    "Only the dates are simulated. The noise was drawn for real readings: the losses are losses of these households "
+    "like those of any release, and count as such."
+)
+REHEARSED_EARLIER = (
+    "Only the dates are simulated. The noise was drawn for real readings: the losses are losses of these households "
+    "like those of any release. The rehearsal began before rehearsals were counted, and whether other statements about "
+    "these households count its losses is not known."
+)
 SECOND_POPULATION = (
     "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
     "and the losses add: a second population under the same promise may add the amounts given here to the day's "

@@ -136,7 +136,8 @@ def plan(run: RunHandle[RunContext]) -> RunHandle[PlannedRun]:
 def ingest(planned: RunHandle[PlannedRun]) -> RunHandle[Delivery]:
     """Read the input files into the confidential store: every row is kept, or rejected with its reason."""
     delivery = read_files(planned.value.session)
-    get_run_logger().info("Input files are read.")
+    reads_input = planned.value.run.run_file.schedule.reads_input
+    get_run_logger().info("Input files are read." if reads_input else "Synthetic households: no input file is read.")
     return RunHandle(f"readings of {planned.value.run.population}", delivery)
 
 

@@ -36,7 +36,7 @@ from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import Alert
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.reports.model_check_report import write_memory_report
-from agedp.run_context import RunContext, engine_for, load_run_file, store_for
+from agedp.run_context import NEEDS_MODEL, RunContext, engine_for, load_run_file, store_for
 from agedp.stage_values import DailySums, Delivery, DueDays
 from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
 from agedp.stages.ingest import ingest, read_files
@@ -204,13 +204,16 @@ def begin_calibration(
     """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
 
     Raises:
-        RunFileError: the run file declares its model, has none, or names a folder that contains one.
+        RunFileError: the run file declares its model, has none, names a folder that contains one, or rehearses on
+            synthetic households.
         InputError: readings of the period are no longer in the store, or the roster cannot be understood.
     """
     run = load_run_file(run_file)
     model = run.model
     if not isinstance(model, EstimatedModel):
         raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
+    if not run.schedule.reads_input:
+        raise RunFileError(f"{run.name}: agedp calibrate estimates a model from readings; {NEEDS_MODEL}")
     check_model_is_new(model)
     engine = engine_for(run, scheduler, progress)
     roster = read_roster(run.population.roster)

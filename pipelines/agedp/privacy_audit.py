@@ -261,7 +261,7 @@ def _synthetic_run_file(run: RunFile, folder: Path) -> RunFile:
             "population": PopulationSection(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
             "schedule": Archive(mode="archive", first_day=_FIRST, last_day=last)
             if is_archive
-            else Rehearsal(mode="rehearsal", first_day=_FIRST, last_day=last),
+            else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=_FIRST, last_day=last),
             "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
         }
     )

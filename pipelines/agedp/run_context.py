@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
+from typing import Final
 
 from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
@@ -14,11 +15,17 @@ from agedp.stage_values import last_due_date
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, load
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
-from agedp_data.model import Model, read_model
+from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster, read_roster
+
+NEEDS_MODEL: Final = (
+    'a rehearsal with rehearsal_on = "synthetic" reads no readings, and so makes no model. Name the folder of a model '
+    'that exists, or declare one ([model] source = "declared")'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,7 @@ class RunContext:
         for name, series in run.series.items():
             if series.by is not None and series.by not in roster.groups:
                 raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
+        _check_model_exists(run)
         model = read_model(run)
         _check_method(run, model)
         return cls(run, roster, model, now or clock.now(), as_of, engine_for(run, scheduler, progress))
@@ -107,13 +115,21 @@ class RunContext:
     @property
     def paths(self) -> InternalPaths:
         """Return the paths in the confidential folder."""
-        return InternalPaths(Path(self.run_file.output.confidential))
+        return internal_paths(self.run_file)
 
     @property
     def release_folder(self) -> Path:
         """Return the release folder; for one at a URL, its local copy in the confidential folder."""
         location = self.run_file.output.release
         return self.paths.release_copy if is_url(location) else Path(location)
+
+
+def _check_model_exists(run: RunFile) -> None:
+    """Refuse a rehearsal on synthetic households that lacks its estimated model: only readings could make it."""
+    if run.schedule.reads_input or not isinstance(run.model, EstimatedModel):
+        return
+    if not (Path(run.model.file) / PUBLIC_FILE).exists():
+        raise RunFileError(f"{run.name}: [model] file: the model does not exist yet; {NEEDS_MODEL}")
 
 
 def _check_method(run: RunFile, model: Model | None) -> None:
@@ -135,7 +151,17 @@ def load_run_file(run_file: str | Path) -> RunFile:
     """
     run = load(Path(run_file))
     atomic_files.restrict_access(Path(run.output.confidential))
+    atomic_files.make_private(internal_paths(run).folder)
     return run
+
+
+def internal_paths(run: RunFile) -> InternalPaths:
+    """Return the paths in the confidential folder; a rehearsal on synthetic households has a subfolder of its own.
+
+    Its sums and reports are of no real household, so they never lie among records of readings.
+    """
+    folder = Path(run.output.confidential)
+    return InternalPaths(folder if run.schedule.reads_input else folder / "synthetic")
 
 
 def engine_for(run: RunFile, scheduler: Scheduler, progress: ProgressReporter = SILENT) -> Engine:
@@ -162,4 +188,4 @@ def store_for(run: RunFile) -> Store:
     """Return the store of a run file's readings, with its rules for reading rows."""
     rules = reading_rules(run)
     order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
-    return Store(InternalPaths(Path(run.output.confidential)).store, run.input.dataset, rules, order)
+    return Store(internal_paths(run).store, run.input.dataset, rules, order)

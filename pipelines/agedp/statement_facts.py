@@ -34,6 +34,9 @@ from agedp_data.statement.facts import (
     OVERLAP,
     OWN_DAYS,
     RECOVERED,
+    REHEARSED_EARLIER,
+    REHEARSED_ON_READINGS,
+    REHEARSED_ON_SYNTHETIC,
     ROSTER_READ_OFF,
     TAKEN_OVER,
     TEMPORARY_LEDGER,
@@ -165,6 +168,7 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
     read_off = roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
     notes = {
+        **_rehearsal_notes(ledger.contracts(population)),
         RECOVERED: ledger.recovery() is not None,
         TAKEN_OVER: ledger.is_taken_over(),
         TEMPORARY_LEDGER: run.has_temporary_ledger,
@@ -174,6 +178,19 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
     }
     return [note for note, applies in notes.items() if applies]
+
+
+def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
+    """Return the notes on the households of a rehearsal; a contract without the key began before there was a choice."""
+    schedules = [json.loads(contract.promise)["schedule"] for contract in contracts]
+    if schedules[0]["mode"] != "rehearsal":
+        return {}
+    registered = schedules[0].get("rehearsal_on")
+    return {
+        REHEARSED_ON_SYNTHETIC: registered == "synthetic",
+        REHEARSED_ON_READINGS: registered == "readings",
+        REHEARSED_EARLIER: registered is None,
+    }
 
 
 def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:

@@ -46,7 +46,7 @@ roster = "roster.csv"
 min_households = {least}
 [schedule]
 mode = "{mode}"
-first_day = {first}
+{rehearsed}first_day = {first}
 last_day = {last}
 [series.daily_mean]
 statistic = "mean"
@@ -92,7 +92,8 @@ class House:
     def write(self, first: date, last: date, **keys: str | int) -> Path:
         """Write a run file: dataset, mode, clamp, min_households (least), the promise and further tables (rest)."""
         corrections = 'corrections = "set-aside"\n' if keys.get("mode") == "live" else ""
-        text = _RUN.format(first=first, last=last, corrections=corrections, **_DEFAULTS | keys)
+        rehearsed = 'rehearsal_on = "readings"\n' if keys.get("mode") == "rehearsal" else ""
+        text = _RUN.format(first=first, last=last, corrections=corrections, rehearsed=rehearsed, **_DEFAULTS | keys)
         self.run_file.write_text(text)
         return self.run_file
 

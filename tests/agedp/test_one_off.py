@@ -19,7 +19,8 @@ from agedp_data.ledger import Ledger
 COMMON = {"clamp_kwh": "20", "min_households": "2", "max_day_epsilon": "1", "epsilon_total": "30"}
 DISCOUNTED = {
     **COMMON, "notion": "discounted", "discount": "exponential", "rate": "0.9", "epsilon": "1",
-    "schedule": "constant", "clock": "data-day", "mode": "rehearsal", "age_days": "1",
+    "schedule": "constant", "clock": "data-day", "mode": "rehearsal", "rehearsal_on": "readings",
+    "age_days": "1",
 }  # fmt: skip
 UNACKNOWLEDGED = {
     **COMMON, "notion": "age-dependent", "age_days": "1", "epsilon_per_day": "0.5", "method": "total_variation",
@@ -107,6 +108,8 @@ def test_missing_options_are_named_all_at_once(files, tmp_path):
     line = refused(files, tmp_path / "out", **UNACKNOWLEDGED)
     assert "Also give --publish-envelope. --publish-envelope acknowledges that" in line
     assert "published without noise" in line
+    line = refused(files, tmp_path / "out", **{key: DISCOUNTED[key] for key in DISCOUNTED if key != "rehearsal_on"})
+    assert line.endswith("Also give --rehearsal-on")
     assert list(tmp_path.iterdir()) == []
 
 

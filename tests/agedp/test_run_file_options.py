@@ -88,9 +88,10 @@ CASES = {
     },
     "other tables": {
         **CLASSICAL, "title": 'A "title"', "source": "s", "licence": "CC0-1.0", "contact": "c", "noise_interval": "0.9",
-        "population": "people", "mode": "rehearsal", "age_days": "3", "first_day": "2013-01-02",
-        "last_day": "2013-01-04", "wait_for": "/srv/{day}.done", "give_up_days": "5", "max_missing": "0",
-        "missing_kwh": "1.5", "values": "readings", "corrections": "later-file", "file_order": "modified",
+        "population": "people", "mode": "rehearsal", "rehearsal_on": "readings", "age_days": "3",
+        "first_day": "2013-01-02", "last_day": "2013-01-04", "wait_for": "/srv/{day}.done",
+        "give_up_days": "5", "max_missing": "0", "missing_kwh": "1.5", "values": "readings",
+        "corrections": "later-file", "file_order": "modified",
         "max_half_hour_kwh": "20", "witness": "/mnt/other/w",
     },
     "a distribution": {

@@ -31,7 +31,7 @@ name = "homes"
 roster = "roster.csv"
 min_households = 3
 [schedule]
-mode = "{mode}"
+{mode}
 first_day = 2013-02-02
 last_day = 2013-02-07
 [series.daily_mean]
@@ -43,6 +43,8 @@ min_coverage = 0.99
 {promise}[model]
 {model}
 """
+MODES = {mode: f'mode = "{mode}"' for mode in ("archive", "live", "rehearsal")}
+MODES["rehearsal"] += '\nrehearsal_on = "readings"'
 AGED = """notion = "age-dependent"
 age_days = 1
 epsilon_per_day = 0.5
@@ -95,5 +97,5 @@ def make(
     (folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.8\n2,0.5\n")
     (folder / "kernel.csv").write_text("\n".join(",".join(map(str, row)) for row in STICKY) + "\n")
     promise = promise.format(method=method, total=total)
-    (folder / "run.toml").write_text(RUN_FILE.format(mode=mode, model=model, promise=promise))
+    (folder / "run.toml").write_text(RUN_FILE.format(mode=MODES[mode], model=model, promise=promise))
     return World(folder)

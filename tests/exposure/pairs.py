@@ -44,7 +44,7 @@ roster = "roster.csv"
 min_households = 2
 [schedule]
 mode = "{mode}"
-first_day = {first}
+{rehearsed}first_day = {first}
 {last}{wait}
 {series}
 [promise]
@@ -99,6 +99,7 @@ class Public:
         return _RUN.format(
             input=_INPUT[self.dataset].format(corrections=f'corrections = "{rule}"\npreflight = "{self.preflight}"\n'),
             mode=self.mode,
+            rehearsed='rehearsal_on = "readings"\n' if self.mode == "rehearsal" else "",
             first=FIRST,
             last="" if self.mode == "live" else f"last_day = {FIRST + timedelta(days=DAYS - 1)}\n",
             wait='wait_for = "{day}.done"\ngive_up_days = 1\n' if self.marked and self.mode != "archive" else "",

@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from tests.agedp_flows.worlds import AGED, DECLARED, ESTIMATED, RUN_FILE
+from tests.agedp_flows.worlds import AGED, DECLARED, ESTIMATED, MODES, RUN_FILE
 from tests.command import CommandFolder
 from tests.exposure.marks import Marks, marks_of
 
@@ -107,7 +107,7 @@ def make(folder: Path, *, estimated: bool = False, scheduler: str = "threads") -
     (folder / "roster.csv").write_text("\n".join(["household_id,from,to", *roster]) + "\n")
     (folder / "forgetting.csv").write_text("age_days,total_variation\n1,0.8\n2,0.5\n")
     promise = AGED.format(method="tight" if estimated else "total_variation", total="2.5")
-    text = RUN_FILE.format(mode="rehearsal", model=ESTIMATED if estimated else DECLARED, promise=promise)
+    text = RUN_FILE.format(mode=MODES["rehearsal"], model=ESTIMATED if estimated else DECLARED, promise=promise)
     text = text.replace("last_day = 2013-02-07", "last_day = 2013-02-04").replace("clamp_kwh = 20", "clamp_kwh = 400")
     text = text.replace("[2013-02-01, 2013-02-08]", "[2013-02-01, 2013-02-05]")
     (folder / "run.toml").write_text(f'{text}\n[engine]\nscheduler = "{scheduler}"\n')

@@ -47,6 +47,7 @@ roster="roster.csv"
 min_households=3
 [schedule]
 mode="rehearsal"
+rehearsal_on="readings"
 first_day=2013-01-02
 last_day=2013-01-11
 wait_for="markers/{day}"
@@ -104,7 +105,9 @@ free scheduler="processes" & workers=1 & block_mib=1 & keep_days=500
 [schedule]
 amend last_day=2013-01-10 | 2013-01-12 | - & wait_for="others/{day}" & wait_for=-; give_up_days=-
 amend give_up_days=1 | 9 | -
-never mode="live" & first_day=2013-01-01 | 2013-01-03 & skip_days=[2013-01-11]
+free rehearsal_on=-
+never rehearsal_on="synthetic" & mode="live"; rehearsal_on=-
+never first_day=2013-01-01 | 2013-01-03 & skip_days=[2013-01-11]
 wrong absent_days="missing" & cron="30 6 * * *" & zone="UTC"
 [series.daily_mean]
 free share=1 & values="readings"

@@ -79,7 +79,9 @@ class House:
         self.write(course.terms_at(0))
 
     def write(self, terms: Terms, *, name: str = "run", mode: str = "rehearsal", files: str = "incoming") -> None:
-        marker = 'wait_for = "incoming/{day}.done"\ngive_up_days = 3' if terms.marker and mode == "rehearsal" else ""
+        marker = 'rehearsal_on = "readings"\n' if mode == "rehearsal" else ""
+        if terms.marker and mode == "rehearsal":
+            marker += 'wait_for = "incoming/{day}.done"\ngive_up_days = 3'
         text = _RUN.format(
             files=files, out="out" if name == "run" else name, mode=mode, first=FIRST,
             last=text_of(self.course.days - 1), marker=marker, clamp_kwh=terms.clamp_kwh, promise=terms.promise,

@@ -166,9 +166,10 @@ def sanitise(
     --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20
 
     Example: agedp sanitise 'incoming/*.csv' --out out/aged --notion age-dependent \
-    --mode rehearsal --age-days 2 --epsilon-per-day 0.5 --method tight --secret day --max-day-epsilon 0.5 \
-    --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 --assume markov --period all --step day --states 12 \
-    --edges quantile --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
+    --mode rehearsal --rehearsal-on readings --age-days 2 --epsilon-per-day 0.5 --method tight --secret day \
+    --max-day-epsilon 0.5 --epsilon-total 182.5 --clamp-kwh 30 --min-households 20 \
+    --assume markov --period all --step day --states 12 --edges quantile \
+    --chain homogeneous --min-visits 5 --confidence plug-in --publish-envelope
     """
     from agedp.one_off import confidential_folder, release_files
     from agedp.setup.run_file_options import toml_of

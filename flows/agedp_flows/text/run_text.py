@@ -45,6 +45,7 @@ from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
 
 _TITLE = "Preflight of the input files (confidential)"
+_SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
 
 
 def preflight_lines(checked: CheckedSums | None) -> list[str]:
@@ -59,6 +60,8 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
     """Read the input files and return the findings about them before the first release; nothing after it."""
     if session.released_days:
         return []
+    if not session.run.run_file.schedule.reads_input:
+        return [_SYNTHETIC]
     try:
         checked = check_input_files(session, due_days)
     except (InputError, Busy) as error:
@@ -118,6 +121,8 @@ def result_lines(summary: RunSummary) -> list[str]:
     """Return the result of a run as lines for the terminal."""
     run, rows = summary.run.run_file, summary.drawn
     lines = [_quality_line(summary.delivery), *preflight_lines(summary.checked)] if summary.delivery else []
+    if not run.schedule.reads_input:
+        lines = [_SYNTHETIC]
     days = len({row.day for row in rows})
     skipped, min_households = len(summary.released) - len(rows), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"

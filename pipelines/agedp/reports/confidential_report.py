@@ -41,6 +41,8 @@ _ERROR_NOTE = (
     "many days indicates a fault. True means are after the clamp and the rule for missing days."
 )
 
+_SYNTHETIC_NOTE = "The households are synthetic: true values are theirs, and no reading was read."
+
 
 def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRecord]) -> tuple[FileNotice, ...]:
     """Write the confidential report on all releases of the population, for those who run agedp.
@@ -59,6 +61,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     page = render_page(
         "confidential_report.html",
         title=f"{sources.run.output.title or sources.population}: published and true values",
+        note="" if sources.run.schedule.reads_input else _SYNTHETIC_NOTE,
         facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
         means=[*_mean_parts(sources, utilities, results)],
         counts=[*count_parts(sources, rows)],
@@ -244,6 +247,9 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
 
 def _quality_parts(sources: InternalSources) -> Iterator[str]:
     path = sources.paths.quality
+    if not sources.run.schedule.reads_input:
+        yield paragraph("A rehearsal on synthetic households reads no file.")
+        return
     if not atomic_files.path_exists(path):
         yield paragraph("No file has been read yet.")
         return

@@ -134,9 +134,12 @@ class ModelFiles:
 
 
 def read_model_files(sources: InternalSources) -> ModelFiles:
-    """Return the confidential files of a run's model; a declared model has none."""
+    """Return the confidential files of a run's model; a declared model has none.
+
+    They are about real households, so a rehearsal on synthetic ones leaves them closed.
+    """
     model = sources.run.model
-    if not isinstance(model, EstimatedModel):
+    if not isinstance(model, EstimatedModel) or not sources.run.schedule.reads_input:
         return ModelFiles()
     folder = Path(model.file)
     name = report_name(model.file, sources.paths.folder)

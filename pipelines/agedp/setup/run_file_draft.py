@@ -276,10 +276,11 @@ _MODES: Final = {
 
 
 def _required(table: str, options: OptionValues) -> dict[str, None]:
-    """Return the required keys of a table under the chosen notion or model."""
+    """Return the required keys of a table under the chosen notion, model or mode."""
     blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
     bins = ["bins_kwh"] if options.get((SERIES, "statistic")) == _DISTRIBUTION else []
-    keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins]}.get(table, [])
+    rehearsal = ["rehearsal_on"] if options.get(("schedule", "mode")) == quoted("rehearsal") else []
+    keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins], "schedule": rehearsal}.get(table, [])
     block = blocks.get(table)
     if block is not None:
         keys = [key for key, field in block.model_fields.items() if field.is_required()]

@@ -104,6 +104,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
     _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),
     _schedule("mode", "MODE", "archive (every day now), rehearsal (simulated clock) or live; archive if left out"),
+    _schedule("rehearsal_on", "DATA", "rehearsal: synthetic households, or readings, which is charged like a release"),
     _schedule("first_day", "DATE", "first day of the series; read off the files"),
     _schedule("last_day", "DATE", "last day of the series; read off the files"),
     _schedule("skip_days", "LIST", "days of the period that are skipped", "list"),

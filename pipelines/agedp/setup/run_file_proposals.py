@@ -187,6 +187,7 @@ _COMPUTED: Final[frozenset[str]] = frozenset(
 """Keys whose proposal follows from other keys or from the files."""
 
 _PROPOSED: Final[Mapping[Key, str]] = {
+    ("schedule", "rehearsal_on"): quoted("synthetic"),
     ("promise", "age_days"): "2",
     ("model", "states"): "12",
     ("model", "edges"): quoted("quantile"),
@@ -201,6 +202,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
+    ("schedule", "rehearsal_on"): "synthetic: no file is read | readings: charged like a release; never changes",
     (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",
     (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",

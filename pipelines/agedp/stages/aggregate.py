@@ -8,6 +8,8 @@ If a series counts states, each half-hour with a reading, or the daily total (de
 as the representative value of its state, before the clamp; missing readings count as above. A missing reading is not a
 state: it is assumed to be independent of the chain.
 
+A rehearsal on synthetic households sums these instead (`synthetic_days`), by the same rules.
+
 A run that was interrupted after its draw has published its days, but not recorded their true values or reported their
 input. A later run sums these days again, as long as their readings are retained.
 
@@ -16,10 +18,11 @@ The preflight of a run checks the summed files (`check_input`): before a first r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,11 +36,13 @@ from agedp.preflight.input_facts import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import read_files, reread_damaged
+from agedp.stages.synthetic_days import synthetic_members, synthetic_month
 from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout, expected_readings
+from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError, PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
@@ -120,8 +125,13 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     unreported = unreported_days(session)
     days = sorted(due | unrecorded_days(session) | unreported)
     series, states = run.run_file.series, run.run_file.counted_states
-    compute_state_days(run.store, delivery, days, states, engine=run.engine)
-    by_day = aggregate(run.store, delivery, run.roster, days=days, series=series, path=run.paths.sums, states=states)
+    if run.run_file.schedule.reads_input:
+        compute_state_days(run.store, delivery, days, states, engine=run.engine)
+        by_day = aggregate(
+            run.store, delivery, run.roster, days=days, series=series, path=run.paths.sums, states=states
+        )
+    else:
+        by_day = aggregate_synthetic(run.run_file, run.roster, days=days, path=run.paths.sums)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
     is_first = not session.released_days
     examines_all = is_first or count_reported(run.paths.folder, population=run.population) == 0
@@ -151,24 +161,56 @@ def aggregate(
             f"{days[0]} is due, but readings before {store.retained_from()} were deleted ([engine] keep_days); name "
             "another confidential folder to read them again"
         )
-    sums: dict[tuple[date, str], DailySum] = {}
-    for month in sorted({f"{day:%Y-%m}" for day in days}):
-        matrix = load_month_matrix(store, delivery, roster, month, states=states)
-        for day in (day for day in days if f"{day:%Y-%m}" == month):
-            sums |= {
-                (day, name): _daily_sum(day_series, roster, day, store.layout, matrix)
-                for name, day_series in series.items()
-            }
-    atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.SUMS, [*_table_rows(sums)]))
+    matrices = (
+        (month_days, load_month_matrix(store, delivery, roster, f"{month_days[0]:%Y-%m}", states=states))
+        for month_days in _by_month(days)
+    )
+    sums = _sum_months(matrices, series, store.layout, roster.members)
+    _write_sums(path, sums)
     return sums
 
 
-def _daily_sum(series: AnySeries, roster: Roster, day: date, layout: Layout, matrix: MonthMatrix) -> DailySum:
+def aggregate_synthetic(
+    run: RunFile, roster: Roster, *, days: Sequence[date], path: Path
+) -> dict[tuple[date, str], DailySum]:
+    """Return the SUMS of synthetic households on these days by day and series, and write a confidential copy."""
+    matrices = ((month_days, synthetic_month(run, roster, month_days)) for month_days in _by_month(days))
+    sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster))
+    _write_sums(path, sums)
+    return sums
+
+
+def _by_month(days: Sequence[date]) -> list[list[date]]:
+    return [list(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
+
+
+def _sum_months(
+    matrices: Iterable[tuple[Sequence[date], MonthMatrix]],
+    series: Mapping[str, AnySeries],
+    layout: Layout,
+    members: Callable[[date, str | None], Mapping[str, Ints]],
+) -> dict[tuple[date, str], DailySum]:
+    """Return the sums of the days of each month; `members` gives a day's households by group, as rows of the matrix."""
+    return {
+        (day, name): _daily_sum(day_series, members(day, day_series.by), day, layout, matrix)
+        for days, matrix in matrices
+        for day in days
+        for name, day_series in series.items()
+    }
+
+
+def _write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:
+    atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.SUMS, [*_table_rows(sums)]))
+
+
+def _daily_sum(
+    series: AnySeries, members_by_group: Mapping[str, Ints], day: date, layout: Layout, matrix: MonthMatrix
+) -> DailySum:
     daily_sum = DailySum(series, {}, {}, {}, {})
     energy, read_energy, readings = (
         values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh, matrix.readings)
     )
-    for group, members in roster.members(day, series.by).items():
+    for group, members in members_by_group.items():
         usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
         counted = series.clamp_energy(energy[members], usable)
         daily_sum.exact[group] = series.exact(counted)
@@ -213,8 +255,11 @@ class CheckedSums:
 def check_input(session: LedgerSession, sums: DailySums) -> CheckedSums:
     """Check the input files of a run with due days; the caller has locked the store.
 
-    Before the first release the findings are recorded now, later by the report stage.
+    Before the first release the findings are recorded now, later by the report stage. A rehearsal on synthetic
+    households has no input files to check.
     """
+    if not session.run.run_file.schedule.reads_input:
+        return CheckedSums(sums)
     return reread_damaged(session, sums.delivery, partial(_check_input, session.run, sums))
 
 
@@ -222,13 +267,13 @@ def check_input_files(session: LedgerSession, due_days: DueDays) -> CheckedSums 
     """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
 
     Returns:
-        None after the first release, or where no day is due.
+        None after the first release, where no day is due, and in a rehearsal on synthetic households.
 
     Raises:
         InputError: a file that cannot be parsed.
         Busy: another run keeps the lock of the store for too long.
     """
-    if not due_days.due or session.released_days:
+    if not due_days.due or session.released_days or not session.run.run_file.schedule.reads_input:
         return None
     with session.run.store.locked():
         return check_input(session, sum_days(session, due_days, read_files(session)))

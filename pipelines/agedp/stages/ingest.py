@@ -24,6 +24,7 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.stage_values import Delivery
+from agedp.stages.synthetic_days import NO_DELIVERY
 from agedp.store.daily_totals import RejectedRows, deduplicate_month
 from agedp.store.data_quality import count_by_reason, renumber_quarantine, write_quality
 from agedp.store.file_identity import (
@@ -62,11 +63,15 @@ _MAX_REREADS = 20
 def read_files(session: LedgerSession) -> Delivery:
     """Stage 2: read the input files of a run into the confidential store, which the caller has locked.
 
+    A rehearsal on synthetic households reads none.
+
     Raises:
         InputError: as `ingest`.
         FolderRemoved: too many files were damaged; the next run continues.
     """
     session = session.opened()
+    if not session.run.run_file.schedule.reads_input:
+        return NO_DELIVERY
     delivery = _ingest_run(session)
     return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
 

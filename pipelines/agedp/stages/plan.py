@@ -34,6 +34,7 @@ from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
@@ -102,6 +103,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
 
     Raises:
         LedgerError: as `plan`.
+        RunFileError: [schedule] rehearsal_on is missing.
     """
     run = session.run
     rows: tuple[ReleaseRecord, ...] = ()
@@ -114,6 +116,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
         check_day_boundaries(run.run_file, session.contracts, session.rows)
         session.terms().effective_promise.review(session.rows)
+    check_rehearsal_declared(session)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = closed_days(session.rows, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
@@ -137,11 +140,34 @@ def check_corrections_declared(session: LedgerSession) -> None:
         )
 
 
+def check_rehearsal_declared(session: LedgerSession) -> None:
+    """Refuse a new rehearsal that leaves open whether it is on synthetic households or on readings.
+
+    A rehearsal that has begun without the key continues on readings.
+
+    Raises:
+        RunFileError: [schedule] rehearsal_on is missing, and no contract is registered.
+    """
+    run = session.run.run_file
+    if isinstance(run.schedule, Rehearsal) and run.schedule.rehearsal_on is None and not session.contracts:
+        raise RunFileError(
+            f"{run.name}: [schedule] rehearsal_on is missing: a new rehearsal needs it. Write rehearsal_on = "
+            '"synthetic" (no input file is read, and no household loses privacy), or "readings", which is charged '
+            "like a release"
+        )
+
+
 def _check_ledger_mode(run: RunFile, ledger: Ledger) -> None:
-    rehearsing = run.schedule.mode == "rehearsal"
+    """Refuse a ledger of releases for a rehearsal, one of losses of households for synthetic ones, and the reverse."""
+    rehearsing, reads_input = run.schedule.mode == "rehearsal", run.schedule.reads_input
     for contract in ledger.contracts():
-        if (meaning_of(contract.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
+        schedule = meaning_of(contract.promise)["schedule"]
+        if (schedule["mode"] == "rehearsal") != rehearsing:
             raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
+        if (schedule.get("rehearsal_on") != "synthetic") != reads_input:
+            raise LedgerError(
+                "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
+            )
 
 
 def list_due_days(

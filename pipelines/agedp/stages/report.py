@@ -138,6 +138,8 @@ def _report_input(session: LedgerSession, checked: CheckedSums, alerts: Sequence
 
 def _remove_old_readings(session: LedgerSession) -> None:
     run, engine = session.run, session.run.run_file.engine
+    if not run.run_file.schedule.reads_input:
+        return
     if run.run_file.schedule.mode != "archive" or "keep_days" in engine.model_fields_set:
         with run.store.locked():
             remove_old_months(run.store, today=run.today, keep_days=engine.keep_days, needed_from=session.next_day)

@@ -16,6 +16,7 @@ Decisions:
 from __future__ import annotations
 
 import difflib
+import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -96,13 +97,20 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 "hash", segments, function=file_listing.hash_segment, merge=file_listing.combine_digests, engine=engine
             )
             digest_by_location |= {
-                file.location: (file.fingerprint, parquet_parsing.partition_digest(digest, file))
+                file.location: (file.fingerprint, _partition_digest(digest, file))
                 for file, digest in zip(batch, digests, strict=True)
             }
             _write_digests(store, digest_by_location, unchanged)
     _write_digests(store, digest_by_location, unchanged)
     digests = [digest_by_location[source.location][1] for source in sources]
     return [IdentifiedFile(*file, store.content_id(file[1])) for file in zip(sources, digests, strict=True)]
+
+
+def _partition_digest(digest: str, source: InputFile) -> str:
+    """Return the digest of a file with the columns that its folders add: equal files of two folders are two tables."""
+    is_parquet = file_listing.is_parquet(source.location)
+    values = parquet_parsing.partition_values(source.location) if is_parquet else {}
+    return hashlib.sha256(repr((digest, sorted(values.items()))).encode()).hexdigest() if values else digest
 
 
 def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:

@@ -162,7 +162,9 @@ def winter(rehearsed, houses, tmp_path):
 
 def test_months_that_a_rehearsal_removed_are_not_released_live_as_zeros(winter):
     winter.edit(
-        ('"rehearsal"', '"live"'), ("ledger.sqlite", "live.sqlite"), ('release = "release"', 'release = "live"')
+        ('"rehearsal"\nrehearsal_on = "readings"', '"live"'),
+        ("ledger.sqlite", "live.sqlite"),
+        ('release = "release"', 'release = "live"'),
     )
     winter.edit(("[output]", 'corrections = "set-aside"\n[output]'))
     with pytest.raises(InputError, match=r"2013-01-01 is due, but readings before 2013-02 were deleted.*another confi"):
