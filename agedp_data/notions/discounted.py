@@ -36,7 +36,6 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    ReleaseHistory,
     TighteningRule,
     day_losses,
     day_number,
@@ -44,6 +43,7 @@ from agedp_data.notions.notion import (
     spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.release_history import ReleaseHistory
 from agedp_data.parameters import Amount, Days, Epsilon, wrong
 
 _Planned = tuple[int, ...]

@@ -11,7 +11,8 @@ from pydantic import PrivateAttr
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.notion import HistoryRow, LossBound, Promise, ReleaseHistory
+from agedp_data.notions.notion import HistoryRow, LossBound, Promise
+from agedp_data.notions.release_history import ReleaseHistory
 
 _Answer = TypeVar("_Answer")
 

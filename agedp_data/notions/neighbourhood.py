@@ -99,7 +99,6 @@ class Neighbourhood(EnforcedPromise):
     fraction: Fraction01 | None = None
     """The fraction, required for spend = "fraction"."""
 
-    _publication: Publication = PrivateAttr(default=_UNBOUND)
     _small: BoundedChangeLosses = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
@@ -109,8 +108,8 @@ class Neighbourhood(EnforcedPromise):
 
     def for_publication(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
-        promise = self.model_copy()
-        promise._publication, promise._small = publication, BoundedChangeLosses(publication, self.delta_wh)
+        promise = super().for_publication(publication)
+        promise._small = BoundedChangeLosses(publication, self.delta_wh)
         return promise
 
     @property

@@ -13,6 +13,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, Protocol, Self
 
+from pydantic import PrivateAttr
+
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
@@ -165,6 +167,8 @@ class Promise(Section):
     epsilon_total: Total
     """Cap on the sum of epsilon over all days, at which the series ends."""
 
+    _publication: Publication = PrivateAttr(default=Publication())
+
     @property
     def day_cap(self) -> int:
         """Return the cap of any one day, whole 1e-9 epsilon."""
@@ -191,9 +195,10 @@ class Promise(Section):
         return False
 
     def for_publication(self, publication: Publication) -> Self:
-        """Return this promise with its series and period, which few notions use."""
-        del publication
-        return self
+        """Return this promise over what is published, the losses of calibration draws among it."""
+        promise = self.model_copy()
+        promise._publication = publication
+        return promise
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
         """Return the part of a day's budget that a series with this share gets: for most notions the share."""
@@ -296,36 +301,6 @@ def day_number(day: str) -> int:
     (1, 366)
     """
     return date.fromisoformat(day).toordinal()
-
-
-class ReleaseHistory:
-    """Loss of each day of a growing history, by day of the data or of publication; rows are added up once.
-
-    Use it where the same history is asked about again after every release.
-    """
-
-    def __init__(self, by: Literal["day", "published_on"] = "day") -> None:
-        self._by = by
-        self._last: tuple[tuple[HistoryRow, ...], dict[str, int]] = ((), {})
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, ReleaseHistory)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return a copy of `day_losses(history)` [nano-epsilon], which the caller may change."""
-        rows, losses = self._last
-        if tuple(history[: len(rows)]) != rows:
-            rows, losses = (), {}
-        losses = dict(losses)
-        for row in history[len(rows) :]:
-            if row.state == "released":
-                day = row.day if self._by == "day" else row.published_on
-                losses[day] = losses.get(day, 0) + row.loss
-        self._last = (tuple(history), losses)
-        return dict(losses)
 
 
 def spent_bounds(losses: dict[str, int]) -> list[LossBound]:
