@@ -19,6 +19,7 @@ from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText
+from agedp_data.notions.period_loss import Charges
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import AgeDays, Epsilon, Section, Total
 
@@ -29,6 +30,7 @@ TighteningRule = Literal["lower", "raise"]
 ASSUMPTION_FREE: Final = "assumption-free"
 DAY_BOUND: Final = "day"
 TOTAL_BOUND: Final = "total"
+CALIBRATION_DAY_BOUND: Final = "calibration day"
 
 
 class HistoryRow(Protocol):
@@ -118,6 +120,10 @@ class Notion(Accountant, Protocol):
         """Upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
 
     @property
+    def charges(self) -> Charges:
+        """Losses of the population's calibration draws, which count in every bound."""
+
+    @property
     def remark(self) -> str:
         """Sentence for the plan about the promise and its caps; "" for none."""
 
@@ -141,6 +147,9 @@ class Notion(Accountant, Protocol):
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days already break the promise under this leakage bound (a newer model's)."""
+
+    def check_charges(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
+        """Raise Refused if the calibration draws break the promise, or leave nothing for a day to be released."""
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that the released days break for ever, each with the reason: the series has ended."""
@@ -178,6 +187,11 @@ class Promise(Section):
     def total_cap(self) -> int | None:
         """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
         return None if self.epsilon_total == "unlimited" else floor_nano(self.epsilon_total)
+
+    @property
+    def charges(self) -> Charges:
+        """Return the losses of the population's calibration draws."""
+        return self._publication.charges
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -301,21 +315,3 @@ def day_number(day: str) -> int:
     (1, 366)
     """
     return date.fromisoformat(day).toordinal()
-
-
-def spent_bounds(losses: dict[str, int]) -> list[LossBound]:
-    r"""Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
-
-    .. math:: \max_d \varepsilon_d, \qquad \sum_d \varepsilon_d
-
-    Source: sequential composition, [A] Proposition 2, as `day_losses`.
-
-    Args:
-        losses: loss of each day [nano-epsilon].
-
-    >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
-    [7, 12]
-    """
-    day = LossBound(DAY_BOUND, max(losses.values(), default=0), "assumption-free", "any one day of one household")
-    total = LossBound(TOTAL_BOUND, sum(losses.values()), "assumption-free", "all published days of one household")
-    return [day, total]

@@ -14,7 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
-from agedp_data.notions.period_loss import PeriodLoss
+from agedp_data.notions.period_loss import Charges
 from agedp_data.series.sensitivity import Change, Move
 
 
@@ -56,7 +56,7 @@ class Publication:
     earlier: Mapping[str, Series] = field(default_factory=dict)
     first_day: date | None = None
     last_day: date | None = None
-    charges: tuple[PeriodLoss, ...] = ()
+    charges: Charges = ()
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return the part of a row's recorded loss that is the loss about a change of at most this size [Wh].
