@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import TypeVar
@@ -16,7 +17,7 @@ from typing import TypeVar
 from pydantic import PrivateAttr
 
 from agedp_data.epsilon import format_epsilon
-from agedp_data.errors import Refused
+from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise, day_losses
@@ -155,6 +156,24 @@ class EnforcedPromise(Promise, ABC):
                     f"{key} = {format_epsilon(limit)} leaves nothing for a release beside calibration draws of "
                     f"{format_epsilon(charge)}. Lower the losses of the draws, or raise {key}; nothing was drawn"
                 )
+        for day in self._coming_days(history):
+            budget = remaining = 0
+            with suppress(ChainError, Refused):  # no model yet, and the budget follows from it
+                budget, remaining = (each.loss(history, day, leakage_bound) for each in (without, self))
+            if budget > 0 >= remaining:
+                raise Refused(
+                    f"calibration draws of {format_epsilon(self.charge)} leave nothing for {day}, which has "
+                    f"{format_epsilon(budget)} without them. Lower the losses of the draws, or raise the bounds; "
+                    "nothing was drawn"
+                )
+
+    def _coming_days(self, history: Sequence[HistoryRow]) -> set[str]:
+        """Return the first day to be released, and the first ones in and after each period of a draw."""
+        first = (self._publication.first_day or date(1, 1, 2)).isoformat()
+        begin = max([first, *(next_day(row.day) for row in history)])
+        last = (self._publication.last_day or date.max).isoformat()
+        days = {begin, *(day for draw in self.charges for day in (draw.first_day, next_day(draw.last_day)))}
+        return {day for day in days if begin <= day <= last}
 
     def charged_limits(self) -> Iterator[tuple[str, int, int]]:
         """Yield the keys of the promise of which draws take a part: key, loss of the draws, limit [nano-epsilon].
@@ -175,6 +194,20 @@ class EnforcedPromise(Promise, ABC):
         """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""
         del history, leakage_bound
         return {}
+
+
+def next_day(day: str) -> str:
+    """Return the ISO date of the following day.
+
+    Source: calendar arithmetic.
+
+    Args:
+        day: ISO date before the last one that there is.
+
+    >>> next_day("2012-02-28")
+    '2012-02-29'
+    """
+    return date.fromordinal(date.fromisoformat(day).toordinal() + 1).isoformat()
 
 
 def refuse_above(day: str, what: str, value: int | None, bound: tuple[str, int]) -> None:
