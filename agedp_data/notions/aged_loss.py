@@ -36,6 +36,12 @@ ASSUMED = {
     "markov": "each household forgets at least as fast as the model says, by a Markov chain, and on its own",
     "curve": "each household forgets at least as fast as the model says, and on its own",
 }
+_OF_A_SHARE = {
+    "markov": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones "
+    "is not published) and mixes as its chain says, by a Markov chain, independently of the others",
+    "curve": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones is "
+    "not published) and mixes as its chain says, independently of the others",
+}
 NO_MODEL = "there is no model"
 RISK: Final = "risk"
 
@@ -163,7 +169,7 @@ class AgedLoss:
         if self.bound_name != RISK and self.method not in leakage_bound.methods:
             return []
         method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
-        assumption = f"{ASSUMED[leakage_bound.assume]} (method {method})"
+        assumption = f"{assumed(leakage_bound)} (method {method})"
         value = self._largest(history, AgedLeakage(leakage_bound, method=method), at) + self.charge
         return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
 
@@ -205,6 +211,19 @@ class AgedLoss:
         if self.secret == DAY:
             steps -= steps % steps_per_day
         return max(self.age_days * steps_per_day, steps)
+
+
+def assumed(leakage_bound: LeakageBoundLike) -> str:
+    """Return the assumption of a bound under a model: about each household, or about those that the model bounds.
+
+    Source: text, without a formula.
+
+    Args:
+        leakage_bound: the model.
+    """
+    if leakage_bound.share:
+        return _OF_A_SHARE[leakage_bound.assume].format(share=leakage_bound.share)
+    return ASSUMED[leakage_bound.assume]
 
 
 def utc_midnight(day: str) -> datetime:

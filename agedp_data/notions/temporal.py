@@ -26,7 +26,7 @@ from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.aged_loss import ASSUMED
+from agedp_data.notions.aged_loss import assumed
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -306,4 +306,4 @@ class TemporalLeakage:
         leakage = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
         value = None if leakage is None else leakage + self.charge
         about = f"{_ABOUT} and the calibration draws" if self.charge else _ABOUT
-        return [LossBound(LEAKAGE, value, "conditional", about, ASSUMED["markov"])]
+        return [LossBound(LEAKAGE, value, "conditional", about, assumed(leakage_bound))]

@@ -31,10 +31,9 @@ from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
-from agedp_data.notions.period_loss import Charges, PeriodLoss, total_charge
+from agedp_data.notions.period_loss import PeriodLoss, total_charge
 from agedp_data.series.series import AnySeries, series_of
 
 WHOLE_DAY: Final = Fraction(1)
@@ -131,11 +130,6 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
-
-
-def charges_of(draws: Iterable[CalibrationDraw]) -> Charges:
-    """Return the losses of calibration draws, as notions count them."""
-    return tuple(PeriodLoss(draw.first_day, draw.last_day, draw.loss) for draw in draws)
 
 
 def check_charges_fit(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import ReleaseTerms, binding_models, charges_of, model_id, series_by_contract
+from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
@@ -21,6 +21,7 @@ from agedp_data.config import contract_part
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at

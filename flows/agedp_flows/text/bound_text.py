@@ -21,12 +21,14 @@ _SCOPES = {
     )
 }
 _LABELS = {
-    DAY_BOUND: "Largest epsilon of any one day of one household",
-    TOTAL_BOUND: "Cumulative epsilon per household (sequential composition of all published days)",
+    (DAY_BOUND, "any one day of one household"): "Largest epsilon of any one day of one household",
+    (TOTAL_BOUND, "all published days of one household"): (
+        "Cumulative epsilon per household (sequential composition of all published days)"
+    ),
 }
 _DISCOUNTED = re.compile(
     r"all published days of one household, a loss j (?P<ago>days of [a-z ]+) ago counted (?P<weight>.+?)"
-    r"(?P<worst>, on the worst day)?"
+    r"(?P<draws>, the calibration draws counted in full)?(?P<worst>, on the worst day)?"
 )
 _EXPONENTIAL, _HYPERBOLIC = re.compile(r"(.+)\^j"), re.compile(r"1/\(1 \+ (.+) j\)")
 
@@ -38,7 +40,22 @@ def labelled_bound(bound: StatedBound) -> str:
     >>> labelled_bound(StatedBound(name="total", epsilon="182.5", about=days, kind="assumption-free", assumption=""))
     'Cumulative epsilon per household (sequential composition of all published days): 182.5'
     """
-    return f"{_LABELS.get(bound.name) or 'Epsilon of ' + scope_text(bound.scope)}: {bound.epsilon}"
+    label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon of {scope_text(bound.scope)}"
+    return f"{label}: {bound.epsilon}{exception_text(bound)}"
+
+
+def exception_text(bound: StatedBound) -> str:
+    """Return what a bound leaves out, a part of its sentence; "" for nothing.
+
+    >>> exception_text(StatedBound(name="day", epsilon="1", about="a day", kind="assumption-free", assumption=""))
+    ''
+    """
+    if not bound.conditional_days:
+        return ""
+    return (
+        f" by the noisy releases alone; with the published model, estimated without noise from the days "
+        f"{bound.conditional_days}, it is not unconditional"
+    )
 
 
 def scope_text(about: str) -> str:
@@ -52,6 +69,7 @@ def scope_text(about: str) -> str:
         return _SCOPES.get(about, about)
     unit = discounted["ago"].replace("days", "day", 1)
     scope = f"discounted sum of all published days of one household, {_discount_text(discounted['weight'])} per {unit}"
+    scope += discounted["draws"] or ""
     return f"{scope}; maximum over days" if discounted["worst"] else scope
 
 
