@@ -149,7 +149,8 @@ class Discounted(EnforcedPromise):
     @property
     def opening(self) -> str:
         """Return the first line of a statement: the clock of the discount."""
-        return _OPENING[self.clock].format(what=format_weight(self.discount, self.rate))
+        draws = " The draws of the calibration count in full on every day." if self.charges else ""
+        return _OPENING[self.clock].format(what=format_weight(self.discount, self.rate)) + draws
 
     @property
     def limits(self) -> dict[str, int | None]:

@@ -144,11 +144,17 @@ class Neighbourhood(EnforcedPromise):
     def opening(self) -> str:
         """Return the first sentences of a statement: which changes are protected better, and which are not."""
         delta = exact_text(self.delta_kwh)
+        draws = (
+            " The draws of the calibration bound small changes of its days no better than large ones."
+            if self.charges
+            else ""
+        )
         return (
-            f"The promise is about small changes: of a household's use of a day by at most {delta} kWh. Of larger ones "
-            "more is said, of a sum or mean in proportion. A day that goes missing, or comes to have readings, is no "
-            "small change (it counts as missing_kwh), nor is a household that comes or leaves: of these, and of "
-            "changes of any size, the figure 'day' tells."
+            f"The promise is about small changes: of the use with which a household's day counts, by at most {delta} "
+            "kWh. Of larger ones more is said, of a sum or mean in proportion. A day that goes missing, or comes to "
+            "have readings, need not be a small change (it counts as missing_kwh): of it, and of changes of any size "
+            "on one day, the figure 'day' tells, of changes on several days, such as moving out, the figure "
+            f"'total'.{draws}"
         )
 
     @property

@@ -119,9 +119,10 @@ class Temporal(EnforcedPromise):
 
         Under an earlier model a day may have leaked more; that cannot be undone and ends the series.
         """
+        draws = " and the draws of the calibration" if self.charges else ""
         return (
-            "No further release takes what all releases together, those still to come as well, say about any one day "
-            f"of a household beyond epsilon {self.alpha:f}, if households are as the model says."
+            f"No further release takes what all noisy releases, those still to come as well,{draws} together say about "
+            f"any one day of a household beyond epsilon {self.alpha:f}, under the assumption of the figure '{LEAKAGE}'."
         )
 
     @property

@@ -147,8 +147,8 @@ class StatedBound(DocumentPart):
         if not self.conditional_days:
             return holds
         return (
-            f"{holds}, but of the noisy releases alone: with the published model, estimated without noise from the "
-            f"days {self.conditional_days}, it is unconditional neither about these days nor about days like them"
+            f"{holds}, of the noisy releases alone; with the published model, estimated without noise from the days "
+            f"{self.conditional_days}, not about these days nor about days like them"
         )
 
 

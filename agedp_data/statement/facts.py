@@ -197,7 +197,7 @@ def build_statement(facts: StatementFacts) -> Statement:
         versions=list(facts.versions),
         protects=_protects(facts),
         from_whom=FROM_WHOM,
-        not_protected=list(NOT_PROTECTED),
+        not_protected=[*NOT_PROTECTED, *_not_protected_from_envelopes(facts)],
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
             for bound in _in_statement_order(facts.bounds)
@@ -218,6 +218,11 @@ def _protects(facts: StatementFacts) -> str:
     if not facts.estimated_from and not facts.draws:
         return PROTECTS
     return model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
+
+
+def _not_protected_from_envelopes(facts: StatementFacts) -> list[str]:
+    days = facts.envelope_days
+    return [model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)] if days else []
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:

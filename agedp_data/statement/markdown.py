@@ -12,6 +12,7 @@ from typing import Any
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import (
     ContractVersion,
@@ -40,15 +41,15 @@ _COUNTS = {
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
 _OF_DRAWS = (
     "Each draw has its *epsilon* about all readings of a household from its first to its last day together. The bounds "
-    "above count it: the total once, each window that touches these days once, each of these days, and every risk, "
-    "leakage and discounted sum in full, whatever its age."
+    "above count it: once in the total, once in each window that touches these days, in each of these days, and in "
+    "full, not aged and not discounted, in every risk, temporal leakage and discounted sum."
 )
 _COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
     "*epsilon* bounds a privacy loss: after seeing all releases in the scope of a row, the odds of an observer between "
-    "any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. The "
-    "observer may know the readings of all other households, or hold that they tell nothing of this one. A sum "
-    "of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the factor of "
+    "any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. This "
+    "is so for an observer who knows the readings of all other households, or to whom these tell nothing of this one. "
+    "A sum of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the factor of "
     "*total* bounds the change by all published days. *limit* is the upper bound over future releases under the "
     "promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its assumption "
     "holds{exception}."
@@ -129,11 +130,12 @@ def _summary(statement: Statement) -> str:
         f"{'on' if published.first == published.last else 'from'} {_span(published)}{skipped}."
     )
     if {"day", "total"} <= epsilons.keys():
-        published_day = "any one published day" if statement.draws else "any one day"
+        day = "any one day"
+        if CALIBRATION_DAY_BOUND in epsilons:
+            day = f"any one published day, epsilon {epsilons[CALIBRATION_DAY_BOUND]} about any one day of a calibration"
         text += (
             f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {epsilons['day']} about "
-            f"{published_day}, and at most epsilon {epsilons['total']} about all its days (composition)"
-            f"{_left_out(statement)}."
+            f"{day}, and at most epsilon {epsilons['total']} about all its days (composition){_left_out(statement)}."
         )
     if statement.has_model:
         text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
@@ -152,8 +154,8 @@ def _left_out(statement: Statement) -> str:
     if not days:
         return ""
     return (
-        f"; neither counts the published model, estimated without noise from the days {days}, with which neither is "
-        "unconditional about these days or days like them"
+        f"; neither holds about these days or days like them for the published model, which was estimated without "
+        f"noise from the days {days}"
     )
 
 

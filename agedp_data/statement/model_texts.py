@@ -40,6 +40,10 @@ ENVELOPE: Final = (
     "has no noise: together with it no figure is unconditional, neither about a household's use on these days nor "
     "about days that resemble them, and each row says so."
 )
+NOT_PROTECTED_FROM_ENVELOPE: Final = (
+    "What the envelope of the model tells: it was computed from the readings of {days} and published without noise, so "
+    "it may tell of a household's use on these days with certainty, and of its habits on others. No figure bounds it."
+)
 SELECTED: Final = (
     "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
     "lie below this curve. For the other households only the caps hold. Which ones is not published."
@@ -68,7 +72,7 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
     """
     return _PROTECTS.format(
         noisy=" with noise" if envelope_days else "",
-        figure="figure of the day, or of a calibration day where the day is one" if has_draws else "day's figure",
+        figure="figure 'day', or 'calibration day' for a day of the calibration" if has_draws else "day's figure",
         envelope=_ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else "",
         draws=", which counts the draws of the calibration" if has_draws else "",
     )
