@@ -31,6 +31,7 @@ def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossB
 
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
+    >>> from agedp_data.notions.period_loss import PeriodLoss
     >>> draw = PeriodLoss("2012-01-01", "2013-01-01", 4)
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7}, (draw,))]
     [9, 16, 9]

@@ -155,6 +155,15 @@ def check_charges_fit(
         raise Refused(f"{run.name}: [promise] {refused}") from None
 
 
+def estimation_periods(contracts: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the periods, "first to last", of all models that these contracts publish without noise, oldest first."""
+    models = (contract.get("model", {}) for contract in contracts)
+    periods = [
+        model["period"] for model in models if model.get("source") == "estimated" and model.get("publish") != "private"
+    ]
+    return sorted({f"{first} to {last}" for first, last in periods})
+
+
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
     """Return the series of every contract, by the contract's hash."""
     return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
+from agedp.budget import ReleaseTerms, binding_models, estimation_periods, model_id, series_by_contract
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
+from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
@@ -211,6 +212,12 @@ class LedgerSession:
     def charges(self) -> Charges:
         """Return the losses of the calibration draws about the population in the ledger."""
         return () if self.ledger is None else charges_of(self.ledger.calibration_draws(self.population))
+
+    @property
+    def envelope_days(self) -> str:
+        """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
+        contracts = [*(meaning_of(contract.promise) for contract in self.contracts), meaning(self.promise)]
+        return " and ".join(estimation_periods(contracts))
 
     @property
     def promise(self) -> dict[str, Any]:

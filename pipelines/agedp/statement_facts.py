@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 
-from agedp.budget import ReleaseTerms
+from agedp.budget import ReleaseTerms, estimation_periods
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
@@ -80,7 +80,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         opening=terms.run.promise.for_publication(terms.run.publication).opening,
         beyond_states=beyond_states,
         represented=represented,
-        estimated_from=estimation_periods(contracts),
+        estimated_from=estimation_periods([meaning_of(contract.promise) for contract in contracts]),
         draws=[state_draw(draw) for draw in ledger.calibration_draws(population)],
     )
 
@@ -214,15 +214,6 @@ def _is_of_released_days(model: EstimatedModel, rows: Sequence[ReleaseRecord]) -
     first, last = (day.isoformat() for day in model.period)
     released = (row.day for row in rows if row.state == "released")
     return getattr(model, "publish", "") != "private" and any(first <= day <= last for day in released)
-
-
-def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
-    """Return the periods of all estimated models that the ledger contains without noise, oldest first."""
-    models = (meaning_of(contract.promise).get("model", {}) for contract in contracts)
-    periods = [
-        model["period"] for model in models if model.get("source") == "estimated" and model.get("publish") != "private"
-    ]
-    return sorted({f"{first} to {last}" for first, last in periods})
 
 
 def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:

@@ -41,20 +41,20 @@ def labelled_bound(bound: StatedBound) -> str:
     'Cumulative epsilon per household (sequential composition of all published days): 182.5'
     """
     label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon of {scope_text(bound.scope)}"
-    return f"{label}: {bound.epsilon}{exception_text(bound)}"
+    return f"{label}: {bound.epsilon}{exception_text(bound.conditional_days)}"
 
 
-def exception_text(bound: StatedBound) -> str:
-    """Return what a bound leaves out, a part of its sentence; "" for nothing.
+def exception_text(envelope_days: str | None) -> str:
+    """Return what bounds leave out beside a model that is published without noise, a part of their sentence.
 
-    >>> exception_text(StatedBound(name="day", epsilon="1", about="a day", kind="assumption-free", assumption=""))
-    ''
+    >>> exception_text("2012-01-01 to 2012-12-31")[:65]
+    ', of the noisy releases alone; with the published model, estimate'
     """
-    if not bound.conditional_days:
+    if not envelope_days:
         return ""
     return (
-        f" by the noisy releases alone; with the published model, estimated without noise from the days "
-        f"{bound.conditional_days}, it is not unconditional"
+        f", of the noisy releases alone; with the published model, estimated without noise from the days "
+        f"{envelope_days}, not about these days nor about days like them"
     )
 
 
@@ -95,6 +95,7 @@ def assumption_text(assumption: str) -> str:
     return f"Assumption: {_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
 
 
-def condition_text(kind: str, assumption: str) -> str:
-    """Return whether a bound is free of assumptions, or its assumption."""
-    return "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
+def condition_text(kind: str, assumption: str, envelope_days: str = "") -> str:
+    """Return whether a bound is free of assumptions, or its assumption, and what model without noise it leaves out."""
+    text = "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
+    return f"{text.removesuffix('.')}{exception_text(envelope_days)}." if text else ""

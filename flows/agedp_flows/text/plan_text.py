@@ -232,7 +232,8 @@ def _promised_bound_lines(session: LedgerSession, plan: RunForecast) -> list[str
     if not plan.now.releases:
         return []
     bounds = notion.bounds(rows, plan.terms.leakage_bound, None)
-    entries = {bound.name: state_bound(bound, notion.limits) for bound in bounds}
+    exception = {"conditional_days": session.envelope_days} if session.envelope_days else {}
+    entries = {bound.name: state_bound(bound, notion.limits).model_copy(update=exception) for bound in bounds}
     return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
 
 

@@ -242,7 +242,7 @@ def promised_bound_lines(
     bound = next((bounds[name] for name in bounded_names if name in bounds), None)
     if bound is None:
         return []
-    epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound)}"
+    epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound.conditional_days)}"
     text = f"{label}: {epsilon}. Scope: {scope_text(bound.scope)}."
     return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
 
