@@ -22,8 +22,9 @@ from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_data.ledger.calibration_charges import charges_of
+from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
@@ -209,9 +210,17 @@ class LedgerSession:
         return ForecastView(self.rows, self.run.roster, self.run.today, self.contracts)
 
     @property
+    def stored_draws(self) -> tuple[CalibrationDraw, ...]:
+        """Return the calibration draws about the population in the ledger."""
+        return () if self.ledger is None else self.ledger.calibration_draws(self.population)
+
+    @property
     def charges(self) -> Charges:
-        """Return the losses of the calibration draws about the population in the ledger."""
-        return () if self.ledger is None else charges_of(self.ledger.calibration_draws(self.population))
+        """Return the losses of all calibration draws: those in the ledger, and those that come with the model."""
+        stored = {draw.key: draw for draw in self.stored_draws}
+        public = self.model.public if self.model is not None and '"draws":' in self.model.text else {}
+        of_model = {draw.key: draw for draw in draws_of_model(public, self.population)}
+        return charges_of({**stored, **of_model}.values())
 
     @property
     def envelope_days(self) -> str:
@@ -230,11 +239,12 @@ class LedgerSession:
         Raises:
             LedgerError: the ledger lacks a model that its contracts name.
         """
-        run_file, newest, earlier_models = self.run.run_file, self.model.id if self.model else "", {}
+        newest, earlier_models = self.model.id if self.model else "", {}
+        run_file = self.run.run_file.charging(self.charges)
         if self.ledger is not None:
             bounds = binding_models(self.ledger, self.population).items()
             earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
-            run_file = run_file.following(series_by_contract(self.contracts), self.charges)
+            run_file = run_file.following(series_by_contract(self.contracts))
         leakage_bound = self.model.leakage_bound if self.model else None
         return ReleaseTerms(run_file, leakage_bound, earlier_models, contract, newest)
 

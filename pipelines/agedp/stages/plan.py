@@ -109,14 +109,14 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
-        if not session.contracts:
-            check_charges_fit(run.run_file, session.charges)
         _check_ledger_mode(run.run_file, session.ledger)
         session.check_contract_unchanged()
         rows = session.ledger.rows()
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
         check_day_boundaries(run.run_file, session.contracts, session.rows)
         session.terms().effective_promise.review(session.rows)
+    if not session.contracts:
+        check_charges_fit(run.run_file, session.charges)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = closed_days(session.rows, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
