@@ -100,7 +100,7 @@ class BoundedChangeLoss:
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
         charges = self.publication.charges
         largest = max((loss + charge_on(charges, day) for day, loss in losses.items()), default=0)
-        change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
+        change = f"a change of the use with which one household counts by at most {exact_text(self.size_kwh)} kWh"
         scope = f"{change}, on any one {'published day' if charges else 'day'}"
         bounds = [LossBound(self.day_bound_name, largest, ASSUMPTION_FREE, scope)]
         if self.window_days is not None:

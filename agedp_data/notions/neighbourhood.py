@@ -151,9 +151,9 @@ class Neighbourhood(EnforcedPromise):
         )
         return (
             f"The promise is about small changes: of the use with which a household's day counts, by at most {delta} "
-            "kWh. Of larger ones more is said, of a sum or mean in proportion. A day that goes missing, or comes to "
-            "have readings, need not be a small change (it counts as missing_kwh): of it, and of changes of any size "
-            "on one day, the figure 'day' tells, of changes on several days, such as moving out, the figure "
+            "kWh. The loss about larger ones is larger, for a sum or mean in proportion. A day that goes missing, or "
+            "comes to have readings, need not be a small change (it counts as missing_kwh): of it, and of changes of "
+            "any size on one day, the figure 'day' tells, of changes on several days, such as moving out, the figure "
             f"'total'.{draws}"
         )
 

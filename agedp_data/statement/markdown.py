@@ -46,13 +46,13 @@ _OF_DRAWS = (
 )
 _COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
-    "*epsilon* bounds a privacy loss: after seeing all releases in the scope of a row, the odds of an observer between "
-    "any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. This "
-    "is so for an observer who knows the readings of all other households, or to whom these tell nothing of this one. "
-    "A sum of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the factor of "
-    "*total* bounds the change by all published days. *limit* is the upper bound over future releases under the "
-    "promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its assumption "
-    "holds{exception}."
+    "*epsilon* bounds a privacy loss: after seeing all releases{draws} in the scope of a row, the odds of an observer "
+    "between any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. "
+    "This is so for an observer who knows the readings of all other households, or to whom these tell nothing of this "
+    "one. A sum of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the "
+    "factor of *total* bounds the change by all published days. *limit* is the upper bound over future releases under "
+    "the promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its "
+    "assumption holds{exception}."
 )
 _EXCEPTION = ", and in both cases leaves out a model that is published without noise, as its row says"
 _RECORDED_TERMS = "In recorded sentences, *figure* means bound"
@@ -154,8 +154,8 @@ def _left_out(statement: Statement) -> str:
     if not days:
         return ""
     return (
-        f"; neither holds about these days or days like them for the published model, which was estimated without "
-        f"noise from the days {days}"
+        f"; neither counts the published model, estimated without noise from the days {days}: together with it neither "
+        "holds about these days or days like them"
     )
 
 
@@ -179,7 +179,8 @@ def _bounds_table(statement: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement.bounds)]
     terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement.has_model else ''}."
     exception = _EXCEPTION if _envelope_days(statement) else ""
-    return ["\n".join(lines), f"{_HOW_TO_READ.format(exception=exception)} {terms}"]
+    draws = " and draws" if statement.draws else ""
+    return ["\n".join(lines), f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"]
 
 
 def _draws(statement: Statement) -> list[str]:
