@@ -31,9 +31,11 @@ from agedp_data.leakage.population_bound import composition_age_steps, leakage_b
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
 from agedp_data.parameters import MANY_DAYS
+from agedp_data.statement.model_texts import share_text
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
+_PRIVATE = '"publish":"private"'
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -50,6 +52,12 @@ class Model:
 
     text: str
     leakage_bound: LeakageBound
+
+    def __post_init__(self) -> None:
+        """Let the bound of a private selection know the share of the households that it bounds."""
+        share = share_text(self.public) if _PRIVATE in self.text else ""
+        if self.leakage_bound.share != share:
+            object.__setattr__(self, "leakage_bound", replace(self.leakage_bound, share=share))
 
     @property
     def id(self) -> str:

@@ -41,8 +41,6 @@ from agedp_data.leakage.exact import (
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import fixed_point, frontier_of, gain
 
-Document = dict[str, object]
-
 _ROUNDING_STEP = 1e-9  # what one evaluation may add by rounding up
 
 LOSS_GRID: Floats = np.concatenate(
@@ -107,6 +105,7 @@ class LeakageBound:
         assume: "curve" (distances only: losses may not be composed) or "markov".
         hulls: by direction with a table, the pieces of L for each age; or empty.
         distances: whether `bounds` are "exact" or "rounded" up to whole 1e-9, as in models of earlier versions.
+        share: the share of the households whose chains it bounds, in words; "" if it is meant to bound each.
 
     Raises:
         ChainError: shapes that do not fit, numbers out of range, or an unknown assumption.
@@ -128,6 +127,7 @@ class LeakageBound:
     assume: str = "curve"
     hulls: Mapping[str, tuple[PiecewiseLeakage, ...]] = field(default_factory=dict)
     distances: str = "rounded"
+    share: str = ""
 
     def __post_init__(self) -> None:
         ages, losses = checked_steps(self.ages, quantity="ages"), round_down_nano(checked_loss(self.losses))
@@ -241,7 +241,7 @@ class LeakageBound:
         """Return whether losses in both directions may be composed, as temporal leakage requires."""
         return self.assume == "markov" and self.backward is not None and self.forward is not None
 
-    def to_json(self) -> Document:
+    def to_json(self) -> dict[str, object]:
         """Return the leakage bound as integers and strings: in whole 1e-9, "inf" and exact distances as text."""
         tables = {name: getattr(self, name) for name in ("backward", "forward")}
         hulls = {name: [[list(piece.over), list(piece.under)] for piece in row] for name, row in self.hulls.items()}
@@ -263,7 +263,7 @@ class LeakageBound:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Self:
         """Return the leakage bound that `to_json` wrote. Raises ChainError for any other document."""
-        unknown = set(document) - set(cls.__dataclass_fields__)
+        unknown = set(document) - (set(cls.__dataclass_fields__) - {"share"})  # of the settings, not of the table
         if unknown:
             raise ChainError(f"a leakage bound has no {', '.join(sorted(unknown))}")
         distances = document.get("distances", "rounded")

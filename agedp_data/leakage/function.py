@@ -188,6 +188,10 @@ class LeakageBoundLike(Protocol):
         """Either "markov" or "curve"."""
 
     @property
+    def share(self) -> str:
+        """Share of the households whose chains it bounds, in words; "" if it is meant to bound each."""
+
+    @property
     def methods(self) -> tuple[str, ...]:
         """Methods with backward bounds; every model has "total_variation"."""
 

@@ -36,6 +36,12 @@ ASSUMED = {
     "markov": "each household forgets at least as fast as the model says, by a Markov chain, and on its own",
     "curve": "each household forgets at least as fast as the model says, and on its own",
 }
+_OF_A_SHARE = {
+    "markov": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones "
+    "is not published) and mixes as its chain says, by a Markov chain, independently of the others",
+    "curve": "the household is one of those whose estimated chains lie below the model's curve ({share}; which ones is "
+    "not published) and mixes as its chain says, independently of the others",
+}
 NO_MODEL = "there is no model"
 RISK: Final = "risk"
 
@@ -138,7 +144,8 @@ class AgedLoss:
     `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
     one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
     without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
-    reported for its method alone is then left out.
+    reported for its method alone is then left out. `charge` is the loss of all calibration draws, added unaged
+    (`period_loss`).
 
     Source: [A] Definition 10 and Theorem 3, composed as in `Composition` [nano-epsilon].
 
@@ -150,6 +157,7 @@ class AgedLoss:
     method: Method
     secret: Secret
     bound_name: str = RISK
+    charge: int = 0
     name: ClassVar[str] = "age-dependent"
 
     def bounds(
@@ -161,8 +169,8 @@ class AgedLoss:
         if self.bound_name != RISK and self.method not in leakage_bound.methods:
             return []
         method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
-        assumption = f"{ASSUMED[leakage_bound.assume]} (method {method})"
-        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at)
+        assumption = f"{assumed(leakage_bound)} (method {method})"
+        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at) + self.charge
         return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
 
     def by(self, method: Method) -> AgedLoss:
@@ -203,6 +211,19 @@ class AgedLoss:
         if self.secret == DAY:
             steps -= steps % steps_per_day
         return max(self.age_days * steps_per_day, steps)
+
+
+def assumed(leakage_bound: LeakageBoundLike) -> str:
+    """Return the assumption of a bound under a model: about each household, or about those that the model bounds.
+
+    Source: text, without a formula.
+
+    Args:
+        leakage_bound: the model.
+    """
+    if leakage_bound.share:
+        return _OF_A_SHARE[leakage_bound.assume].format(share=leakage_bound.share)
+    return ASSUMED[leakage_bound.assume]
 
 
 def utc_midnight(day: str) -> datetime:

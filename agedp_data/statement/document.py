@@ -16,6 +16,7 @@ Decisions:
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
@@ -23,23 +24,18 @@ from pydantic import AfterValidator, ConfigDict, Field, WithJsonSchema
 from agedp_data import clock
 from agedp_data.config.contract_document import (
     EPSILON,
-    UNCHECKED,
     Contract,
     DocumentPart,
     DocumentSchema,
     IsoDate,
     read_document,
 )
+from agedp_data.epsilon import round_nano
 from agedp_data.notions.notion import ASSUMPTION_FREE
+from agedp_data.notions.period_loss import Charges, PeriodLoss
+from agedp_data.statement.stated_model import Amount, StatedDraw, StatedModel, check_length
 
 SCHEMA: Final = "agedp-statement-2"
-_MAX_DIGITS: Final = 500
-
-
-def _check_length(text: str) -> str:
-    if len(text) > _MAX_DIGITS:
-        raise ValueError("too many digits")
-    return text
 
 
 def _check_date(text: str) -> str:
@@ -48,8 +44,7 @@ def _check_date(text: str) -> str:
     return text
 
 
-_Epsilon = Annotated[str, Field(pattern=f"^{EPSILON}$"), AfterValidator(_check_length)]
-_Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(_check_length)]
+_Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(check_length)]
 _Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
 _DateOrNone = Annotated[str, Field(pattern="^([0-9]{4}-[0-9]{2}-[0-9]{2})?$"), AfterValidator(_check_date)]
@@ -101,7 +96,7 @@ class StatedBound(DocumentPart):
     epsilon: Annotated[
         str,
         Field(pattern=f"^({EPSILON}|infinite)$", description="The figure, rounded up."),
-        AfterValidator(_check_length),
+        AfterValidator(check_length),
     ]
     factor: Annotated[
         str,
@@ -110,7 +105,7 @@ class StatedBound(DocumentPart):
             description="e^epsilon, by which odds change at most, rounded up: to hundredths, from 1000 on to two "
             "digits (1.9e79). Empty for a sum of discounted losses, which bounds no odds.",
         ),
-        AfterValidator(_check_length),
+        AfterValidator(check_length),
     ] = ""
     limit: Annotated[
         str,
@@ -119,10 +114,14 @@ class StatedBound(DocumentPart):
             description="What further releases can make of it under the promise; empty if the promise does not bound "
             "it.",
         ),
-        AfterValidator(_check_length),
+        AfterValidator(check_length),
     ] = ""
     kind: Annotated[
-        Literal["assumption-free", "conditional"], Field(description="Always true, or true if the assumption is.")
+        Literal["assumption-free", "conditional"],
+        Field(
+            description="True without an assumption about households, or true if the assumption is; with "
+            "conditional_days only of what the noisy releases say."
+        ),
     ]
     scope: str = Field(alias="about", min_length=1, description="What about one household it bounds.")
     assumption: Annotated[str, Field(description="On what it rests; empty if assumption-free.")]
@@ -131,7 +130,8 @@ class StatedBound(DocumentPart):
         Field(
             min_length=1,
             description="Days for which the figure does not hold unconditionally, because a model that was estimated "
-            "from them is published without noise; left out if there are none.",
+            "from them is published without noise; nor does it for days that resemble them. Left out if there are "
+            "none.",
         ),
     ] = None
 
@@ -142,17 +142,23 @@ class StatedBound(DocumentPart):
 
     @property
     def holds(self) -> str:
-        """Return when the bound holds: always, or under its assumption, and the days that are excepted."""
+        """Return when the bound holds, always or under its assumption, and what published model it leaves out."""
         holds = "always" if self.is_unconditional else f"if {self.assumption}"
         if not self.conditional_days:
             return holds
-        return f"{holds}, except for the days {self.conditional_days}, from which the published model was estimated"
+        return (
+            f"{holds}, of the noisy releases alone; with the published model, estimated without noise from the days "
+            f"{self.conditional_days}, not about these days nor about days like them"
+        )
 
 
 class Ending(DocumentPart):
     """How long the promise goes on, if from here on every day is released when it is due."""
 
-    spent: Annotated[_Epsilon, Field(description="Sum of the losses of all released days: the figure `total`.")]
+    spent: Annotated[
+        Amount,
+        Field(description="Sum of the losses of all released days and calibration draws: the figure `total`."),
+    ]
     remaining: _Cap = Field(alias="left", description="What is left of epsilon_total.")
     last_day: Annotated[
         _DateOrNone,
@@ -189,25 +195,6 @@ class SecondPopulation(DocumentPart):
     text: Annotated[str, Field(description="The same in words.")]
 
 
-class StatedModel(DocumentPart):
-    """Public part of the model but its envelope, which ledger_rows.jsonl carries; empty without a model."""
-
-    optional = frozenset({"source", "assume", "basis", "period"})
-    is_open = True
-    rules = {"anyOf": [{"maxProperties": 0}, {"required": ["source", "assume"]}]}  # noqa: RUF012
-
-    source: Annotated[
-        Literal["declared", "estimated"] | None,
-        Field(description="Declared in the run file, or estimated from protected readings."),
-    ] = None
-    assume: Annotated[
-        Literal["curve", "markov"] | None,
-        Field(description="Whether only single releases are read off the model, or their composition too."),
-    ] = None
-    basis: Annotated[str | None, Field(description="Where a declared model comes from.")] = None
-    period: Annotated[list[str] | None, UNCHECKED] = None
-
-
 class LedgerPlace(DocumentPart):
     """Where the statement stands."""
 
@@ -223,7 +210,7 @@ class Statement(DocumentPart):
     """
 
     model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
-    optional = frozenset({"title", "source", "licence", "contact"})
+    optional = frozenset({"title", "source", "licence", "contact", "draws"})
 
     schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
         SCHEMA, alias="schema", description="Which form this is."
@@ -249,9 +236,17 @@ class Statement(DocumentPart):
     bounds: list[StatedBound] = Field(
         alias="figures",
         min_length=2,
-        description="What the releases come to so far, those that are always true first: `day` and `total` head the "
+        description="What the releases come to so far, those without an assumption first: `day` and `total` head the "
         "list.",
     )
+    draws: Annotated[
+        list[StatedDraw] | None,
+        Field(
+            min_length=1,
+            description="Draws of calibrations, which every figure counts as far as its scope touches their days; left "
+            "out if there are none.",
+        ),
+    ] = None
     ending: Ending | None = None
     second_population: SecondPopulation | None = None
     model: StatedModel
@@ -269,6 +264,13 @@ class Statement(DocumentPart):
     def has_model(self) -> bool:
         """Return whether a model is stated."""
         return bool(self.model.content())
+
+    @property
+    def charges(self) -> Charges:
+        """Return the losses of the calibration draws, as notions count them."""
+        return tuple(
+            PeriodLoss(draw.first_day, draw.last_day, round_nano(Decimal(draw.epsilon))) for draw in self.draws or ()
+        )
 
     @property
     def unconditional_epsilons(self) -> dict[str, str]:

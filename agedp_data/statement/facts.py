@@ -23,6 +23,7 @@ from typing import Any, Literal
 from agedp_data.config.contract_document import Contract
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.statement import model_texts
 from agedp_data.statement.document import (
     SCHEMA,
     AddedLoss,
@@ -33,9 +34,9 @@ from agedp_data.statement.document import (
     ReleasedDays,
     SecondPopulation,
     StatedBound,
-    StatedModel,
     Statement,
 )
+from agedp_data.statement.stated_model import StatedDraw, StatedModel
 
 PROTECTS = (
     "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
@@ -43,20 +44,24 @@ PROTECTS = (
     "figure. Of all its days together the same holds with the total."
 )
 FROM_WHOM = (
-    "From everybody who sees the releases, now or later, with whatever computing power, who may know this statement, "
-    "the model, who is on the roster, every reading of every other household and, as far as the day's figure goes, "
-    "every reading of the household's other days. Not from those who run agedp or deliver the readings: they hold them."
+    "From everybody who sees the releases, now or later, with any computing power that does not foretell the random "
+    "numbers of the machine that drew the noise, who may know this statement, the model, who is on the roster, every "
+    "reading of every other household and, as far as the day's figure goes, every reading of the household's other "
+    "days. Not from those who run agedp or deliver the readings: they hold them."
 )
 NOT_PROTECTED = (
     "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only, and "
     "discounting says what old losses count, not that they are gone.",
     "What a household does on many days: that days resemble each other, so that the release of one day tells of "
     "others, and habits that show every day, are bounded by the total, not by the day's figure.",
-    "Whether a household has left, which shows in all its later days: it is protected by the total only.",
+    "Whether a household has moved out while it is still on the roster, which shows in all its later days: it is "
+    "protected by the total only.",
     "Membership: who is on the roster, since when, and in which group, is taken as known to everybody. How many "
     "households there are, by day and group, is published exactly.",
     "What somebody knows from elsewhere (a bill, a later reading, a neighbour): no figure undoes it, and what other "
     "publications say about the same household comes on top.",
+    "What people chose after they had looked at readings (a clamp, ranges, a group, days to be skipped, the period, a "
+    "declared model), and that a first run was not refused for what its files contain: no figure counts it.",
 )
 ALWAYS = (
     "The per-day, window and total figures need no assumption about how households behave; the total is what all "
@@ -99,15 +104,15 @@ UNWITNESSED = (
     "The ledger has no witness in another place: a machine that was restored from a backup, ledger and release folder "
     "together, could release published days a second time, and those losses would not be counted."
 )
-NOISY_RELEASES = (
-    "Figures bound what the noisy releases say. The envelope was computed from the readings of {days} and has no "
-    "noise: about a household's use on these days no figure is unconditional, and each row says so."
-)
-OWN_DAYS = "The model was estimated from the very days that are released here."
 TEMPORARY_LEDGER = (
     "The ledger of this release was kept in memory: nothing beyond the process that made it remembers what was spent. "
     "Another release of the same days draws again, and the losses add."
 )
+ROSTER_FROM_FILES = (
+    "The roster was read off the input files: who has readings, and from when to when, is then public, and no figure "
+    "counts it."
+)
+OWN_DAYS_TOO = "The model was estimated from days that are released here too."
 ROSTER_READ_OFF = "The roster was read off the input files: who has readings, and from when to when, is then public."
 REHEARSAL = "REHEARSAL: the dates are simulated. This is not a publication."
 REHEARSED_ON_SYNTHETIC = (
@@ -154,7 +159,7 @@ class StatementFacts:
     `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
     ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
     `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
-    models whose leakage bounds are published.
+    models whose leakage bounds are published without noise; `draws` the calibration draws.
     """
 
     title: Mapping[str, str]
@@ -176,6 +181,12 @@ class StatementFacts:
     beyond_states: bool = True
     represented: bool = False
     estimated_from: Sequence[str] = ()
+    draws: Sequence[StatedDraw] = ()
+
+    @property
+    def envelope_days(self) -> str:
+        """Return the periods of the published envelopes in words, "" without one."""
+        return " and ".join(self.estimated_from)
 
 
 def build_statement(facts: StatementFacts) -> Statement:
@@ -198,9 +209,9 @@ def build_statement(facts: StatementFacts) -> Statement:
         contract=contract,
         version=len(facts.versions),
         versions=list(facts.versions),
-        protects=PROTECTS,
+        protects=_protects(facts),
         from_whom=FROM_WHOM,
-        not_protected=list(NOT_PROTECTED),
+        not_protected=[*NOT_PROTECTED, *_not_protected_from_envelopes(facts)],
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
             for bound in _in_statement_order(facts.bounds)
@@ -213,19 +224,36 @@ def build_statement(facts: StatementFacts) -> Statement:
         ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
-    return statement.model_copy(update={key: text for key, text in facts.title.items() if text})
+    optional = {**facts.title, "draws": list(facts.draws)}
+    return statement.model_copy(update={key: value for key, value in optional.items() if value})
+
+
+def _protects(facts: StatementFacts) -> str:
+    if not facts.estimated_from and not facts.draws:
+        return PROTECTS
+    return model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
+
+
+def _not_protected_from_envelopes(facts: StatementFacts) -> list[str]:
+    days = facts.envelope_days
+    return [model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)] if days else []
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
-    yield from ALWAYS
+    if facts.estimated_from or facts.draws:
+        yield model_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
+    else:
+        yield from ALWAYS
     if facts.model is not None:
+        if model_texts.is_private(facts.model):
+            yield from model_texts.selection_texts(facts.model)
         yield from WITH_MODEL
         if facts.beyond_states:
             yield BEYOND_STATES
-        if facts.model["source"] == "estimated":
+        if facts.model["source"] == "estimated" and not model_texts.is_private(facts.model):
             yield ESTIMATED
     if facts.estimated_from:
-        yield NOISY_RELEASES.format(days=" and ".join(facts.estimated_from))
+        yield model_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED
     for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():

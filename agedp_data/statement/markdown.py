@@ -12,15 +12,17 @@ from typing import Any
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import (
     ContractVersion,
     PublicationDates,
     ReleasedDays,
     StatedBound,
-    StatedModel,
     Statement,
 )
+from agedp_data.statement.model_texts import selection_texts
+from agedp_data.statement.stated_model import StatedModel
 
 _MEAN = "mean daily use of the households"
 _RANGES = (
@@ -36,15 +38,23 @@ _COUNTS = {
     ),
 }
 
+_DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
+_OF_DRAWS = (
+    "Each draw has its *epsilon* about all readings of a household from its first to its last day together. The bounds "
+    "above count it: once in the total, once in each window that touches these days, in each of these days, and in "
+    "full, not aged and not discounted, in every risk, temporal leakage and discounted sum."
+)
 _COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
-    "*epsilon* bounds a privacy loss: after seeing all releases in the scope of a row, the odds of any observer "
-    "between any two accounts of a household's days change by at most the *factor* shown, e^epsilon rounded up. A sum "
-    "of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the factor of "
-    "*total* bounds the change by all published days. *limit* is the upper bound over future releases under the "
-    "promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its assumption "
-    "holds."
+    "*epsilon* bounds a privacy loss: after seeing all releases{draws} in the scope of a row, the odds of an observer "
+    "between any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. "
+    "This is so for an observer who knows the readings of all other households, or to whom these tell nothing of this "
+    "one. A sum of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the "
+    "factor of *total* bounds the change by all published days. *limit* is the upper bound over future releases under "
+    "the promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its "
+    "assumption holds{exception}."
 )
+_EXCEPTION = ", and in both cases leaves out a model that is published without noise, as its row says"
 _RECORDED_TERMS = "In recorded sentences, *figure* means bound"
 _RECORDED_MODEL_TERMS = ", *envelope* the leakage bound of a model, *forget* mix"
 _MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
@@ -56,6 +66,10 @@ _SOURCES = {
     "estimated": (
         "The model was estimated by `agedp calibrate` from protected readings, those of {period}, and is then taken as "
         f"known. {_MIXING_ASSUMPTION}"
+    ),
+    "private": (
+        "The model was selected by `agedp calibrate` from a public family, with noise and by protected readings, those "
+        "of {period}. It is an assumption that a household whose estimated chain lies below it mixes as that chain."
     ),
 }
 _ENDS = {
@@ -79,6 +93,7 @@ def markdown(statement: Statement) -> str:
     parts = (
         _head(statement),
         _section("Bounds on the privacy loss", _bounds_table(statement)),
+        _section("Draws of the calibration", _draws(statement)),
         _section("What is protected", [statement.protects, statement.from_whom]),
         _section("What is not protected", [_list(statement.not_protected)]),
         _section("Warnings, before you rely on it", [_list(statement.warnings)]),
@@ -115,19 +130,37 @@ def _summary(statement: Statement) -> str:
         f"{'on' if published.first == published.last else 'from'} {_span(published)}{skipped}."
     )
     if {"day", "total"} <= epsilons.keys():
+        day = "any one day"
+        if CALIBRATION_DAY_BOUND in epsilons:
+            day = f"any one published day, epsilon {epsilons[CALIBRATION_DAY_BOUND]} about any one day of a calibration"
         text += (
-            f" The privacy loss of one household is at most epsilon {epsilons['day']} about any one day, and at most "
-            f"epsilon {epsilons['total']} about all its days (composition)."
-        )
-    estimated = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
-    if estimated:
-        text += (
-            f" These bounds leave out the published model, which was estimated from the days {estimated}, without "
-            "noise."
+            f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {epsilons['day']} about "
+            f"{day}, and at most epsilon {epsilons['total']} about all its days (composition){_left_out(statement)}."
         )
     if statement.has_model:
         text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
     return text
+
+
+def _by_releases(statement: Statement) -> str:
+    if _envelope_days(statement):
+        return " by the noisy releases"
+    return ", draws of the calibration included," if statement.draws else ""
+
+
+def _left_out(statement: Statement) -> str:
+    """Return what the first bounds leave out, a part of their sentence."""
+    days = _envelope_days(statement)
+    if not days:
+        return ""
+    return (
+        f"; neither counts the published model, estimated without noise from the days {days}: together with it neither "
+        "holds about these days or days like them"
+    )
+
+
+def _envelope_days(statement: Statement) -> str:
+    return next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
 
 
 def _days(number: int) -> str:
@@ -145,7 +178,17 @@ def _span(dates: ReleasedDays | PublicationDates) -> str:
 def _bounds_table(statement: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement.bounds)]
     terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement.has_model else ''}."
-    return ["\n".join(lines), f"{_HOW_TO_READ} {terms}"]
+    exception = _EXCEPTION if _envelope_days(statement) else ""
+    draws = " and draws" if statement.draws else ""
+    return ["\n".join(lines), f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"]
+
+
+def _draws(statement: Statement) -> list[str]:
+    if not statement.draws:
+        return []
+    lines = [_line(_DRAW_COLUMNS), _line(["---"] * len(_DRAW_COLUMNS))]
+    lines += [_line([draw.asked, draw.first_day, draw.last_day, draw.epsilon]) for draw in statement.draws]
+    return ["\n".join(lines), _OF_DRAWS]
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -160,9 +203,11 @@ def _model_texts(model: StatedModel) -> list[str]:
     if not model.content():
         return []
     period = " to ".join(model.period) if model.period else "an earlier period"
-    source = _SOURCES.get(model.source or "", "").format(period=period)
+    source = _SOURCES.get(model.publish or model.source or "", "").format(period=period)
+    selection = [" ".join(selection_texts(model.content()))] if model.publish == "private" else []
     basis = f"Source: {model.basis}" if model.basis is not None else ""
-    return [source, basis, _list([f"{key} = {value}" for key, value in _leaves(model.content())])]
+    settings = {key: value for key, value in model.content().items() if key != "draws"}
+    return [source, *selection, basis, _list([f"{key} = {value}" for key, value in _leaves(settings)])]
 
 
 def _ending_texts(statement: Statement) -> list[str]:
@@ -170,13 +215,14 @@ def _ending_texts(statement: Statement) -> list[str]:
     if ending is None:
         return []
     capped = ending.remaining != "unlimited"
-    day = f"No future day uses more than max_day_epsilon = {terms.max_day_epsilon}"
+    day = f"No day that is still to be released uses more than max_day_epsilon = {terms.max_day_epsilon}"
     total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}"
     caps = (
         f"{day}{total if capped else ''}, whatever the model, age or discount allows."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
-    spent = f"The composed loss of all days so far is epsilon {ending.spent}" + (
+    draws = " and of the draws of the calibration" if statement.draws else ""
+    spent = f"The composed loss of all days so far{draws} is epsilon {ending.spent}" + (
         f"; epsilon {ending.remaining} remains." if capped else "."
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""

@@ -11,20 +11,24 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
+from agedp.budget import ReleaseTerms, binding_models, estimation_periods, model_id, series_by_contract
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
+from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
+from agedp_data.notions.period_loss import Charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,25 @@ class LedgerSession:
         return ForecastView(self.rows, self.run.roster, self.run.today, self.contracts)
 
     @property
+    def stored_draws(self) -> tuple[CalibrationDraw, ...]:
+        """Return the calibration draws about the population in the ledger."""
+        return () if self.ledger is None else self.ledger.calibration_draws(self.population)
+
+    @property
+    def charges(self) -> Charges:
+        """Return the losses of all calibration draws: those in the ledger, and those that come with the model."""
+        stored = {draw.key: draw for draw in self.stored_draws}
+        public = self.model.public if self.model is not None and '"draws":' in self.model.text else {}
+        of_model = {draw.key: draw for draw in draws_of_model(public, self.population)}
+        return charges_of({**stored, **of_model}.values())
+
+    @property
+    def envelope_days(self) -> str:
+        """Return the periods of the models that contracts or run file publish without noise, in words; "" for none."""
+        contracts = [*(meaning_of(contract.promise) for contract in self.contracts), meaning(self.promise)]
+        return " and ".join(estimation_periods(contracts))
+
+    @property
     def promise(self) -> dict[str, Any]:
         """Return the contract text of the run file, as a mapping."""
         return contract_part(self.run.run_file, model=self.model.id if self.model else None)
@@ -216,7 +239,8 @@ class LedgerSession:
         Raises:
             LedgerError: the ledger lacks a model that its contracts name.
         """
-        run_file, newest, earlier_models = self.run.run_file, self.model.id if self.model else "", {}
+        newest, earlier_models = self.model.id if self.model else "", {}
+        run_file = self.run.run_file.charging(self.charges)
         if self.ledger is not None:
             bounds = binding_models(self.ledger, self.population).items()
             earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}

@@ -14,29 +14,34 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 
-from agedp.budget import ReleaseTerms
+from agedp.budget import ReleaseTerms, estimation_periods
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.output import OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
+from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
+from agedp_data.ledger.calibration_charges import charges_of
+from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
+from agedp_data.notions.cap_bounds import spent_bounds
+from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import (
     OVERLAP,
-    OWN_DAYS,
+    OWN_DAYS_TOO,
     RECOVERED,
     REHEARSED_EARLIER,
     REHEARSED_ON_READINGS,
     REHEARSED_ON_SYNTHETIC,
+    ROSTER_FROM_FILES,
     ROSTER_READ_OFF,
     TAKEN_OVER,
     TEMPORARY_LEDGER,
@@ -44,6 +49,7 @@ from agedp_data.statement.facts import (
     SeriesEnd,
     StatementFacts,
 )
+from agedp_data.statement.stated_model import StatedDraw
 
 _DAYS_AHEAD: Final = 366
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
@@ -74,11 +80,34 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         versions=contract_versions(contracts),
         software={name: version(name) for name in SOFTWARE} | ({"tzdata": tzdata} if tzdata else {}),
         other_populations=len(other_populations(ledger, population)),
-        opening=terms.run.promise.opening,
+        opening=terms.run.promise.for_publication(terms.run.publication).opening,
         beyond_states=beyond_states,
         represented=represented,
-        estimated_from=estimation_periods(contracts),
+        estimated_from=estimation_periods([meaning_of(contract.promise) for contract in contracts]),
+        draws=[state_draw(draw) for draw in ledger.calibration_draws(population)],
     )
+
+
+def state_draw(draw: CalibrationDraw) -> StatedDraw:
+    """Return a calibration draw as a statement contains it."""
+    return StatedDraw(
+        first_day=draw.first_day,
+        last_day=draw.last_day,
+        asked=_question_text(json.loads(draw.query)),
+        epsilon=format_epsilon(draw.loss),
+    )
+
+
+def _question_text(query: Mapping[str, Any]) -> str:
+    """Return what a draw was asked in few words; an unknown question as its ledger row has it."""
+    match query:
+        case {"ask": "member", **_rest}:
+            return "the model, a member of its family of curves"
+        case {"ask": "quantile", "of": of, "probability": probability, **rest}:
+            age = f" at {rest['age_days']} days" if "age_days" in rest else ""
+            return f"the {probability} quantile of the households' {str(of).replace('-', ' ')}{age}"
+        case _:
+            return canonical(query)
 
 
 def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
@@ -127,11 +156,14 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     populations = other_populations(ledger, population)
     if not populations:
         return []
-    household = f"of a household that is counted in all {len(populations) + 1} populations of this ledger"
-    scopes = (f"any one day {household}", f"all published days {household}")
+    household = f"a household that is counted in all {len(populations) + 1} populations of this ledger"
     return [
-        replace(bound, name=f"{bound.name} with the other populations", about=scope)
-        for bound, scope in zip(spent_bounds(day_losses(ledger.rows())), scopes, strict=True)
+        replace(
+            bound,
+            name=f"{bound.name} with the other populations",
+            about=bound.about.replace("one household", household),
+        )
+        for bound in spent_bounds(day_losses(ledger.rows()), charges_of(ledger.calibration_draws()))
     ]
 
 
@@ -163,17 +195,18 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
 
 def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
-    model, schedule, population = run.model, run.schedule, run.population.name
+    model, population = run.model, run.population.name
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
-    read_off = roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
+    texts = {ROSTER_READ_OFF, ROSTER_FROM_FILES}
+    read_off = roster.read_off or any(texts & set(statement.notes) for statement in earlier)
     notes = {
         **_rehearsal_notes(ledger.contracts(population)),
         RECOVERED: ledger.recovery() is not None,
         TAKEN_OVER: ledger.is_taken_over(),
         TEMPORARY_LEDGER: run.has_temporary_ledger,
-        ROSTER_READ_OFF: read_off,
-        OWN_DAYS: isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day,
+        ROSTER_FROM_FILES: read_off,
+        OWN_DAYS_TOO: isinstance(model, EstimatedModel) and _is_of_released_days(model, ledger.rows(population)),
         OVERLAP: bool(other_populations(ledger, population)),
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
     }
@@ -193,11 +226,11 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     }
 
 
-def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:
-    """Return the periods of all estimated models whose leakage bounds the ledger contains, oldest first."""
-    models = (meaning_of(contract.promise).get("model", {}) for contract in contracts)
-    periods = [model["period"] for model in models if model.get("source") == "estimated"]
-    return sorted({f"{first} to {last}" for first, last in periods})
+def _is_of_released_days(model: EstimatedModel, rows: Sequence[ReleaseRecord]) -> bool:
+    """Return whether a leakage bound that is published without noise was estimated from a released day."""
+    first, last = (day.isoformat() for day in model.period)
+    released = (row.day for row in rows if row.state == "released")
+    return getattr(model, "publish", "") != "private" and any(first <= day <= last for day in released)
 
 
 def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:

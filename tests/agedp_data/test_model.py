@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from agedp_data.config import parse
-from agedp_data.errors import AgedpError, RunFileError
+from agedp_data.errors import AgedpError, ChainError, RunFileError
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.function import leakage
 from agedp_data.markov.transitions import power, reverse
 from agedp_data.model import Model, model_settings, public_text, read_model
+from agedp_data.notions.aged_loss import AgedLoss
+from agedp_data.notions.temporal import TemporalLeakage
+from tests.laws.promises import Line
 from tests.minimal import run_file
 
 DECLARED = '[model]\nsource = "declared"\nbasis = "open data"\n'
@@ -115,6 +119,22 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
     claimed = float(found(7 * steps_per_day, 2.0, direction="backward", method="tight"))
     assert found.steps_per_day == steps_per_day
     assert exact <= claimed <= exact * 1.1
+
+
+def test_bounds_under_a_private_selection_name_the_share_that_it_bounds(tmp_path):
+    bound = kernel(tmp_path, [[0.5, 0.5], [0.5, 0.5]])
+    private = {"publish": "private", "coverage": "0.95", "failure_probability": "0.01", "source": "estimated"}
+    rows = [Line("2013-01-01", 5, "2013-01-03")]
+    for settings, expected in ((private, "at least 0.99 at least 95 % of the households are"), ({}, "each household")):
+        model = Model(public_text(settings, bound), bound)
+        again = Model.from_text(model.text)
+        assert (again.leakage_bound, again.id) == (model.leakage_bound, model.id)
+        for accountant in (AgedLoss(1, "tight", "day"), TemporalLeakage()):
+            [stated] = accountant.bounds(rows, again.leakage_bound, None)
+            assert expected in stated.assumption
+            assert ("each household" in stated.assumption) == (not settings)
+    with pytest.raises(ChainError, match="has no share"):
+        LeakageBound.from_json({**bound.to_json(), "share": "all"})
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import replace
 from decimal import Context, Decimal
 from importlib.resources import files
@@ -12,6 +13,7 @@ import jsonschema
 import pytest
 
 from agedp_data.notions.notion import LossBound
+from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.statement.document import SCHEMA, ContractVersion, read_statement, schema
 from agedp_data.statement.facts import (
     BEYOND_STATES,
@@ -25,6 +27,8 @@ from agedp_data.statement.facts import (
     odds_factor,
 )
 from agedp_data.statement.markdown import markdown
+from agedp_data.statement.model_texts import share_text
+from agedp_data.statement.stated_model import StatedDraw
 
 CHECK = jsonschema.Draft202012Validator(schema())
 CONTRACT = {
@@ -90,10 +94,48 @@ def test_what_is_always_true_comes_first_and_nothing_twice():
 def test_rows_of_an_estimated_model_name_its_days():
     period, model = "2012-01-01 to 2012-12-31", {"source": "estimated", "assume": "markov", "ages_days": [1]}
     plain = claim(model=model)
-    estimated = claim(model={**model, "envelope": {}}, estimated_from=[period])
+    changed = {"model": {**model, "envelope": {}}, "estimated_from": [period]}
+    estimated, text = claim(**changed), words(**changed)
     assert {figure.pop("conditional_days") for figure in estimated["figures"]} == {period}
     assert (estimated["figures"], estimated["model"]) == (plain["figures"], plain["model"])
-    assert any(period in warning for warning in estimated["warnings"])
+    for part in (
+        estimated["protects"], estimated["not_protected"][-1], estimated["warnings"][0], estimated["warnings"][-1],
+        *(line for line in text.splitlines() if line.startswith(("| day", "| total", "| risk", "2 days of homes"))),
+    ):  # fmt: skip
+        assert period in part, part
+    for claimed in re.findall(r"[^.|]*\b(?:always|no assumption|unconditional)\b[^.|]*", text):
+        assert re.search(r"noise|noisy|\*always\*|Bounds marked", claimed), claimed
+
+
+def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figures():
+    model = {
+        "source": "estimated", "publish": "private", "assume": "markov", "period": ["2012-01-01", "2012-12-31"],
+        "coverage": "0.95", "failure_probability": "0.000001", "selection_epsilon": "1", "households": 5566,
+        "member": 7, "level": "0.99", "draws": [{"query": "{}", "value": [7], "loss": 10**9}],
+    }  # fmt: skip
+    draw = StatedDraw(first_day="2012-01-01", last_day="2012-12-31", asked="the model", epsilon="1")
+    stated, text = claim(model=model, draws=[draw]), words(model=model, draws=[draw])
+    jsonschema.validate(stated, schema())
+    assert not any("conditional_days" in figure for figure in stated["figures"])
+    sentence = (
+        "With probability at least 0.999999, the estimated chains (at the confidence level 0.99) of at least 95 % of "
+        "the households lie below this curve. For the other households only the caps hold. Which ones is not published."
+    )
+    assert sentence in stated["warnings"]
+    assert sentence in text
+    assert "the households are the 5566 that were on the roster then" in text
+    assert "| the model | 2012-01-01 | 2012-12-31 | 1 |" in text
+    assert ESTIMATED not in stated["warnings"]
+    assert "envelope" not in "".join([stated["protects"], *stated["warnings"]])
+    assert "'calibration day' for a day of the calibration" in stated["protects"]
+    assert "each household" not in text
+    assert "query" not in text
+    assert read_statement(json.dumps(stated)).charges == (PeriodLoss("2012-01-01", "2012-12-31", 10**9),)
+
+
+def test_a_small_failure_probability_is_not_rounded_to_certainty():
+    tiny = {"publish": "private", "coverage": "0.95", "failure_probability": f"0.{'0' * 40}1"}
+    assert f"0.{'9' * 41} at least 95 %" in share_text(tiny)
 
 
 @pytest.mark.parametrize(

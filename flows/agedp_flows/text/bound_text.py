@@ -21,12 +21,14 @@ _SCOPES = {
     )
 }
 _LABELS = {
-    DAY_BOUND: "Largest epsilon of any one day of one household",
-    TOTAL_BOUND: "Cumulative epsilon per household (sequential composition of all published days)",
+    (DAY_BOUND, "any one day of one household"): "Largest epsilon of any one day of one household",
+    (TOTAL_BOUND, "all published days of one household"): (
+        "Cumulative epsilon per household (sequential composition of all published days)"
+    ),
 }
 _DISCOUNTED = re.compile(
     r"all published days of one household, a loss j (?P<ago>days of [a-z ]+) ago counted (?P<weight>.+?)"
-    r"(?P<worst>, on the worst day)?"
+    r"(?P<draws>, the calibration draws counted in full)?(?P<worst>, on the worst day)?"
 )
 _EXPONENTIAL, _HYPERBOLIC = re.compile(r"(.+)\^j"), re.compile(r"1/\(1 \+ (.+) j\)")
 
@@ -38,7 +40,22 @@ def labelled_bound(bound: StatedBound) -> str:
     >>> labelled_bound(StatedBound(name="total", epsilon="182.5", about=days, kind="assumption-free", assumption=""))
     'Cumulative epsilon per household (sequential composition of all published days): 182.5'
     """
-    return f"{_LABELS.get(bound.name) or 'Epsilon of ' + scope_text(bound.scope)}: {bound.epsilon}"
+    label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon of {scope_text(bound.scope)}"
+    return f"{label}: {bound.epsilon}{exception_text(bound.conditional_days)}"
+
+
+def exception_text(envelope_days: str | None) -> str:
+    """Return what bounds leave out beside a model that is published without noise, a part of their sentence.
+
+    >>> exception_text("2012-01-01 to 2012-12-31")[:65]
+    ', of the noisy releases alone; with the published model, estimate'
+    """
+    if not envelope_days:
+        return ""
+    return (
+        f", of the noisy releases alone; with the published model, estimated without noise from the days "
+        f"{envelope_days}, not about these days nor about days like them"
+    )
 
 
 def scope_text(about: str) -> str:
@@ -52,6 +69,7 @@ def scope_text(about: str) -> str:
         return _SCOPES.get(about, about)
     unit = discounted["ago"].replace("days", "day", 1)
     scope = f"discounted sum of all published days of one household, {_discount_text(discounted['weight'])} per {unit}"
+    scope += discounted["draws"] or ""
     return f"{scope}; maximum over days" if discounted["worst"] else scope
 
 
@@ -77,6 +95,7 @@ def assumption_text(assumption: str) -> str:
     return f"Assumption: {_ASSUMPTIONS.get(stored, stored)}{method}{rest}."
 
 
-def condition_text(kind: str, assumption: str) -> str:
-    """Return whether a bound is free of assumptions, or its assumption."""
-    return "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
+def condition_text(kind: str, assumption: str, envelope_days: str = "") -> str:
+    """Return whether a bound is free of assumptions, or its assumption, and what model without noise it leaves out."""
+    text = "Assumption-free." if kind == ASSUMPTION_FREE else assumption_text(assumption)
+    return f"{text.removesuffix('.')}{exception_text(envelope_days)}." if text else ""

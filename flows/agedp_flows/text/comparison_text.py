@@ -68,7 +68,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
         *_head_lines(comparison),
         _HEADING.format(notion="notion", method="method", width=_width(available)),
         *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
-        *_scope_lines(letters),
+        *_scope_lines(letters, session.envelope_days),
         *_mark_lines(comparison, available),
         *_ended_lines(available),
         *_future_bound_lines(available),
@@ -152,9 +152,9 @@ def _epsilon_text(epsilon: Decimal | None) -> str:
     return "none" if epsilon is None else four_digits(float(epsilon))
 
 
-def _scope_lines(letters: dict[tuple[str, str, str], str]) -> Iterator[str]:
+def _scope_lines(letters: dict[tuple[str, str, str], str], envelope_days: str) -> Iterator[str]:
     for (scope, kind, assumption), letter in letters.items():
-        condition = condition_text(kind, assumption)
+        condition = condition_text(kind, assumption, envelope_days)
         yield from _wrapped(f"{letter:3s}", f"Scope: {scope_text(scope)}. {condition}")
 
 

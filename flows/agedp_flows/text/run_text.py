@@ -42,7 +42,7 @@ from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
-from agedp_flows.text.bound_text import assumption_text, labelled_bound, scope_text
+from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
 
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
@@ -247,7 +247,8 @@ def promised_bound_lines(
     bound = next((bounds[name] for name in bounded_names if name in bounds), None)
     if bound is None:
         return []
-    text = f"{label}: epsilon {bound.epsilon} of at most {bound.limit}. Scope: {scope_text(bound.scope)}."
+    epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound.conditional_days)}"
+    text = f"{label}: {epsilon}. Scope: {scope_text(bound.scope)}."
     return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
 
 

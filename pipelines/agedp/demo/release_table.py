@@ -191,8 +191,9 @@ COLUMNS_ARE = (
     "Noise: standard deviation of the added noise, root mean square over the released days. Change: day-to-day change "
     "of the mean, estimated from the published series alone; the ratio is 'hidden' where the noise hides the change.",
     "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
-    "without any assumption. It is large, because these notions bound the loss about the present, about any one day, "
-    "or about the recent past, not about all days together.",
+    "without any assumption about households. It is large, because these notions bound the loss about the present, "
+    "about any one day, or about the recent past, not about all days together. Each is of the noisy releases alone: "
+    "the leakage bound of the model, published without noise, is in none of them.",
     "Bound of the notion: what the releases reach, and what the run file promises. Risk: loss about the "
     "present from all releases, published at that age. Temporal leakage: loss about any one day from all releases. "
     "Both hold under the model. Discounted sum: sum of all losses, in which old ones count less.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -19,8 +19,11 @@ from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
+from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text, suggest_file
+from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
 from agedp_data.statement.document import SCHEMA, StatedBound, Statement, read_statement
@@ -33,6 +36,7 @@ AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
+_DIFFERENT = f"{STATEMENT} and {ROWS} contain different days or losses"
 _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
@@ -159,11 +163,13 @@ class ReleaseFolder:
         export = self.ledger_rows()
         contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
         releases = [row for row in export.rows if isinstance(row, ReleaseRecord)]
+        draws = calibration_draws(export.rows)
         try:
             _check_rows_belong(statement, releases, contracts)
             check_losses(ROWS, releases, contracts)
             check_tables(self.averages() | self.distributions(), statement, releases, contracts)
             _check_statement(statement, releases, contracts)
+            _check_bounds(statement, day_losses(releases), draws)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
@@ -227,20 +233,30 @@ def _check_statement(
     spent = day_losses(released)
     dates = [row.published_on for row in released]
     min_households = statement.contract.population.min_households
-    days, published, stated = statement.days, statement.published, statement.unconditional_epsilons
-    expected = {"day": format_epsilon(max(spent.values(), default=0)), "total": format_epsilon(sum(spent.values()))}
+    days, published = statement.days, statement.published
     is_consistent = (
         (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
         and set(days.skipped) == {row.day for row in releases} - set(spent)
         and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
         and statement.version == len(contracts)
         and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
-        and {name: stated[name] for name in expected} == expected
-        and (statement.ending is None or statement.ending.spent == expected["total"])
-        and all(_is_consistent(bound) for bound in statement.bounds)
     )
     if not is_consistent:
-        raise InputError(f"{STATEMENT} and {ROWS} contain different days or losses")
+        raise InputError(_DIFFERENT)
+
+
+def _check_bounds(statement: Statement, spent: Mapping[str, int], draws: Sequence[CalibrationDraw]) -> None:
+    """Check the bounds that follow from the losses of the days and of the calibration draws alone."""
+    stated, charges = statement.unconditional_epsilons, charges_of(draws)
+    expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
+    is_consistent = (
+        {name: stated[name] for name in expected} == expected
+        and (statement.ending is None or statement.ending.spent == expected["total"])
+        and all(_is_consistent(bound) for bound in statement.bounds)
+        and statement.charges == charges
+    )
+    if not is_consistent:
+        raise InputError(_DIFFERENT)
 
 
 def _is_consistent(bound: StatedBound) -> bool:

@@ -213,7 +213,7 @@ def _common_guarantee(statement: Statement, coverage: Decimal) -> dict[str, Any]
     """Return the part of the guarantee that the metadata of every table contain."""
     content = statement.content()
     layout = statement.contract.input
-    stated = ("title", "source", "licence", "contact", "population", "rehearsal", "figures", "ledger")
+    stated = ("title", "source", "licence", "contact", "population", "rehearsal", "figures", "draws", "ledger")
     return {
         **{key: content[key] for key in stated if key in content},
         "promise": content["contract"]["promise"],

@@ -73,6 +73,7 @@ class _CachedLeakageBound:
 
     def __init__(self, leakage_bound: LeakageBoundLike) -> None:
         self.steps_per_day, self.assume = leakage_bound.steps_per_day, leakage_bound.assume
+        self.share = leakage_bound.share
         self.methods, self.has_both_directions = leakage_bound.methods, leakage_bound.has_both_directions
         self.ages, self._leakage = leakage_bound.ages, cache(leakage_bound)
         self.exact_leakage, self.supremum = cache(leakage_bound.exact_leakage), cache(leakage_bound.supremum)
@@ -190,8 +191,11 @@ _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
 _METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
-def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> Iterator[str]:
-    """Yield the risk by age of one day's loss, by method, and of all released days, by the sharpest method."""
+def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], charge: int = 0) -> Iterator[str]:
+    """Yield the risk by age of one day's loss, by method, and of all released days, by the sharpest method.
+
+    `charge` is the loss of all calibration draws, which the risk of all days contains [nano-epsilon].
+    """
     losses = day_losses(rows)
     if not losses:
         return
@@ -205,10 +209,11 @@ def model_parts(leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord]) -> I
     name, aged_leakage = next(iter(by_method.items()))
     composition = aged_leakage.of(losses)
     newest = composition.inputs[-1]
-    all_days = [to_float(composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
+    all_days = [to_float(charge + composition.leakage(newest + age * leakage_bound.steps_per_day)) for age in ages]
     title = f"Aged loss of one day with epsilon {format_rounded_up(to_float(largest))}"
     of_all_days = {_METHODS.get(name, name): all_days}
-    risk_chart = _age_chart("Risk: loss about the present, all days", ages, of_all_days)
+    draws = " and calibration draws" if charge else ""
+    risk_chart = _age_chart(f"Risk: loss about the present, all days{draws}", ages, of_all_days)
     yield side_by_side([_age_chart(title, ages, by_method_name), risk_chart])
     shown_ages = _ages_with_changes(ages, [*by_method_name.values(), all_days])
     table_rows = [
@@ -260,9 +265,12 @@ def _age_axis(ages: Sequence[int]) -> Scale:
 
 
 def leakage_parts(
-    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any]
+    leakage_bound: LeakageBound, rows: Sequence[ReleaseRecord], promise: Mapping[str, Any], charge: int = 0
 ) -> Iterator[str]:
-    """Yield backward, forward and total temporal leakage by day as a chart, and by month as a table."""
+    """Yield backward, forward and total temporal leakage by day as a chart, and by month as a table.
+
+    `charge` is the loss of all calibration draws, which the total contains [nano-epsilon].
+    """
     if not leakage_bound.has_both_directions:
         return
     day_leakages = list(TemporalLosses(leakage_bound).of(losses_by_day_number(day_losses(rows))))
@@ -271,33 +279,38 @@ def leakage_parts(
     positions = [float(leakage.day) for leakage in day_leakages]
     lines = [
         Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
-        for index, (letter, name, values) in enumerate(_loss_curves(day_leakages))
+        for index, (letter, name, values) in enumerate(_loss_curves(day_leakages, charge))
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
     largest = max(day_leakages, key=lambda leakage: leakage.total)
     largest_own = max(leakage.day_loss for leakage in day_leakages)
+    largest_total, everything = to_float(largest.total + charge), _everything(charge)
     description = (
-        "Epsilon by day of the data, if the model holds: temporal leakage about each day from all releases, at most "
-        f"{format_rounded_up(to_float(largest.total))} (about {_day_text(largest)}). The loss of the day's own release "
+        f"Epsilon by day of the data, if the model holds: temporal leakage about each day from {everything}, at most "
+        f"{format_rounded_up(largest_total)} (about {_day_text(largest)}). The loss of the day's own release "
         f"is at most {format_rounded_up(to_float(largest_own))}."
     )
-    y = linear_axis([to_float(largest.total), *([] if alpha is None else [alpha])], zero=True)
+    y = linear_axis([largest_total, *([] if alpha is None else [alpha])], zero=True)
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
-    title = "Temporal leakage about each day from all releases"
+    title = f"Temporal leakage about each day from {everything}"
     yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
     months = by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
     month_rows = [
-        (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages)))
+        (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages, charge)))
         for month, month_leakages in months.items()
     ]
-    columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages)))
+    columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages, charge)))
     yield table("The same by month: largest epsilon of its days", columns, month_rows)
 
 
-def _loss_curves(day_leakages: Sequence[DayLeakage]) -> list[tuple[str, str, list[int]]]:
+def _everything(charge: int) -> str:
+    return "all releases and calibration draws" if charge else "all releases"
+
+
+def _loss_curves(day_leakages: Sequence[DayLeakage], charge: int) -> list[tuple[str, str, list[int]]]:
     return [
-        ("a", "all releases", [leakage.total for leakage in day_leakages]),
+        ("a", _everything(charge), [leakage.total + charge for leakage in day_leakages]),
         ("b", "the day's own and earlier ones", [leakage.day_loss + leakage.backward for leakage in day_leakages]),
         ("c", "the day's own and later ones", [leakage.day_loss + leakage.forward for leakage in day_leakages]),
         ("d", "the day's own alone", [leakage.day_loss for leakage in day_leakages]),

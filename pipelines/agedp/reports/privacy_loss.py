@@ -33,6 +33,7 @@ from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.bounded_change import BoundedChangeLoss
 from agedp_data.notions.notion import Accountant, day_losses
+from agedp_data.notions.period_loss import Charges, charge_on, total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import Statement
@@ -137,7 +138,8 @@ def _noise_text(bound: LabelledBound, noise_factors: Mapping[BoundKey, float | N
     if bound.key not in noise_factors:
         return "–"
     factor = noise_factors[bound.key]
-    return "caps decide" if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
+    without_release = "draws decide" if bound.epsilon > 1 else "caps decide"
+    return without_release if factor is None else f"{format_number(sd_kwh * factor)}\u00a0kWh"
 
 
 def rounded_up_text(bound: LabelledBound) -> str:
@@ -259,22 +261,27 @@ def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication
     return to_float(bound.value or 0)
 
 
-def spending_parts(rows: Sequence[ReleaseRecord], promise: PromiseTerms) -> Iterator[str]:
-    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise."""
+def spending_parts(rows: Sequence[ReleaseRecord], promise: PromiseTerms, charges: Charges = ()) -> Iterator[str]:
+    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise.
+
+    The losses of calibration draws count on the published days of their periods, and in the sums from the first day on.
+    """
     losses = day_losses(rows)
     if not losses:
         return
     first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
     all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in all_days]
-    running_totals = [*accumulate(spent)]
+    running_totals = [*accumulate(spent, initial=total_charge(charges))][1:]
+    of_days = [loss + charge_on(charges, str(day)) if loss else 0 for day, loss in zip(all_days, spent, strict=True)]
+    draws = ", calibration draws included" if charges else ""
     x = date_axis(first, last)
     positions = [float(day.toordinal()) for day in all_days]
-    by_day = f"at most {format_rounded_up(to_float(max(spent)))} per day"
-    in_total = f"{format_rounded_up(to_float(running_totals[-1]))} in total"
+    by_day = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
+    in_total = f"{format_rounded_up(to_float(running_totals[-1]))} in total{draws}"
     yield side_by_side(
         [
-            _spending_chart("Loss of each day", x, positions, spent, promise.max_day_epsilon, by_day),
+            _spending_chart("Loss of each day", x, positions, of_days, promise.max_day_epsilon, by_day),
             _spending_chart("Composed loss so far", x, positions, running_totals, promise.epsilon_total, in_total),
         ]
     )

@@ -36,10 +36,12 @@ from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract import promise_of
 from agedp_data.config.contract_values import meaning_of
+from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
@@ -96,7 +98,8 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         )
     for bound in bounds:
         if bound.key.name in ("day", "total") and bound.is_unconditional:
-            scope_text = "loss of one day" if bound.key.name == "day" else "loss of all days"
+            day = "loss of one published day" if report.statement.draws else "loss of one day"
+            scope_text = day if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
 
     ending = report.statement.ending
@@ -123,9 +126,11 @@ def public_report(
 ) -> bytes:
     """Return report.html for a statement and its rows and contracts."""
     series_of_contracts = series_by_contract(contracts)
-    promise = promise_of(contracts[-1].promise, series_of_contracts)
+    promise = promise_of(contracts[-1].promise, series_of_contracts, statement.charges)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
-    run = run_file.model_copy(update=terms).following(series_of_contracts)  # not the present run file's
+    run = run_file.model_copy(update=terms).following(
+        series_of_contracts, statement.charges
+    )  # not the present run file's
     accountants = [
         promise,
         *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(run.comparison)),
@@ -149,6 +154,7 @@ def public_report_page(report: ReportData) -> str:
     statement = report.statement
     bounds, published = labelled_bounds(statement), statement.published
     promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
+    charge = total_charge(statement.charges)
     return render_page(
         "public_report.html",
         title=statement.full_title,
@@ -158,10 +164,30 @@ def public_report_page(report: ReportData) -> str:
         facts=[*_facts(report, bounds)],
         series=[*_series_parts(report)],
         losses=[*_loss_parts(report, bounds)],
-        model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows)],
-        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise)],
+        exception=_exception(statement),
+        share=_share_text(leakage_bound),
+        model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows, charge)],
+        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise, charge)],
         statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
     )
+
+
+def _exception(statement: Statement) -> str:
+    """Return what no bound of the page counts, a part of the sentences with bounds; "" for nothing."""
+    days = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
+    if not days:
+        return ""
+    return (
+        f"; the published model, estimated without noise from the days {days}, is in none of them, and with it none "
+        "is unconditional about these days or days like them"
+    )
+
+
+def _share_text(leakage_bound: LeakageBound | None) -> str:
+    """Return the share of the households that the model bounds, a part of a sentence; "" if it is meant for each."""
+    if leakage_bound is None or not leakage_bound.share:
+        return ""
+    return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
 
 
 def _series_parts(report: ReportData) -> Iterator[str]:
@@ -184,7 +210,7 @@ def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator
         yield _schedules(report, newest)
     yield from growth_parts(bounds, curves)
     yield from size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report))
-    yield from spending_parts(report.rows, report.statement.contract.promise)
+    yield from spending_parts(report.rows, report.statement.contract.promise, report.statement.charges)
 
 
 def _newest_mean(report: ReportData) -> ReleaseRecord | None:

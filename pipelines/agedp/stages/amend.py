@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import EffectivePromise, binding_models, series_by_contract
+from agedp.budget import EffectivePromise, binding_models, check_charges_fit, series_by_contract
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
 from agedp.run_context import RunContext
@@ -29,6 +29,7 @@ from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day
 from agedp_data.errors import ContractChanged, LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger.calibration_charges import charges_of
 
 
 def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
@@ -123,15 +124,23 @@ def record_amendment(session: LedgerSession, amendment: Amendment) -> ContractRe
     """Record an amendment, if all its changes are allowed and the contract did not change since the preview.
 
     Raises:
-        Refused: a change relaxes the promise or is broken already.
+        Refused: a change relaxes the promise or is broken already, or the promise has no room for the draws of a model.
         LedgerError: the contract was amended meanwhile.
     """
     check_amendment_allowed(amendment)
     session = session.checked()
+    _check_new_draws(session)
     ledger, at = session.open_ledger, _amendment_date(session)
     if session.model is not None:
         ledger.register_model(session.model.text, at=at)
     return ledger.amend(session.promise, population=session.population, at=at, after=amendment.in_force)
+
+
+def _check_new_draws(session: LedgerSession) -> None:
+    """Check the draws that come with a new model, whose losses the ledger will have from now on."""
+    if len(session.charges) > len(session.stored_draws):
+        leakage_bound = session.model.leakage_bound if session.model else None
+        check_charges_fit(session.run.run_file, session.charges, session.rows, leakage_bound)
 
 
 def check_amendment_allowed(amendment: Amendment) -> None:
@@ -168,12 +177,15 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         )
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(session.promise)))
     adopted = {model.id: model.leakage_bound} if model else {}
-    series = series_by_contract(contracts)
+    series, charged = series_by_contract(contracts), charges_of(session.stored_draws)
     before = ForecastContract(
-        old, EffectivePromise(promise_of(contracts[-1].promise, series), _bounds_in_order(old, models))
+        old, EffectivePromise(promise_of(contracts[-1].promise, series, charged), _bounds_in_order(old, models))
     )
     after = ForecastContract(
-        new, EffectivePromise(promise_of(canonical(session.promise), series), _bounds_in_order(new, adopted | models))
+        new,
+        EffectivePromise(
+            promise_of(canonical(session.promise), series, session.charges), _bounds_in_order(new, adopted | models)
+        ),
     )
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
     changes = tuple(_judge_change(change, after.effective_promise.violations(rows)) for change in amendment(old, new))

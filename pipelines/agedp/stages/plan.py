@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from agedp.budget import ReleaseTerms, closed_days, plan_release
+from agedp.budget import ReleaseTerms, check_charges_fit, closed_days, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
@@ -39,6 +39,7 @@ from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
 
 _MIN_BYTES = 2**16
@@ -117,6 +118,8 @@ def find_due_days(session: LedgerSession) -> DueDays:
         check_day_boundaries(run.run_file, session.contracts, session.rows)
         session.terms().effective_promise.review(session.rows)
     check_rehearsal_declared(session)
+    if not session.contracts:
+        check_charges_fit(run.run_file, session.charges)
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = closed_days(session.rows, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
@@ -267,7 +270,7 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """Loss spent [nano-epsilon], due days with the releases planned now, forecast, and the terms of all of them."""
+    """Loss spent, draws included [nano-epsilon], due days with the releases planned now, forecast, and their terms."""
 
     spent: int
     due_days: DueDays
@@ -283,7 +286,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
         ContractChanged: the run file differs from the contract.
     """
     due_days = find_due_days(session)
-    spent, terms = sum(row.loss for row in session.rows), session.terms()
+    spent, terms = sum(row.loss for row in session.rows) + total_charge(session.charges), session.terms()
     due_plan = plan_due_days(terms, due_days.due, session.rows)
     expected = forecast(ForecastContract.of(terms), session.forecast_view)
     return RunForecast(spent, due_days, due_plan, expected, terms)

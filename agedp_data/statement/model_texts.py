@@ -1,0 +1,121 @@
+"""What a statement says of a model that was made from readings: an envelope without noise, or a private selection.
+
+An envelope is computed from the readings of its period and published without noise. Figures bound what the noisy
+releases say beyond it; together with it none is unconditional: about the days of its period because it may change with
+one of them, about other days because a household's days resemble each other. Every sentence with a figure says so.
+
+A privately selected model is a draw with a loss, which the figures count. It bounds the chains of a share of the
+households, with a probability; no sentence calls its bounds bounds for every household.
+
+Decisions. The texts are stored in the ledger and hashed; their wording never changes. `protects`, `always` and the
+others are functions of public facts: the periods of envelopes, and whether anything was drawn from the readings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import MAX_PREC, Context, Decimal
+from typing import Any, Final
+
+from agedp_data.parameters import exact_text
+
+_PROTECTS: Final = (
+    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
+    "day{noisy} would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the "
+    "{figure}{envelope}. Of all its days together the same holds with the total{draws}."
+)
+_ALWAYS: Final = (
+    "The per-day, window and total figures need no assumption about how households behave{draws}{envelope}; the total "
+    "is what all published days{and_draws} together may say about one household{noisy}."
+)
+_ENVELOPE_ASIDE: Final = (
+    "; the envelope of the model, computed from the readings of {days} and published without noise, is in no figure"
+)
+_ENVELOPE_EXCEPTION: Final = (
+    ", and bound the noisy releases alone: not the envelope, computed from the readings of {days} and published "
+    "without noise, with which none of them is unconditional about these days, nor about days that resemble them"
+)
+ENVELOPE: Final = (
+    "Figures bound what the noisy releases say beyond the envelope. It was computed from the readings of {days} and "
+    "has no noise: together with it no figure is unconditional, neither about a household's use on these days nor "
+    "about days that resemble them, and each row says so."
+)
+NOT_PROTECTED_FROM_ENVELOPE: Final = (
+    "What the envelope of the model tells: it was computed from the readings of {days} and published without noise, so "
+    "it may tell of a household's use on these days with certainty, and of its habits on others. No figure bounds it."
+)
+SELECTED: Final = (
+    "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
+    "lie below this curve. For the other households only the caps hold. Which ones is not published."
+)
+SELECTED_OF: Final = (
+    "The curve of the model was selected with noise from a public family, by the readings of {period}; the households "
+    "are the {households} that were on the roster then."
+)
+SHARE: Final = "with probability at least {probability} at least {share} % of the households are"
+
+
+_EXACT: Final = Context(prec=MAX_PREC)
+
+
+def is_private(model: Mapping[str, Any] | None) -> bool:
+    """Return whether a model's public part is a private selection's."""
+    return model is not None and model.get("publish") == "private"
+
+
+def protects(envelope_days: str, *, has_draws: bool) -> str:
+    """Return what is protected, where something was made from the readings besides the releases.
+
+    Args:
+        envelope_days: the periods of published envelopes; "" without one.
+        has_draws: whether calibration draws are in the figures.
+    """
+    return _PROTECTS.format(
+        noisy=" with noise" if envelope_days else "",
+        figure="figure 'day', or 'calibration day' for a day of the calibration" if has_draws else "day's figure",
+        envelope=_ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else "",
+        draws=", which counts the draws of the calibration" if has_draws else "",
+    )
+
+
+def always(envelope_days: str, *, has_draws: bool) -> str:
+    """Return which figures rest on no assumption, and what they leave out; as `protects`."""
+    return _ALWAYS.format(
+        draws=", and count the draws of the calibration" if has_draws else "",
+        envelope=_ENVELOPE_EXCEPTION.format(days=envelope_days) if envelope_days else "",
+        and_draws=" and these draws" if has_draws else "",
+        noisy=", beyond the envelope" if envelope_days else "",
+    )
+
+
+def selection_texts(model: Mapping[str, Any]) -> tuple[str, str]:
+    """Return of which households a privately selected model is a bound, with which probability, and by what.
+
+    >>> public = {"coverage": "0.95", "failure_probability": "0.000001", "households": 5566, "confidence": "plug-in",
+    ...           "period": ["2012-01-01", "2012-12-31"]}
+    >>> selection_texts(public)[0][:80]
+    'With probability at least 0.999999, the estimated chains of at least 95 % of the'
+    """
+    level = model.get("level")
+    confidence = f" (at the confidence level {level})" if level is not None else ""
+    return (
+        SELECTED.format(**_numbers(model), confidence=confidence),
+        SELECTED_OF.format(period=" to ".join(model["period"]), households=model["households"]),
+    )
+
+
+def share_text(model: Mapping[str, Any]) -> str:
+    """Return the share of the households that a model bounds, "" if it is meant to bound each of them.
+
+    >>> share_text({"publish": "private", "coverage": "0.95", "failure_probability": "0.000001"})
+    'with probability at least 0.999999 at least 95 % of the households are'
+    >>> share_text({"source": "declared"})
+    ''
+    """
+    return SHARE.format(**_numbers(model)) if is_private(model) else ""
+
+
+def _numbers(model: Mapping[str, Any]) -> dict[str, str]:
+    probability = _EXACT.subtract(Decimal(1), Decimal(str(model["failure_probability"])))
+    share = _EXACT.multiply(Decimal(100), Decimal(str(model["coverage"])))
+    return {"probability": exact_text(probability), "share": exact_text(share)}
