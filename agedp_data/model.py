@@ -23,17 +23,21 @@ from typing import Any
 import numpy as np
 
 from agedp_data.config import RunFile
+from agedp_data.config.contract_values import contract_value
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets import filesystem
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
+from agedp_data.leakage.nested_family import DEFAULT_FAMILY, NestedFamily
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
-from agedp_data.parameters import MANY_DAYS
+from agedp_data.parameters import MANY_DAYS, exact_text
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
+_OPTIONAL = ("level", "publish", "quantiles")
+"""Settings that not every estimated model has."""
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -123,7 +127,10 @@ def model_settings(model: EstimatedModel) -> dict[str, Any]:
     """Return the settings of an estimated model that belong to its public part, as JSON values.
 
     A model whose stored settings differ from those of the run file is refused, see `read_model`. The folder and the
-    acknowledgement `publish` are not included.
+    acknowledgement publish = "envelope" are not included; a private selection is, with the content of its family.
+
+    Raises:
+        RunFileError: the file of the family cannot be used.
     """
     edges = model.edges if isinstance(model.edges, str) else [str(edge) for edge in model.edges]
     return {
@@ -139,7 +146,32 @@ def model_settings(model: EstimatedModel) -> dict[str, Any]:
         "confidence": model.confidence,
         **({} if model.level is None else {"level": str(model.level.normalize())}),
         "ages_days": list(model.ages_days),
+        **(_selection_settings(model) if model.is_private else {}),
     }
+
+
+def _selection_settings(model: EstimatedModel) -> dict[str, Any]:
+    questions: list[dict[str, Any]] = [contract_value(question) for question in model.quantiles or ()]
+    return {
+        "publish": model.publish,
+        **{key: exact_text(getattr(model, key)) for key in ("selection_epsilon", "coverage", "failure_probability")},
+        "family": read_family(model).to_json(),
+        **({"quantiles": questions} if questions else {}),
+    }
+
+
+def read_family(model: EstimatedModel) -> NestedFamily:
+    """Return the family of bounds among which a private selection chooses: that of the run file, or the default.
+
+    Raises:
+        RunFileError: the file of the family cannot be used.
+    """
+    if model.family is None:
+        return DEFAULT_FAMILY
+    try:
+        return NestedFamily.of_table(_read_numbers(model.family, "family"))
+    except ChainError as error:
+        raise _file_error(model.family, "family", str(error)) from None
 
 
 def _read_estimated(model: EstimatedModel) -> Model:
@@ -161,7 +193,7 @@ def _read_estimated(model: EstimatedModel) -> Model:
         ) from None
     _check_digest(path, text)
     expected = model_settings(model)
-    changed = [key for key in dict.fromkeys((*expected, "level")) if public.get(key) != expected.get(key)]
+    changed = [key for key in dict.fromkeys((*expected, *_OPTIONAL)) if public.get(key) != expected.get(key)]
     if changed:
         raise RunFileError(
             f"[model] {', '.join(changed)}: the model was made under other settings; "
