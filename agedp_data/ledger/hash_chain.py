@@ -18,8 +18,11 @@ from agedp_data.ledger import record_schemas, records
 from agedp_data.ledger.backends import ledger_tables
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
+    SINCE_FORM_2,
+    CalibrationDraw,
     ClosedLedger,
     EarlierLedger,
+    HouseholdAccount,
     LedgerUpgrade,
     RecoveryRecord,
     Takeover,
@@ -43,6 +46,7 @@ class HashChain:
     """The rows so far: `length`, `head`, and an index of what later rows refer to.
 
     `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
+    Calibration draws and household accounts, which are stored as statement rows, count as content.
     `earlier_heads` are hashes of rows in the ledgers that this one was recovered from, with their row numbers here.
     `closing_text` is the reason why no row can be added, "" for an open ledger.
     """
@@ -61,6 +65,8 @@ class HashChain:
         self.models: dict[str, records.ModelRecord] = {}
         self.releases: dict[str, list[records.ReleaseRecord]] = defaultdict(list)
         self.statements: dict[str, list[records.StatementRecord]] = defaultdict(list)
+        self.calibration_draws: dict[tuple[str, str, str, str], CalibrationDraw] = {}
+        self.accounts: dict[str, HouseholdAccount] = {}
         self.by_key: dict[tuple[str, str, str, int], records.ReleaseRecord] = {}
         self.published_on = ""
 
@@ -150,7 +156,7 @@ class HashChain:
             yield "the hash does not follow from the row and the one before it"
 
     def _index(self, row: records.Row) -> None:
-        if not isinstance(row, records.StatementRecord):
+        if is_content(row):
             self.content_head = row.hash
         match row:
             case records.ContractRecord():
@@ -178,6 +184,10 @@ class HashChain:
                 )
             case LedgerUpgrade(form, _):
                 self.form = form
+            case CalibrationDraw() as draw:
+                self.calibration_draws[draw.key] = draw
+            case HouseholdAccount() as account:
+                self.accounts[account.population] = account
             case RecoveryRecord() as recovery:
                 ledgers: tuple[EarlierLedger | RecoveryRecord, ...] = (*recovery.earlier_ledgers, recovery)
                 for earlier in ledgers:
@@ -204,6 +214,22 @@ class HashChain:
             yield "it closes or takes over another ledger"
         if isinstance(record, RecoveryRecord) and self.length:
             yield "a recovery record that is not the first row"
+        if isinstance(record, SINCE_FORM_2) and self.form < 2:
+            yield "a record of form 2 before the ledger was upgraded to it"
+        if isinstance(record, CalibrationDraw):
+            yield from self._check_calibration_draw(record)
+        if isinstance(record, HouseholdAccount) and not 0 <= record.day <= record.total < INT64.stop:
+            yield "an account of a day that is negative, or beyond its total or 64 bits"
+
+    def _check_calibration_draw(self, draw: CalibrationDraw) -> Iterator[str]:
+        if draw.key in self.calibration_draws:
+            yield "the same calibration draw a second time"
+        if not (clock.is_date(draw.first_day) and clock.is_date(draw.last_day) and draw.first_day <= draw.last_day):
+            yield "a calibration draw without a period"
+        if not 0 < draw.loss < INT64.stop or not all(value in INT64 for value in draw.value):
+            yield "a calibration draw without a loss, or with a number beyond 64 bits"
+        if not record_schemas.is_canonical(draw.query):
+            yield "a calibration draw whose query is not canonical JSON"
 
     def _check_privacy_statement(self, row: records.StatementRecord) -> Iterator[str]:
         try:
@@ -260,6 +286,11 @@ class HashChain:
             )
         yield from _check_dates(row)
         yield from _check_draw(row)
+
+
+def is_content(row: records.Row) -> bool:
+    """Return whether a row says more than a statement: every row but statements and records of the ledger's life."""
+    return not isinstance(row, records.StatementRecord) or isinstance(read_lifecycle_record(row), SINCE_FORM_2)
 
 
 def release_key(row: records.ReleaseRecord) -> tuple[str, str, str, int]:

@@ -15,21 +15,24 @@ import json
 import operator
 from dataclasses import replace
 from datetime import date, datetime
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeVar, cast
-
-from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError
+from typing import TYPE_CHECKING, Any, ParamSpec, SupportsIndex, TypeVar
 
 from agedp_data import clock
 from agedp_data.config.contract_values import comparable
 from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger.backends import ledger_tables
-from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
 from agedp_data.ledger.hash_chain import HashChain, release_key
-from agedp_data.ledger.ledger_reader import AnyRow, History, LedgerReader, require_same_contract
-from agedp_data.ledger.lifecycle import LEDGER_POPULATION, ClosedLedger, LedgerUpgrade, format_lifecycle_record
+from agedp_data.ledger.ledger_reader import History, require_same_contract
+from agedp_data.ledger.ledger_transactions import LedgerTransactions, in_write_transaction
+from agedp_data.ledger.lifecycle import (
+    LEDGER_POPULATION,
+    CalibrationDraw,
+    ClosedLedger,
+    HouseholdAccount,
+    LedgerUpgrade,
+    LifecycleRecord,
+    format_lifecycle_record,
+)
 from agedp_data.ledger.records import (
     ContractRecord,
     ModelRecord,
@@ -41,7 +44,6 @@ from agedp_data.ledger.records import (
     sha256,
     table_of,
 )
-from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,34 +52,13 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
-def _in_write_transaction(
-    method: Callable[Concatenate[Ledger, _Parameters], _Result],
-) -> Callable[Concatenate[Ledger, _Parameters], _Result]:
-    """Run a method in the open write transaction, or in a new one, after reading all stored rows."""
-
-    @wraps(method)
-    def in_transaction(self: Ledger, /, *args: _Parameters.args, **keywords: _Parameters.kwargs) -> _Result:
-        def work() -> _Result:
-            self._refresh(self._write_connection)
-            return method(self, *args, **keywords)
-
-        return self.in_one_transaction(work) if self._connection is None else work()
-
-    return in_transaction
-
-
-class Ledger(LedgerReader):
+class Ledger(LedgerTransactions):
     """A ledger that can be written: contracts, models, releases and statements are added, no row is changed.
 
     Every method that adds rows is one write transaction; within `in_one_transaction` several methods share one.
     """
 
-    def __init__(self, database: LedgerDatabase) -> None:
-        super().__init__(database)
-        self._witness: CommitWitness | None = None
-        self._announced: WitnessState | None = None
-
-    @_in_write_transaction
+    @in_write_transaction
     def register(
         self, contract: Mapping[str, Any], *, population: str | None = None, at: str | date | None = None
     ) -> ContractRecord:
@@ -96,7 +77,7 @@ class Ledger(LedgerReader):
         day = _iso_day(clock.today() if at is None else at)
         return self._store(ContractRecord(name, canonical(contract), at=day))
 
-    @_in_write_transaction
+    @in_write_transaction
     def amend(
         self, contract: Mapping[str, Any], *, population: str, at: str | date, after: str | None = None
     ) -> ContractRecord:
@@ -121,14 +102,14 @@ class Ledger(LedgerReader):
             raise LedgerError("the contract was amended meanwhile; look at the difference again")
         return self._store(ContractRecord(population, promise, at=_iso_day(at)))
 
-    @_in_write_transaction
+    @in_write_transaction
     def register_model(self, public_text: str, *, at: str | date) -> ModelRecord:
         """Return the record of a model with this public part, stored unless the ledger has it already."""
         name = sha256(public_text)
         stored = self._chain.models.get(name)
         return stored or self._store(ModelRecord(name, public_text, at=_iso_day(at)))
 
-    @_in_write_transaction
+    @in_write_transaction
     def record(
         self, statement_text: str, *, population: str, files: Mapping[str, str], software: str, at: str | date
     ) -> StatementRecord:
@@ -151,7 +132,7 @@ class Ledger(LedgerReader):
         row = StatementRecord(population, statement_text, files_by_name, software, at=_iso_day(at))
         return self._store(row)
 
-    @_in_write_transaction
+    @in_write_transaction
     def upgrade(self, *, at: str | date) -> StatementRecord | None:
         """Store a record that later rows may have the newest form; return None if the ledger has it already.
 
@@ -159,13 +140,76 @@ class Ledger(LedgerReader):
         """
         if self._chain.form >= FORM:
             return None
-        return self._store(
-            StatementRecord(
-                LEDGER_POPULATION, format_lifecycle_record(LedgerUpgrade(FORM, NEEDS[FORM])), (), "", at=_iso_day(at)
-            )
-        )
+        return self._store(_lifecycle_row(LedgerUpgrade(FORM, NEEDS[FORM]), at))
 
-    @_in_write_transaction
+    @in_write_transaction
+    def draw_once(
+        self,
+        population: str,
+        period: tuple[str | date, str | date],
+        query: Mapping[str, Any],
+        *,
+        loss: int,
+        draw: Callable[[], Iterable[SupportsIndex]],
+        at: str | date,
+    ) -> CalibrationDraw:
+        """Return the stored answer of a query about a period; if there is none, draw and store it in one transaction.
+
+        Args:
+            population: name of the population.
+            period: first and last day of the readings.
+            query: all that is asked, and how; public.
+            loss: privacy loss about all readings of a household in the period [nano-epsilon].
+            draw: returns the answer, one integer or more.
+            at: date of the row.
+
+        Raises:
+            LedgerError: the record breaks a rule of the ledger; nothing is drawn.
+        """
+        first_day, last_day = map(_iso_day, period)
+        planned = CalibrationDraw(population, first_day, last_day, canonical(query), (0,), loss)
+        stored = self._chain.calibration_draws.get(planned.key)
+        if stored is not None:
+            return stored
+        self._upgrade_for_records(at)
+        # Never draw what cannot be stored: check every rule first, with a zero in place of the value.
+        self._require(_lifecycle_row(planned, at))
+        drawn = replace(planned, value=tuple(operator.index(value) for value in draw()))
+        self._store(_lifecycle_row(drawn, at))
+        return drawn
+
+    @in_write_transaction
+    def adopt(self, draw: CalibrationDraw, *, at: str | date) -> CalibrationDraw:
+        """Return a calibration draw that was made under another ledger, stored here unless it is known already.
+
+        Raises:
+            LedgerError: this ledger has another answer of the same query, or the record breaks a rule.
+        """
+        stored = self._chain.calibration_draws.get(draw.key)
+        if stored is not None and stored != draw:
+            raise LedgerError(
+                "the ledger holds another draw for the same question about the same period; the model was not drawn "
+                "under this ledger. Calibrate again into another [model] file"
+            )
+        if stored is None:
+            self._upgrade_for_records(at)
+            self._store(_lifecycle_row(draw, at))
+        return draw
+
+    @in_write_transaction
+    def record_account(self, account: HouseholdAccount, *, at: str | date) -> HouseholdAccount:
+        """Return the newest household account of a population: `account`, stored unless it is the newest already."""
+        if self._chain.accounts.get(account.population) != account:
+            self._upgrade_for_records(at)
+            self._store(_lifecycle_row(account, at))
+        return account
+
+    def _upgrade_for_records(self, at: str | date) -> None:
+        """Store an upgrade to the newest form unless the ledger has it, and read it back into the chain."""
+        if self.upgrade(at=at) is not None:
+            self._refresh(self._write_connection)
+
+    @in_write_transaction
     def release(
         self,
         population: str,
@@ -199,70 +243,7 @@ class Ledger(LedgerReader):
         values = tuple(operator.index(value) for value in draw(planned))
         return self._store(replace(planned, values=values))
 
-    def in_one_transaction(self, work: Callable[[], _Result]) -> _Result:
-        """Return the result of `work`, which reads one snapshot and commits everything that it stores together.
-
-        Use it to release several days at the cost of one commit. If `work` raises, the rows that it stored before are
-        committed and the exception is raised again. If the process is killed inside, nothing is stored, and nobody has
-        seen a drawn value. `work` is called again from its beginning if the server aborts the transaction; it then
-        reads what was stored by then.
-
-        Raises:
-            LedgerError: the database failed, or the witness refused the commit.
-            RuntimeError: a transaction is open already.
-        """
-
-        def transaction_body(connection: Connection) -> tuple[_Result, None] | tuple[None, Exception]:
-            self._connection = connection
-            try:
-                return self._run_with_witness(lambda: _result_or_error(work))
-            finally:
-                self._connection = None
-
-        with self._lock:
-            if self._connection is not None:
-                raise RuntimeError("a transaction is held already")
-            try:
-                result, error = run_transaction(self._database, self._with_fresh_chain(transaction_body), write=True)
-            except BaseException:
-                self._reset_chain()  # it may contain rows that were never committed
-                raise
-            if self._chain.length:
-                self._last_head = self._chain.head
-            self._confirm()
-        if error is not None:
-            raise error
-        return cast(_Result, result)
-
-    def attach(self, witness: CommitWitness) -> None:
-        """Let a witness confirm every commit from now on; refuse a ledger that lacks rows the witness confirmed.
-
-        Raises:
-            LedgerError: the ledger is older than the witness, or the witness has no record or does not answer.
-        """
-        self._witness = witness
-        witness.check(self._read)
-
-    def _run_with_witness(self, work: Callable[[], _Result]) -> _Result:
-        """Run `work` in the open transaction, and announce the resulting head to the witness before the commit."""
-        self._announced = None
-        if self._witness is None:
-            return work()
-        self._refresh(self._write_connection)
-        old = self._chain.content_head
-        record = self._witness.confirm_head(self._chain)
-        result = work()
-        self._refresh(self._write_connection)
-        if self._chain.content_head != old:
-            self._announced = self._witness.announce(record, old=old, new=self._chain.content_head)
-        return result
-
-    def _confirm(self) -> None:
-        """Confirm the announced commit to the witness; rows of an unconfirmed commit must not be published."""
-        if self._witness is not None and self._announced is not None:
-            self._witness.confirm(self._announced, self._read)
-
-    @_in_write_transaction
+    @in_write_transaction
     def export_and_close(self, write: Callable[[tuple[Row, ...]], None], *, at: str | date) -> None:
         """Pass all rows to `write` and close the ledger, in one transaction; a closed ledger is only written again.
 
@@ -274,7 +255,7 @@ class Ledger(LedgerReader):
             return
         write(rows)
         closing = ClosedLedger(self._chain.head, self._chain.length)
-        self._store(StatementRecord(LEDGER_POPULATION, format_lifecycle_record(closing), (), "", at=_iso_day(at)))
+        self._store(_lifecycle_row(closing, at))
 
     def import_rows(self, rows: Sequence[Row]) -> None:
         """Store exported rows in an empty ledger, after recomputing every hash.
@@ -303,40 +284,9 @@ class Ledger(LedgerReader):
 
         self.in_one_transaction(work)
 
-    def _store(self, row: AnyRow) -> AnyRow:
-        """Number and hash a row and insert it; `_chain` gets it from the database with the next `_refresh`."""
-        row = replace(row, seq=self._chain.length + 1)
-        row = replace(row, hash=self._chain.next_hash(row))
-        self._require(row)
-        self._insert(row)
-        return row
 
-    def _require(self, row: Row) -> None:
-        """Raise LedgerError for a row that breaks a rule, or if the database cannot be written."""
-        self._database.require_writable(self._write_connection)
-        texts = self._chain.broken_rules(row)
-        if texts:
-            raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(texts)}")
-
-    def _insert(self, row: Row) -> None:
-        self._write_connection.execute(ledger_tables.TABLES[table_of(row)].insert().values(columns_of(row)))
-
-    @property
-    def _write_connection(self) -> Connection:
-        """Return the connection of the open write transaction."""
-        if self._connection is None:
-            raise RuntimeError("no transaction is held")
-        return self._connection
-
-
-def _result_or_error(work: Callable[[], _Result]) -> tuple[_Result, None] | tuple[None, Exception]:
-    """Return the result of `work`, or its error, which the caller raises after the commit."""
-    try:
-        return work(), None
-    except DBAPIError:
-        raise
-    except Exception as error:
-        return None, error
+def _lifecycle_row(record: LifecycleRecord, at: str | date) -> StatementRecord:
+    return StatementRecord(LEDGER_POPULATION, format_lifecycle_record(record), (), "", at=_iso_day(at))
 
 
 def _iso_day(value: str | date) -> str:

@@ -17,7 +17,14 @@ from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
 from agedp_data.ledger.backends import connect, ledger_tables
 from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.lifecycle import LEDGER_POPULATION, RecoveryRecord, Takeover, read_lifecycle_record
+from agedp_data.ledger.lifecycle import (
+    LEDGER_POPULATION,
+    CalibrationDraw,
+    HouseholdAccount,
+    RecoveryRecord,
+    Takeover,
+    read_lifecycle_record,
+)
 from agedp_data.ledger.records import (
     NO_HASH,
     ContractRecord,
@@ -136,9 +143,22 @@ class LedgerReader:
         """
         return tuple(_population_rows(self._read().statements, population))
 
+    def calibration_draws(self, population: str | None = None) -> tuple[CalibrationDraw, ...]:
+        """Return the calibration draws, oldest first, about one population or about all."""
+        draws = self._read().calibration_draws.values()
+        return tuple(draw for draw in draws if population in {None, draw.population})
+
+    def household_account(self, population: str) -> HouseholdAccount | None:
+        """Return the newest household account of a population, None if there is none."""
+        return self._read().accounts.get(population)
+
     def head(self) -> str:
         """Return the hash of the newest row, 64 zeros for an empty ledger."""
         return self._read().head
+
+    def content_head(self) -> str:
+        """Return the hash of the newest row that is no statement and no record of the ledger's life."""
+        return self._read().content_head
 
     def length(self) -> int:
         """Return the number of rows of all tables."""

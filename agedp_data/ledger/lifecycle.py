@@ -1,4 +1,4 @@
-"""Lifecycle records of a ledger: closed, recovered from a release folder, taken over, upgraded.
+"""Records of the ledger itself: closed, recovered, taken over, upgraded; calibration draws and household accounts.
 
 Each is a statement row without population, so that it is part of the hash chain, such as
 
@@ -12,12 +12,16 @@ Each is a statement row without population, so that it is part of the hash chain
 * Takeover: follows the rows of an export whose ledger was never closed, and states that this ledger is lost.
 * Upgrade: names the row from which on rows may have a later form, and the version of agedp that reads it. Earlier rows
   are not rewritten.
+* Calibration draw (from form 2 on): one private answer about all readings of a household in a period, with its loss,
+  such as the choice of a model. It is drawn once: the same query about the same period is answered by this record.
+* Household account (from form 2 on): the largest loss of any household of a population, over everything that the
+  household register knows, as of the rows before it.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from agedp_data.ledger.records import StatementRecord, canonical
@@ -73,7 +77,42 @@ class LedgerUpgrade:
     needs: str
 
 
-LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade
+@dataclass(frozen=True, slots=True)
+class CalibrationDraw:
+    """What was drawn once from the readings of a period, first to last day (ISO dates), and its loss [nano-epsilon].
+
+    `query` is canonical JSON of all that was asked, and how; `value` is the answer. The loss is about all readings of
+    one household in the period.
+    """
+
+    population: str
+    first_day: str
+    last_day: str
+    query: str
+    value: tuple[int, ...]
+    loss: int
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return what a draw is unique by: population, period and query."""
+        return self.population, self.first_day, self.last_day, self.query
+
+
+@dataclass(frozen=True, slots=True)
+class HouseholdAccount:
+    """The largest loss about one `day` and in `total` of any household of a population [nano-epsilon].
+
+    Every release in the household register counts, of whatever population and ledger.
+    """
+
+    population: str
+    day: int
+    total: int
+
+
+LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount
+SINCE_FORM_2: Final = (CalibrationDraw, HouseholdAccount)
+"""Records that a ledger can have only after an upgrade to form 2."""
 
 
 def format_lifecycle_record(record: LifecycleRecord) -> str:
@@ -88,6 +127,10 @@ def format_lifecycle_record(record: LifecycleRecord) -> str:
         return canonical({"taken over": {"head": record.head, "rows": record.rows}})
     if isinstance(record, LedgerUpgrade):
         return canonical({"upgraded": {"form": record.form, "needs": record.needs}})
+    if isinstance(record, HouseholdAccount):
+        return canonical({"household account": asdict(record)})
+    if isinstance(record, CalibrationDraw):
+        return canonical({"calibration draw": asdict(record)})
     content: dict[str, object] = {"ledger": record.ledger, "head": record.head, "hashes": list(record.hashes)}
     if record.earlier_ledgers:
         content["former"] = [_earlier_ledger_json(ledger) for ledger in record.earlier_ledgers]
@@ -130,6 +173,22 @@ def _parse_record(record: dict[str, dict[str, object]]) -> LifecycleRecord | Non
                 _texts(hashes),
                 tuple(_parse_earlier_ledger(ledger) for ledger in _require_list(earlier_ledgers)),
             )
+    return _parse_account_record(kind, content)
+
+
+def _parse_account_record(kind: str, content: dict[str, object]) -> CalibrationDraw | HouseholdAccount | None:
+    match kind, content:
+        case "household account", {"population": str(population), "day": int(day), "total": int(total)}:
+            return HouseholdAccount(population, day, total)
+        case "calibration draw", {
+            "population": str(population),
+            "first_day": str(first_day),
+            "last_day": str(last_day),
+            "query": str(query),
+            "value": [*value],
+            "loss": int(loss),
+        }:
+            return CalibrationDraw(population, first_day, last_day, query, _integers(value), loss)
     return None
 
 
@@ -146,6 +205,13 @@ def _require_list(value: object) -> list[object]:
     if isinstance(value, list):
         return value
     raise ValueError("no list")
+
+
+def _integers(values: list[object]) -> tuple[int, ...]:
+    integers = tuple(value for value in values if isinstance(value, int) and not isinstance(value, bool))
+    if not integers or len(integers) < len(values):
+        raise ValueError("no list of integers")
+    return integers
 
 
 def _texts(hashes: list[object]) -> tuple[str, ...]:

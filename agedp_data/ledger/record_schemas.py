@@ -85,6 +85,19 @@ def require_leakage_bound(text: str) -> None:
         raise ValueError("the model contains a bound of more than one step per second, or without total variations")
 
 
+def is_canonical(text: str) -> bool:
+    """Return whether a text is the canonical JSON of an object.
+
+    >>> is_canonical('{"a":1}'), is_canonical('{"a": 1}'), is_canonical("[1]")
+    (True, False, False)
+    """
+    try:
+        value = _parse_json(text, "the query")
+    except ValueError:
+        return False
+    return isinstance(value, dict) and canonical(value) == text
+
+
 def _parse_json(text: str, subject: str) -> object:
     """Return the JSON value of a text; it may contain only strings, integers, booleans, lists and objects."""
     try:

@@ -4,7 +4,8 @@ A file of rows begins with a header: `schema`, the ledger's schema `version`, it
 `rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
 further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
 from which a lost ledger can be recovered. That file omits statement rows, each of which repeats a complete statement,
-except for the recovery record of a recovered ledger. The rows therefore get new hashes in the new chain.
+except for recovery and upgrade records and the calibration draws of its population. The rows therefore get new hashes
+in the new chain.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.ledger import Ledger
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
+    CalibrationDraw,
     EarlierLedger,
+    LedgerUpgrade,
     RecoveryRecord,
     Takeover,
     format_lifecycle_record,
@@ -132,7 +135,7 @@ def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerEx
 def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
     """Return the export of one population for its release folder: contracts, models and releases up to `head`.
 
-    The recovery record of a recovered ledger is included.
+    The recovery record of a recovered ledger is included; of one with calibration draws, these and its upgrades.
 
     Raises:
         LedgerError: no row of the ledger has the hash `head`.
@@ -147,7 +150,7 @@ def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerEx
     model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
     model_ids |= {_model_id(row) for row in population_rows if isinstance(row, ContractRecord)}
     models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
-    rows: list[Row] = [*_recovery_rows(earlier), *population_rows, *models]
+    rows: list[Row] = [*_recovery_rows(earlier), *_rows_of_draws(earlier, population), *population_rows, *models]
     return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
@@ -164,6 +167,19 @@ def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
     ]
 
 
+def _rows_of_draws(rows: Iterable[Row], population: str) -> list[StatementRecord]:
+    """Return the calibration draws of a population after the upgrades that permit them; nothing without a draw."""
+    records = [(row, read_lifecycle_record(row)) for row in rows if isinstance(row, StatementRecord)]
+    upgrades = [row for row, record in records if isinstance(record, LedgerUpgrade)]
+    draws = [row for row, record in records if isinstance(record, CalibrationDraw) and record.population == population]
+    return [*upgrades, *draws] if draws else []
+
+
+def is_folder_record(row: StatementRecord) -> bool:
+    """Return whether the rows of a release folder may contain this statement row."""
+    return isinstance(read_lifecycle_record(row), RecoveryRecord | LedgerUpgrade | CalibrationDraw)
+
+
 def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:
     """Return the rows of a recovered ledger: recovery record, the rows of a folder with new hashes, its statement.
 
@@ -173,8 +189,9 @@ def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str)
     Raises:
         LedgerError: the rows are no valid chain.
     """
-    restored = [row for row in export.rows if not isinstance(row, StatementRecord)]
-    earlier = [ledger for row in _recovery_rows(export.rows) for ledger in _earlier_ledgers(row, restored)]
+    recoveries = _recovery_rows(export.rows)
+    restored = [row for row in export.rows if row not in recoveries]
+    earlier = [ledger for row in recoveries for ledger in _earlier_ledgers(row, restored)]
     record = RecoveryRecord(export.ledger, export.head, tuple(row.hash for row in restored), tuple(earlier))
     recovery = StatementRecord(
         LEDGER_POPULATION, format_lifecycle_record(record), statement.files, statement.software, at=at

@@ -29,12 +29,12 @@ from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.backends.connect import database_at
-from agedp_data.ledger.lifecycle import RecoveryRecord, read_lifecycle_record
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import (
     LedgerExport,
     complete_export,
     format_export,
+    is_folder_record,
     parse_export,
     recovered_rows,
     takeover_rows,
@@ -131,8 +131,7 @@ def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     place = folder.read_statement().ledger
     if (export.ledger, export.head) != (place.id, place.head):
         raise LedgerError(f"{ROWS} and statement.json are of different ledgers")
-    recovery_records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
-    if not all(isinstance(mark, RecoveryRecord) for mark in recovery_records):
+    if not all(is_folder_record(row) for row in export.rows if isinstance(row, StatementRecord)):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     return export
 

@@ -209,9 +209,7 @@ def _state_terms(terms: Mapping[str, Any]) -> str:
 
 def newest_head(ledger: Ledger) -> str:
     """Return the hash of the newest row that is not a statement: a statement cannot name its own row."""
-    hashes = {row.seq: row.hash for row in ledger.rows()}
-    hashes |= {row.seq: row.hash for row in ledger.contracts()} | {row.seq: row.hash for row in ledger.models()}
-    return hashes[max(hashes)]
+    return ledger.content_head()
 
 
 def release_titles(output: OutputSection) -> dict[str, str]:
