@@ -293,7 +293,7 @@ def _gumbel_selection(max_loss: Fraction, scale: float) -> Any:  # noqa: ANN401 
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     for _ in range(_ROUNDINGS):
-        measurement = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+        measurement: Any = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
         rho = float(measurement.map(1))
         if math.isfinite(rho) and 8 * Fraction(rho) <= max_loss**2:
             return measurement

@@ -258,8 +258,8 @@ class EstimatedModel(ModelSection):
     @property
     def exclusion_reason(self) -> str:
         """The key that excludes spectral bounds."""
-        key, value = ("chain", self.chain) if self.chain == "cyclic" else ("confidence", self.confidence)
-        key, value = ("publish", self.publish) if self.is_private else (key, value)
+        chosen = "publish" if self.is_private else "chain" if self.chain == "cyclic" else "confidence"
+        key, value = chosen, getattr(self, chosen)
         return f'rests on the spectrum of one kernel; [model] {key} = "{value}" allows "tight" and "total_variation"'
 
     @model_validator(mode="after")

@@ -163,7 +163,7 @@ def smallest_members(distances: ArrayLike, family: Floats) -> Ints:
     [2, 1, 3]
     """
     lies_below = (np.asarray(distances, np.float64)[:, None] <= family).all(axis=-1)
-    return lies_below.argmax(axis=1).astype(np.int64) + 1
+    return np.asarray(lies_below.argmax(axis=1) + 1, np.int64)
 
 
 def _decay(age: Decimal, tau: Decimal) -> float:
