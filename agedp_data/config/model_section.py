@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
@@ -139,6 +140,15 @@ def _age(value: object) -> Decimal:
     return Decimal(value)
 
 
+@dataclass(frozen=True, slots=True)
+class SelectionTerms:
+    """Terms of a private selection: its privacy loss, the share of households below the choice, and its failures."""
+
+    epsilon: Decimal
+    coverage: Decimal
+    failure_probability: Decimal
+
+
 class QuantileQuestion(Section):
     """A private quantile over the households, drawn on the public grid 0, 0.01, ..., 1 with a loss of its own."""
 
@@ -244,10 +254,11 @@ class EstimatedModel(ModelSection):
         return self.publish == "private"
 
     @property
-    def losses(self) -> tuple[Decimal, ...]:
-        """The losses of the selection and of each quantile; none for an envelope."""
-        questions = [question.epsilon for question in self.quantiles or ()]
-        return () if self.selection_epsilon is None else (self.selection_epsilon, *questions)
+    def selection(self) -> SelectionTerms | None:
+        """The terms of the private selection; None for an envelope."""
+        if self.selection_epsilon is None or self.coverage is None or self.failure_probability is None:
+            return None
+        return SelectionTerms(self.selection_epsilon, self.coverage, self.failure_probability)
 
     @property
     def methods(self) -> tuple[Method, ...]:
