@@ -21,8 +21,10 @@ Decisions:
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -198,3 +200,21 @@ def quantile_target(households: int, probability: Decimal) -> int:
     (3, 1)
     """
     return max(1, math.ceil(Fraction(probability) * households))
+
+
+def private_quantiles(public: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the private quantiles in a model's public part: each question with its `value`, and a `text` for people.
+
+    >>> question = {"of": "total-variation", "age_days": 7, "probability": "0.95", "epsilon": "0.1"}
+    >>> [quantile] = private_quantiles({"quantiles": [question], "quantile_values": ["0.12"]})
+    >>> quantile["text"], quantile["value"]
+    ('Private 0.95 quantile of the total variation at 7 d (epsilon 0.1)', '0.12')
+    """
+    answers = zip(public.get("quantiles", ()), public.get("quantile_values", ()), strict=True)
+    return [{**question, "value": value, "text": _quantile_text(question)} for question, value in answers]
+
+
+def _quantile_text(question: Mapping[str, Any]) -> str:
+    at = f" at {question['age_days']} d" if "age_days" in question else ""
+    figure = f"{question['of'].replace('-', ' ')}{at}"
+    return f"Private {question['probability']} quantile of the {figure} (epsilon {question['epsilon']})"
