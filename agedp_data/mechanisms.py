@@ -117,7 +117,7 @@ def exponential_mechanism(scores: ArrayLike, *, loss: epsilon.EpsilonLike) -> in
 
     Source: [MT] Theorem 6 for scores that one household changes by at most 1. It may raise some and lower others, hence
     the factor 2. OpenDP adds exact Gumbel noise of scale 2 / loss to each score and returns the largest. Its map of
-    this measurement is rho = loss^2 / 8, as [CR] Lemma 3.2 implies; 8 rho is compared with loss^2 before the draw.
+    this measurement is rho = loss^2 / 8, by the bounded range of [CR]; 8 rho is compared with loss^2 before the draw.
 
     Args:
         scores: one score for each choice, shape (m,), integers at most 2^53 in size [households].
@@ -134,7 +134,7 @@ def exponential_mechanism(scores: ArrayLike, *, loss: epsilon.EpsilonLike) -> in
         [MT] McSherry, Talwar: Mechanism Design via Differential Privacy. FOCS 2007.
         https://doi.org/10.1109/FOCS.2007.66
         [CR] Cesar, Rogers: Bounding, Concentrating, and Truncating: Unifying Privacy Loss Composition for Data
-        Analytics. ALT 2021. https://proceedings.mlr.press/v132/cesar21a.html
+        Analytics. ALT 2021.
 
     >>> exponential_mechanism([0, 5, 1], loss=10_000)  # the others have probability e^-20000
     1

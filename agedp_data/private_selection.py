@@ -72,7 +72,7 @@ def selection_margin(*, choices: int, failure_probability: Decimal, loss: Decima
 
     .. math:: t = \frac{2}{\varepsilon} \ln \frac{m}{\beta}
 
-    Source: [MT] Theorem 7. A choice with score below -t has probability at most exp(-loss t / 2) = beta / m, since one
+    Source: [MT] Lemma 7. A choice with score below -t has probability at most exp(-loss t / 2) = beta / m, since one
     choice has score 0. There are fewer than m such choices.
 
     Args:
@@ -98,7 +98,7 @@ def selection_target(households: int, *, coverage: Decimal, margin: Decimal) -> 
 
     .. math:: T = \lceil \gamma n + t \rceil
 
-    Source: [MT] Theorem 7 as in `selection_margin`. A choice that covers fewer than coverage n households has a score
+    Source: [MT] Lemma 7 as in `selection_margin`. A choice that covers fewer than coverage n households has a score
     below -t; rounding T up only lowers that score.
 
     Args:

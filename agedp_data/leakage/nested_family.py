@@ -44,10 +44,15 @@ class NestedFamily:
 
     .. math:: d_k(t) = e^{-t / \tau_k}, \quad k < m, \qquad d_m = 1
 
+    Source: the geometric decay of [A] section V-C, declared and not estimated.
+
     Attributes:
         decay_days: tau_1 to tau_(m - 1) of the default family, ascending [days]; empty for a table.
         ages_days: ages of a table, ascending [days].
         columns: d_1 to d_m of a table at these ages, each descending [-].
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
 
     >>> [str(tau) for tau in DEFAULT_FAMILY.decay_days]
     ['0.25', '0.5', '1', '2', '4', '8', '16', '32', '64']

@@ -315,15 +315,15 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     if context.session is None:
         return replace(bound(transitions, edges, context.roster, model), memory=memory)
     session, terms = context.session.checked(create=True), _input_terms(run)
-    asked = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
-    check_draws_permitted(session, model, asked)
+    model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
+    check_draws_permitted(session, model, model_questions)
     before = len(population_draws(session))
     answer = ledger_answer(session, model)
-    made = bound(transitions, edges, context.roster, model, input_terms=terms, answer=answer)
+    calibration = bound(transitions, edges, context.roster, model, input_terms=terms, answer=answer)
     draws = population_draws(session)
     drawn = len(draws) - before
-    summary = DrawSummary(drawn, len(asked) - drawn, len(draws), sum(draw.loss for draw in draws))
-    return replace(made, memory=memory, draws=summary)
+    summary = DrawSummary(drawn, len(model_questions) - drawn, len(draws), sum(draw.loss for draw in draws))
+    return replace(calibration, memory=memory, draws=summary)
 
 
 def _steps(model: EstimatedModel, period: Period) -> Period:

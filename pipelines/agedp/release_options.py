@@ -195,8 +195,8 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
     family = settings.pop("family", {})
     if "age_days" in family:
         settings["family"] = _write_family(family, workspace)
-    known = {key: value for key, value in settings.items() if key in EstimatedModel.model_fields}
-    return {"publish": "envelope", **known, "file": str(model.folder)}
+    model_keys = {key: value for key, value in settings.items() if key in EstimatedModel.model_fields}
+    return {"publish": "envelope", **model_keys, "file": str(model.folder)}
 
 
 def _write_family(family: Mapping[str, Any], workspace: Workspace) -> str:

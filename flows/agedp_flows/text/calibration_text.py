@@ -97,8 +97,8 @@ def _selection_lines(calibration: Calibration) -> list[str]:
     ]
     draws = calibration.draws
     if draws is not None:
-        if draws.known:
-            lines.append(f"Answers that the ledger had already: {draws.known}; answers drawn now: {draws.drawn}.")
+        if draws.stored:
+            lines.append(f"Answers that the ledger had already: {draws.stored}; answers drawn now: {draws.drawn}.")
         lines.append(
             f"Draws in the ledger about this population: {draws.ledger_draws:,}, epsilon "
             f"{format_epsilon(draws.ledger_loss)} in all. Other settings draw again, which adds to it."

@@ -107,7 +107,7 @@ class DrawSummary:
     """
 
     drawn: int
-    known: int
+    stored: int
     ledger_draws: int
     ledger_loss: int
 
@@ -171,9 +171,9 @@ def questions(model: EstimatedModel, input_terms: Mapping[str, Any], households:
     common = {**estimate, "households": households, "input": dict(input_terms)}
     omitted = ("source", "period", "publish", "quantiles")  # the period has columns of its own in the ledger
     member = {key: value for key, value in settings.items() if key not in omitted}
-    asked = [Question({**common, **member, "ask": "member"}, ceil_nano(terms.epsilon))]
+    member_questions = [Question({**common, **member, "ask": "member"}, ceil_nano(terms.epsilon))]
     quantiles = model.quantiles or ()
-    return asked + [
+    return member_questions + [
         Question({**common, **contract_value(quantile), "ask": "quantile"}, ceil_nano(quantile.epsilon))
         for quantile in quantiles
     ]

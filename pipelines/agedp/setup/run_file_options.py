@@ -168,9 +168,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "flag",
         flag="--publish-envelope",
     ),
-    _model(
-        "selection_epsilon", "EPSILON", "choose a public bound privately, not --publish-envelope, with this loss"
-    ),
+    _model("selection_epsilon", "EPSILON", "choose a public bound privately, not --publish-envelope, with this loss"),
     _model("coverage", "P", "private choice: share of the households whose chains lie below it"),
     _model("failure_probability", "P", "private choice: probability that fewer do, such as 0.000001"),
     _model("family", "FILE", "private choice: file age_days and the total variations of each member", "text"),

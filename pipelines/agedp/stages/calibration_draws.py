@@ -47,20 +47,20 @@ def population_draws(session: LedgerSession) -> tuple[CalibrationDraw, ...]:
     return () if session.ledger is None else session.ledger.calibration_draws(session.population)
 
 
-def check_draws_permitted(session: LedgerSession, model: EstimatedModel, asked: Sequence[Question]) -> None:
+def check_draws_permitted(session: LedgerSession, model: EstimatedModel, model_questions: Sequence[Question]) -> None:
     """Check that the promise permits the draws that are not in the ledger yet, beside all that it has.
 
     Raises:
         Refused: they leave nothing of a cap for releases; nothing was drawn.
     """
     first, last = (day.isoformat() for day in model.period)
-    made = {draw.key for draw in population_draws(session)}
+    stored_keys = {draw.key for draw in population_draws(session)}
     new = [
         CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
-        for question in asked
+        for question in model_questions
     ]
-    draws = [*population_draws(session), *(draw for draw in new if draw.key not in made)]
-    if len(draws) > len(made):
+    draws = [*population_draws(session), *(draw for draw in new if draw.key not in stored_keys)]
+    if len(draws) > len(stored_keys):
         _check_caps(session.run.run_file, draws)
 
 
