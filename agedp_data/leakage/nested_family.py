@@ -44,7 +44,7 @@ class NestedFamily:
 
     .. math:: d_k(t) = e^{-t / \tau_k}, \quad k < m, \qquad d_m = 1
 
-    Source: the geometric decay of [A] section V-C, declared and not estimated.
+    Source: the geometric decay of [A] eq. 38, declared and not estimated.
 
     Attributes:
         decay_days: tau_1 to tau_(m - 1) of the default family, ascending [days]; empty for a table.
