@@ -32,12 +32,10 @@ from agedp_data.leakage.nested_family import DEFAULT_FAMILY, NestedFamily
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
-from agedp_data.parameters import MANY_DAYS, exact_text
+from agedp_data.parameters import MANY_DAYS
 
 PUBLIC_FILE = "public.json"
 DIGEST_FILE = "public.sha256"
-_OPTIONAL = ("level", "publish", "quantiles")
-"""Settings that not every estimated model has."""
 _SLOTS = 48
 _NUMBER = re.compile(r"[+-]?(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 _WORD = re.compile(r"(?!(nan|inf|infinity)$)[^\W\d].*", re.IGNORECASE | re.DOTALL)
@@ -154,7 +152,9 @@ def _selection_settings(model: EstimatedModel) -> dict[str, Any]:
     questions: list[dict[str, Any]] = [contract_value(question) for question in model.quantiles or ()]
     return {
         "publish": model.publish,
-        **{key: exact_text(getattr(model, key)) for key in ("selection_epsilon", "coverage", "failure_probability")},
+        **{
+            key: contract_value(getattr(model, key)) for key in ("selection_epsilon", "coverage", "failure_probability")
+        },
         "family": read_family(model).to_json(),
         **({"quantiles": questions} if questions else {}),
     }
@@ -193,7 +193,8 @@ def _read_estimated(model: EstimatedModel) -> Model:
         ) from None
     _check_digest(path, text)
     expected = model_settings(model)
-    changed = [key for key in dict.fromkeys((*expected, *_OPTIONAL)) if public.get(key) != expected.get(key)]
+    compared = dict.fromkeys((*expected, "level", "publish", "quantiles"))
+    changed = [key for key in compared if public.get(key) != expected.get(key)]
     if changed:
         raise RunFileError(
             f"[model] {', '.join(changed)}: the model was made under other settings; "
