@@ -149,15 +149,9 @@ def model_settings(model: EstimatedModel) -> dict[str, Any]:
 
 
 def _selection_settings(model: EstimatedModel) -> dict[str, Any]:
-    questions: list[dict[str, Any]] = [contract_value(question) for question in model.quantiles or ()]
-    return {
-        "publish": model.publish,
-        **{
-            key: contract_value(getattr(model, key)) for key in ("selection_epsilon", "coverage", "failure_probability")
-        },
-        "family": read_family(model).to_json(),
-        **({"quantiles": questions} if questions else {}),
-    }
+    terms = ("selection_epsilon", "coverage", "failure_probability", *(["quantiles"] if model.quantiles else []))
+    settings = {key: contract_value(getattr(model, key)) for key in terms}
+    return {"publish": model.publish, **settings, "family": read_family(model).to_json()}
 
 
 def read_family(model: EstimatedModel) -> NestedFamily:
