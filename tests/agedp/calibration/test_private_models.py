@@ -25,6 +25,7 @@ from tests.agedp.conftest import House
 
 FIRST, DAYS = date(2013, 1, 1), 24
 LAST = FIRST + timedelta(days=DAYS - 1)
+PERIOD_END = LAST - timedelta(days=2)
 HOMES = tuple("ABCDEF")
 PROMISE = (
     'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.5\nmethod = "tight"\nsecret = "day"\n'
@@ -34,7 +35,7 @@ MODEL = f"""[model]
 source = "estimated"
 assume = "markov"
 file = "model"
-period = [{FIRST}, {LAST}]
+period = [{FIRST}, {PERIOD_END}]
 step = "half-hour"
 states = 2
 edges = "quantile"
@@ -66,7 +67,7 @@ def readings(seed: int, households: str) -> dict:
 def homes(house: House) -> House:
     """Six homes on the roster, and one that comes later, with readings of the period all the same."""
     house.london(readings(1, "".join(HOMES) + "Z"))
-    house.roster([*((home, FIRST, None) for home in HOMES), ("Z", LAST + timedelta(days=1), None)])
+    house.roster([*((home, FIRST, None) for home in HOMES), ("Z", PERIOD_END + timedelta(days=1), None)])
     house.write(LAST - timedelta(days=1), LAST, promise=PROMISE, rest=MODEL)
     return house
 
@@ -210,12 +211,17 @@ def test_killed_between_ledger_and_folder_it_makes_the_same_model(homes, draws, 
 def test_what_cannot_be_kept_is_refused_before_a_reading_is_read(homes):
     shutil.rmtree(homes.folder / "input")
     text = homes.run_file.read_text()
-    for old, new, kind, problem in (
-        ("coverage = 0.5", "coverage = 0.9", RunFileError, r"aims at 8 households.* has 6\. It needs 24 households"),
-        ("selection_epsilon = 4", "selection_epsilon = 59", Refused, r"epsilon_total = 60: .* come to 60, .* nothing"),
-        ("selection_epsilon = 4", "selection_epsilon = 11", Refused, r"max_day_epsilon = 12: .* come to 12"),
+    released = (f"{PERIOD_END}]", f"{LAST}]")
+    for edits, kind, problem in (
+        ([("0.5\nfail", "0.9\nfail")], RunFileError, r"aims at 8 households.* has 6\. It needs 24 households"),
+        ([("epsilon = 4", "epsilon = 59")], Refused, r"epsilon_total = 60"),
+        ([("epsilon = 4", "epsilon = 11"), released], Refused, r"max_day_epsilon = 12"),
     ):
-        homes.run_file.write_text(text.replace(old, new))
+        changed = text
+        for old, new in edits:
+            assert old in changed
+            changed = changed.replace(old, new)
+        homes.run_file.write_text(changed)
         with pytest.raises(kind, match=problem):
             calibrate(homes.run_file)
     assert not (homes.folder / "ledger.sqlite").exists()
@@ -237,8 +243,9 @@ def test_another_ledger_adopts_the_draws_with_the_model(homes):
 
 def test_a_model_of_a_frame_brings_its_draws_into_the_ledger_of_a_release(homes):
     frame = agedp.read(homes.folder / "input" / "a.csv", dataset="london")
+    earlier = frame[frame["interval_start"].dt.date <= PERIOD_END]
     model = agedp.calibrate(
-        agedp.quantize(frame, states=2), min_visits=5, confidence="plug-in", chain="homogeneous", ages_days=[1, 2],
+        agedp.quantize(earlier, states=2), min_visits=5, confidence="plug-in", chain="homogeneous", ages_days=[1, 2],
         publish="private", selection_epsilon=4, coverage=0.5, failure_probability=0.1,
         quantiles=[{"of": "spectral-gap", "probability": 0.5, "epsilon": 1}],
     )  # fmt: skip
