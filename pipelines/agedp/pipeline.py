@@ -206,9 +206,9 @@ def calibrate(run_file: str | Path, *, scheduler: Scheduler = None, progress: Pr
         LedgerError: a private selection whose losses the promise or the ledger does not permit.
     """
     context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
-    if (stored := stored_calibration(context)) is not None:
-        return stored
     with context.store.locked():
+        if (stored := stored_calibration(context)) is not None:  # perhaps by a calibration that was first
+            return stored
         period: Period = load(context)
         edges: Floats = quantize_households(context, period)
         transitions: Transitions = estimate_transitions(context, period, edges)
