@@ -18,8 +18,9 @@ from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
+from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.errors import LedgerBehind, RunFileError
+from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
@@ -144,6 +145,17 @@ class LedgerSession:
             ContractChanged: it differs, key by key.
         """
         self.open_ledger.require_unchanged(self.promise, population=self.population)
+
+    def check_mode_unchanged(self) -> None:
+        """Check that a rehearsal and real releases do not share a ledger.
+
+        Raises:
+            LedgerError: they do.
+        """
+        is_rehearsal = self.run.run_file.schedule.mode == "rehearsal"
+        for contract in () if self.ledger is None else self.ledger.contracts():
+            if (meaning_of(contract.promise)["schedule"]["mode"] == "rehearsal") != is_rehearsal:
+                raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
 
     def _stored_model(self) -> Model | None:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.

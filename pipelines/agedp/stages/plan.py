@@ -33,10 +33,9 @@ from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, 
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.roster import Roster
 
@@ -108,7 +107,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
-        _check_ledger_mode(run.run_file, session.ledger)
+        session.check_mode_unchanged()
         session.check_contract_unchanged()
         rows = session.ledger.rows()
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
@@ -135,13 +134,6 @@ def check_corrections_declared(session: LedgerSession) -> None:
             'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
             '"set-aside", which keeps neither'
         )
-
-
-def _check_ledger_mode(run: RunFile, ledger: Ledger) -> None:
-    rehearsing = run.schedule.mode == "rehearsal"
-    for contract in ledger.contracts():
-        if (meaning_of(contract.promise)["schedule"]["mode"] == "rehearsal") != rehearsing:
-            raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
 
 
 def list_due_days(
