@@ -1,4 +1,4 @@
-r"""Discrete Laplace noise from OpenDP: the only module that draws random numbers.
+r"""Discrete Laplace noise and private selection from OpenDP: the only module that draws random numbers.
 
 The idea: add integer noise to integer statistics, so that no low bits of a float identify the true value. With
 q = exp(-1/scale) the law is
@@ -13,6 +13,8 @@ Decisions:
 * OpenDP saturates at the ends of int64. That costs no privacy but would bias a release silently. Values beyond 2^62
   and scales beyond 2^55 are refused, so that a value saturates with a probability below e^-127.
 * Sensitivity and loss are compared as exact fractions; a recorded loss is rounded up.
+* A selection draws by Gumbel noise, whose law is that of the exponential mechanism. OpenDP's measurement for pure
+  differential privacy (permute-and-flip) has another law.
 
 [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
 https://doi.org/10.1145/1536414.1536464
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 
 LARGEST_SCALE = 2.0**55
 LARGEST_VALUE = 2**62
+_LARGEST_SCORE = 2**53
+_BOTH_WAYS = 2
+"""Sensitivity of a difference of two scores, of which one may rise by 1 while the other falls by 1."""
+_ROUNDINGS = 16
+"""Units in the last place by which OpenDP's upward roundings may enlarge its map."""
 _EXACT = Context(prec=80, traps=[])
 
 
@@ -101,6 +108,42 @@ def fair_bits(count: int) -> NDArray[np.bool_]:
     (3,)
     """
     return np.array([secrets.randbits(1) for _ in range(count)], np.bool_)
+
+
+def exponential_mechanism(scores: ArrayLike, *, loss: epsilon.EpsilonLike) -> int:
+    r"""Return the index of a score, high scores with exponentially higher probability; use it to select privately.
+
+    .. math:: P(k) = \frac{e^{\varepsilon u_k / 2}}{\sum_j e^{\varepsilon u_j / 2}}
+
+    Source: [MT] Theorem 6 for scores that one household changes by at most 1. It may raise some and lower others, hence
+    the factor 2. OpenDP adds exact Gumbel noise of scale 2 / loss to each score and returns the largest. Its map of
+    this measurement is rho = loss^2 / 8, by the bounded range of [CR]; 8 rho is compared with loss^2 before the draw.
+
+    Args:
+        scores: one score for each choice, shape (m,), integers at most 2^53 in size [households].
+        loss: privacy loss of the draw, > 0 [epsilon].
+
+    Returns:
+        Index from 0 to m - 1.
+
+    Raises:
+        TypeError: `scores` is not a vector of integers, or it is empty.
+        ChainError: the loss has no noise scale.
+
+    References:
+        [MT] McSherry, Talwar: Mechanism Design via Differential Privacy. FOCS 2007.
+        https://doi.org/10.1109/FOCS.2007.66
+        [CR] Cesar, Rogers: Bounding, Concentrating, and Truncating: Unifying Privacy Loss Composition for Data
+        Analytics. ALT 2021.
+
+    >>> exponential_mechanism([0, 5, 1], loss=10_000)  # the others have probability e^-20000
+    1
+    """
+    vector = np.asarray(scores)
+    if vector.ndim != 1 or not vector.size or vector.dtype.kind not in "iu" or np.abs(vector).max() > _LARGEST_SCORE:
+        raise TypeError(f"a selection is among integer scores, not {vector.dtype} of shape {vector.shape}")
+    measurement = _gumbel_selection(_exact_positive(loss), laplace_scale(sensitivity=_BOTH_WAYS, loss=loss))
+    return int(measurement(vector.tolist()))
 
 
 def laplace_scale(*, sensitivity: int, loss: epsilon.EpsilonLike) -> float:
@@ -241,6 +284,21 @@ def _measurement(scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
         dp.l1_distance(T="i64"),
         scale=scale,
     )
+
+
+def _gumbel_selection(max_loss: Fraction, scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
+    """Return OpenDP's selection by Gumbel noise, at the smallest scale from `scale` on that its map permits."""
+    import opendp.prelude as dp  # noqa: PLC0415
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    for _ in range(_ROUNDINGS):
+        measurement: Any = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+        rho = float(measurement.map(1))
+        if math.isfinite(rho) and 8 * Fraction(rho) <= max_loss**2:
+            return measurement
+        scale = math.nextafter(scale, math.inf)
+    raise ChainError(f"OpenDP's privacy map exceeds the loss {float(max_loss)} of a selection")
 
 
 def _is_within_loss(measurement: Any, sensitivity: int | Fraction, max_loss: Fraction) -> bool:  # noqa: ANN401

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from agedp_data.config import RunFile
+from agedp_data.config.contract_values import contract_value
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets import filesystem
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
+from agedp_data.leakage.nested_family import DEFAULT_FAMILY, NestedFamily
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse, stationary
 from agedp_data.messages import escape_text
@@ -131,7 +133,10 @@ def model_settings(model: EstimatedModel) -> dict[str, Any]:
     """Return the settings of an estimated model that belong to its public part, as JSON values.
 
     A model whose stored settings differ from those of the run file is refused, see `read_model`. The folder and the
-    acknowledgement `publish` are not included.
+    acknowledgement publish = "envelope" are not included; a private selection is, with the content of its family.
+
+    Raises:
+        RunFileError: the file of the family cannot be used.
     """
     edges = model.edges if isinstance(model.edges, str) else [str(edge) for edge in model.edges]
     return {
@@ -147,7 +152,28 @@ def model_settings(model: EstimatedModel) -> dict[str, Any]:
         "confidence": model.confidence,
         **({} if model.level is None else {"level": str(model.level.normalize())}),
         "ages_days": list(model.ages_days),
+        **(_selection_settings(model) if model.is_private else {}),
     }
+
+
+def _selection_settings(model: EstimatedModel) -> dict[str, Any]:
+    terms = ("selection_epsilon", "coverage", "failure_probability", *(["quantiles"] if model.quantiles else []))
+    settings = {key: contract_value(getattr(model, key)) for key in terms}
+    return {"publish": model.publish, **settings, "family": read_family(model).to_json()}
+
+
+def read_family(model: EstimatedModel) -> NestedFamily:
+    """Return the family of bounds among which a private selection chooses: that of the run file, or the default.
+
+    Raises:
+        RunFileError: the file of the family cannot be used.
+    """
+    if model.family is None:
+        return DEFAULT_FAMILY
+    try:
+        return NestedFamily.of_table(_read_numbers(model.family, "family"))
+    except ChainError as error:
+        raise _file_error(model.family, "family", str(error)) from None
 
 
 def _read_estimated(model: EstimatedModel) -> Model:
@@ -169,7 +195,8 @@ def _read_estimated(model: EstimatedModel) -> Model:
         ) from None
     _check_digest(path, text)
     expected = model_settings(model)
-    changed = [key for key in dict.fromkeys((*expected, "level")) if public.get(key) != expected.get(key)]
+    compared = dict.fromkeys((*expected, "level", "publish", "quantiles"))
+    changed = [key for key in compared if public.get(key) != expected.get(key)]
     if changed:
         raise RunFileError(
             f"[model] {', '.join(changed)}: the model was made under other settings; "

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Discriminator, Field, PlainValidator, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from agedp_data.config.paths import OptionalLocation, SharedFolder
 from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.parameters import (
+    LATER,
     MANY_DAYS,
     NUMBERS,
+    Epsilon,
     Fraction01,
+    ListOf,
     Method,
     Section,
     Text,
@@ -128,8 +140,57 @@ def _age(value: object) -> Decimal:
     return Decimal(value)
 
 
+@dataclass(frozen=True, slots=True)
+class SelectionTerms:
+    """Terms of a private selection: its privacy loss, the share of households below the choice, and its failures."""
+
+    epsilon: Decimal
+    coverage: Decimal
+    failure_probability: Decimal
+
+
+class QuantileQuestion(Section):
+    """A private quantile over the households, drawn on the public grid 0, 0.01, ..., 1 with a loss of its own."""
+
+    of: Literal["spectral-gap", "total-variation"]
+    """The figure of a household: the spectral gap of its chain, or the total variation at an age."""
+    age_days: Annotated[int, Field(ge=1, le=MANY_DAYS)] | None = None
+    """Age of the total variation, one of the model's `ages_days`."""
+    probability: Fraction01
+    """Share of the households at or below the quantile."""
+    epsilon: Epsilon
+    """Privacy loss of the draw, about all readings of a household in the period."""
+
+    @model_validator(mode="after")
+    def _age_of_total_variation(self) -> Self:
+        if (self.of == "total-variation") != (self.age_days is not None):
+            raise wrong('takes age_days with of = "total-variation", and only then')
+        return self
+
+
+def _quantiles(value: object) -> tuple[QuantileQuestion, ...]:
+    """Return the questions of a list of inline tables; an empty list would ask nothing."""
+    try:
+        return TypeAdapter(ListOf[QuantileQuestion]).validate_python(value)
+    except ValidationError:
+        tables = ('{of = "spectral-gap", probability = 0.05, epsilon = 0.1}', 'of = "total-variation", age_days = 7')
+        raise wrong(f"must be a list of tables such as {tables[0]}, or with {tables[1]}") from None
+
+
+_QUANTILES = WithJsonSchema({"type": "array", "items": {"type": "object"}})
+
+_SELECTION: Mapping[str, str] = {
+    "selection_epsilon": "1",
+    "coverage": "0.95",
+    "failure_probability": "0.000001",
+    "family": "",
+    "quantiles": "",
+}
+"""Keys of publish = "private", each with an example if it is required."""
+
+
 class EstimatedModel(ModelSection):
-    """Chains estimated from readings by `agedp calibrate`; their leakage bound is published without noise."""
+    """Chains estimated from readings by `agedp calibrate`: their leakage bound without noise, or a private choice."""
 
     source: Literal["estimated"]
     file: SharedFolder
@@ -156,8 +217,24 @@ class EstimatedModel(ModelSection):
     """Confidence level of that bound; required for "sampling-bound"."""
     ages_days: Annotated[tuple[int, ...], PlainValidator(_ages), NUMBERS] = (1, 2, 3, 7, 14, 28)
     """Ages and gaps at which the leakage bound is tabulated and the chain is tested."""
-    publish: Literal["envelope"]
-    """Acknowledgement: the leakage bound (envelope) is computed from readings and published without noise."""
+    publish: Literal["envelope", "private"]
+    """What is published: "envelope" acknowledges that the leakage bound is computed from readings and published without
+    noise; "private" publishes the member of a public family of bounds that a private selection chooses.
+    """
+    selection_epsilon: Annotated[Epsilon | None, LATER] = None
+    """Privacy loss of the selection, about all readings of a household in the period; for "private", and required."""
+    coverage: Annotated[Fraction01 | None, LATER] = None
+    """Share of the households whose chains lie below the selected bound; for "private", and required."""
+    failure_probability: Annotated[Fraction01 | None, LATER] = None
+    """Probability with which fewer households do; for "private", and required."""
+    family: OptionalLocation = None
+    """CSV file of the family: `age_days`, then the total variations of each member; for "private". Without it, ten
+    members decay with 1/4, 1/2, 1, ..., 64 days, and not at all.
+    """
+    quantiles: Annotated[tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, LATER] = None
+    """Private quantiles over the households, such as {of = "spectral-gap", probability = 0.05, epsilon = 0.1} or
+    {of = "total-variation", age_days = 7, probability = 0.95, epsilon = 0.1}; for "private".
+    """
 
     @property
     def public_states(self) -> RepresentativeValues | None:
@@ -172,15 +249,28 @@ class EstimatedModel(ModelSection):
         return {"one": self.states, "pair": self.states**2, "trailing-mean": 2 * self.states}[self.memory]
 
     @property
+    def is_private(self) -> bool:
+        """Whether a private selection chooses what is published."""
+        return self.publish == "private"
+
+    @property
+    def selection(self) -> SelectionTerms | None:
+        """The terms of the private selection; None for an envelope."""
+        if self.selection_epsilon is None or self.coverage is None or self.failure_probability is None:
+            return None
+        return SelectionTerms(self.selection_epsilon, self.coverage, self.failure_probability)
+
+    @property
     def methods(self) -> tuple[Method, ...]:
-        """All methods for one plug-in kernel; spectral bounds apply to no other model."""
+        """All methods for one plug-in kernel that is published itself; spectral bounds apply to no other model."""
         is_plug_in_homogeneous = self.chain == "homogeneous" and self.confidence == "plug-in"
-        return METHODS if is_plug_in_homogeneous else ("tight", "total_variation")
+        return METHODS if is_plug_in_homogeneous and not self.is_private else ("tight", "total_variation")
 
     @property
     def exclusion_reason(self) -> str:
         """The key that excludes spectral bounds."""
-        key, value = ("chain", self.chain) if self.chain == "cyclic" else ("confidence", self.confidence)
+        chosen = "publish" if self.is_private else "chain" if self.chain == "cyclic" else "confidence"
+        key, value = chosen, getattr(self, chosen)
         return f'rests on the spectrum of one kernel; [model] {key} = "{value}" allows "tight" and "total_variation"'
 
     @model_validator(mode="after")
@@ -198,6 +288,24 @@ class EstimatedModel(ModelSection):
             raise wrong('is not used by confidence = "plug-in"; remove it', "level")
         if self.confidence != "plug-in" and self.level is None:
             raise wrong(f'is missing; confidence = "{self.confidence}" needs one such as 0.95', "level")
+        return self
+
+    @model_validator(mode="after")
+    def _selection_is_complete(self) -> Self:
+        present = [key for key in _SELECTION if getattr(self, key) is not None]
+        if present and not self.is_private:
+            raise wrong('is not used by publish = "envelope"; remove it', present[0])
+        if missing := [key for key, example in _SELECTION.items() if example and key not in present]:
+            examples = ", ".join(f"{key} (such as {_SELECTION[key]})" for key in missing)
+            if self.is_private:
+                raise wrong(f'is missing; publish = "private" needs {examples}', missing[0])
+        for question in self.quantiles or ():
+            if question.of == "spectral-gap" and self.chain == "cyclic":
+                raise wrong('asks for a spectral gap, which chain = "cyclic" does not have', "quantiles")
+            if question.age_days is not None and question.age_days not in self.ages_days:
+                raise wrong(f"asks for age_days = {question.age_days}; write one of [model] ages_days", "quantiles")
+        if len(set(self.quantiles or ())) != len(self.quantiles or ()):
+            raise wrong("asks for one quantile twice; write each once", "quantiles")
         return self
 
 

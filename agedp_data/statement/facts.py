@@ -331,4 +331,6 @@ def _second_population(facts: StatementFacts) -> SecondPopulation:
 
 
 def _public_model(model: Mapping[str, Any] | None) -> StatedModel:
-    return StatedModel.model_validate({key: part for key, part in (model or {}).items() if key != "envelope"})
+    # the ledger's rows contain both the leakage bound and the draws
+    omitted = ("envelope", "draws")
+    return StatedModel.model_validate({key: part for key, part in (model or {}).items() if key not in omitted})

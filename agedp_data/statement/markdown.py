@@ -314,4 +314,10 @@ def _checking(statement: Statement) -> list[str]:
 def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)
     if isinstance(value, Mapping):
         return [leaf for name in sorted(value) for leaf in _leaves(value[name], f"{key}.{name}" if key else name)]
-    return [(key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else value)]
+    return [(key, ", ".join(map(_item_text, value)) if isinstance(value, list | tuple) else value)]
+
+
+def _item_text(item: Any) -> str:  # noqa: ANN401  (any JSON)
+    if isinstance(item, Mapping):
+        return f"({', '.join(f'{name} {_item_text(value)}' for name, value in item.items())})"
+    return f"({' '.join(map(_item_text, item))})" if isinstance(item, list | tuple) else str(item)

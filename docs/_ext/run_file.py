@@ -80,6 +80,7 @@ _VALIDATOR_TEXTS = {
     "_period": "list of two dates",
     "_ages": "ascending list of days",
     "_bins": "ascending list of kWh from 0",
+    "_quantiles": "list of inline tables with `of`, `age_days`, `probability`, `epsilon`",
     "_deltas": "ascending list of kWh",
     "_skip_days": "list of dates",
     "_version": "1",

@@ -47,6 +47,10 @@ def calibrate(run_file: str) -> State:
         try:
             context = _begin(run_file, observer)
             with context.value.store.locked():
+                observer.result = stages.stored_calibration(context.value)
+                if observer.result is not None:
+                    get_run_logger().info("Model %s is stored already.", observer.result.model.id[:16])
+                    return None
                 period = result_of(load(context, return_state=True), observer)
                 edges = result_of(quantize(context, period, return_state=True), observer)
                 transitions = result_of(estimate(context, period, edges, return_state=True), observer)

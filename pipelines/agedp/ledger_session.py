@@ -20,7 +20,7 @@ from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.errors import LedgerBehind, RunFileError
+from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
@@ -148,6 +148,23 @@ class LedgerSession:
             ContractChanged: it differs, key by key.
         """
         self.open_ledger.require_unchanged(self.promise, population=self.population)
+
+    def check_mode_unchanged(self) -> None:
+        """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
+
+        Raises:
+            LedgerError: they share this one.
+        """
+        own = self.run.run_file.schedule
+        for contract in () if self.ledger is None else self.ledger.contracts():
+            schedule = meaning_of(contract.promise)["schedule"]
+            if (schedule["mode"] == "rehearsal") != (own.mode == "rehearsal"):
+                raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
+            if (schedule.get("rehearsal_on") != "synthetic") != own.reads_input:
+                raise LedgerError(
+                    "rehearsals on synthetic households and on readings need a ledger each; name another in [output] "
+                    "ledger"
+                )
 
     def _stored_model(self) -> Model | None:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,10 +14,11 @@ import pyarrow.parquet as pq
 from agedp import plots
 from agedp.calibration.bound import bound
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
+from agedp.calibration.member_selection import check_selection_possible, is_on_roster
 from agedp.chains import States, count_transitions, estimate
 from agedp.compute.engine_settings import Scheduler
 from agedp.pipeline import calibrate as calibrate_run_file
-from agedp.promises import exact_number
+from agedp.promises import Number, exact_number
 from agedp.workspace import Workspace
 from agedp_data.config import load
 from agedp_data.config.loading import model_from_keys
@@ -26,6 +27,7 @@ from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import ChainError, InputError, RunFileError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.model import PUBLIC_FILE, Model
+from agedp_data.private_selection import private_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +64,13 @@ class CalibratedModel:
         """What the calibration found for each household: readings, gaps, rarest state, curves."""
         frame: pd.DataFrame = pq.read_table(self.folder / "households.parquet").to_pandas()
         return frame.set_index("household_id")
+
+    @property
+    def private_quantiles(self) -> pd.DataFrame:
+        """The private quantiles of the model, one row each; public. Empty without any."""
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.DataFrame(private_quantiles(self.public.public)).drop(columns="text", errors="ignore")
 
     @property
     def spectral_gaps(self) -> pd.Series:
@@ -125,9 +134,18 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     ages_days: Sequence[int] | None = None,
     chain: Literal["homogeneous", "cyclic"] | None = None,
     assume: Literal["curve", "markov"] = "markov",
+    publish: Literal["envelope", "private"] = "envelope",
+    selection_epsilon: Number | None = None,
+    coverage: Number | None = None,
+    failure_probability: Number | None = None,
+    family: str | Path | None = None,
+    quantiles: Sequence[Mapping[str, Any]] | None = None,
     scheduler: Scheduler = None,
 ) -> CalibratedModel:
-    """Estimate the model of a population: the maximum leakage over its households.
+    """Estimate the model of a population: the maximum leakage over its households, or a private choice.
+
+    A private choice from states is drawn at once. Its draws travel with the model, and the ledger of each release under
+    it adopts them; calibrating again draws again. From a run file, the ledger keeps the draws.
 
     Args:
         source: the path of a run file, whose [model] decides everything else; or states.
@@ -137,6 +155,14 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
         ages_days: ages of the bound in days.
         chain: "homogeneous" or "cyclic".
         assume: "markov" if bounds on several releases shall follow, else "curve".
+        publish: "envelope" (the maximum over the households, without noise), or "private": a member of a public family
+            of bounds, chosen with loss `selection_epsilon` such that `coverage` of the households lie below it, but
+            for `failure_probability`.
+        selection_epsilon: loss of the choice, about all readings of a household.
+        coverage: share of the households.
+        failure_probability: probability with which fewer households lie below the choice.
+        family: path of the CSV file of the family; a family of ten members if not given.
+        quantiles: private quantiles, as in [model] quantiles.
         scheduler: for a run file, a Dask scheduler or client.
 
     Raises:
@@ -145,8 +171,19 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
     """
     ages = None if ages_days is None else list(ages_days)
     keys = {"min_visits": min_visits, "confidence": confidence, "ages_days": ages, "chain": chain}
+    numbers = {
+        "level": level,
+        "selection_epsilon": selection_epsilon,
+        "coverage": coverage,
+        "failure_probability": failure_probability,
+    }
+    further = {
+        **{key: exact_number(value) for key, value in numbers.items() if value is not None},
+        **({} if family is None else {"family": str(Path(family).absolute())}),
+        **({} if quantiles is None else {"quantiles": [_exact_question(question) for question in quantiles]}),
+    }
     if not isinstance(source, States):
-        if any(value is not None for value in (*keys.values(), level)):
+        if further or publish != "envelope" or any(value is not None for value in keys.values()):
             raise RunFileError("calibrate: a run file says all of this in [model]; give its path alone")
         calibrate_run_file(source, scheduler=scheduler)
         section = load(Path(source)).model
@@ -165,11 +202,19 @@ def calibrate(  # noqa: PLR0913  (the keys of [model], all of which decide)
             "step": source.step,
             "states": source.n_states,
             "edges": edges,
-            "publish": "envelope",
+            "publish": publish,
             **keys,
-            **({} if level is None else {"level": exact_number(level)}),
+            **further,
         }
     )
+    check_selection_possible(model, int(is_on_roster(source.stored.roster, model.period).sum()))
     counted = count_transitions(source, n_phases=phase_count(model), subsampling=subsampling_steps(model))
-    calibration = bound(counted, source.edges.to_numpy(), source.stored.roster, model)
+    input_terms = {key: source.stored.input_keys[key] for key in ("dataset", "interval_minutes")}
+    calibration = bound(counted, source.edges.to_numpy(), source.stored.roster, model, input_terms=input_terms)
     return replace(CalibratedModel(calibration.model, Path(model.file)), _owner=workspace, _states=source)
+
+
+def _exact_question(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a private quantile with exact numbers."""
+    is_number = {key: isinstance(value, float) for key, value in question.items()}
+    return {key: exact_number(value) if is_number[key] else value for key, value in question.items()}

@@ -40,7 +40,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets import filesystem
 from agedp_data.errors import ContractChanged, RunFileError
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ModelRecord, ReleaseRecord
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
 from agedp_data.model import PUBLIC_FILE
@@ -219,6 +219,8 @@ def _begin(patterns: Sequence[str], out: Path, options: OptionValues, progress: 
 def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool:
     """Return whether an earlier call began this release; its run file then reads the files of this call.
 
+    Draws of a private model alone begin none: they stay in the ledger, and other options begin with their losses.
+
     Raises:
         ContractChanged: it had other options, and has released a day.
     """
@@ -226,7 +228,8 @@ def _is_begun(patterns: Sequence[str], out: Path, options: OptionValues) -> bool
     if not (folder / _RUN_FILE).exists():
         return False
     differing = differing_arguments(folder, patterns, options)
-    if differing and not _ledger_rows(folder) and not (out / STATEMENT).exists():
+    has_rows = any(isinstance(row, ContractRecord | ModelRecord | ReleaseRecord) for row in _ledger_rows(folder))
+    if differing and not has_rows and not (out / STATEMENT).exists():
         return False
     if any(key != FILES for key in differing):
         released = (out / STATEMENT).exists() or any(isinstance(row, ReleaseRecord) for row in _ledger_rows(folder))
@@ -327,7 +330,8 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
     if ("model", "publish") in undecided:
         explanation = (
             ". --publish-envelope acknowledges that the leakage bound of the estimated model, which comes from the "
-            "readings, is published without noise; a declared model needs none (--curve or --kernel, with --basis)"
+            "readings, is published without noise; --selection-epsilon, --coverage and --failure-probability choose a "
+            "bound privately instead; a declared model needs neither (--curve or --kernel, with --basis)"
         )
     raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal, TypedDict, TypeVar
 
@@ -15,6 +16,7 @@ from agedp.run_context import RunContext
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.config.loading import from_keys
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import RunFileError
 from agedp_data.ledger import Ledger
 from agedp_data.messages import suggest_name
@@ -153,6 +155,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
 
 
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
+_MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
 _SERIES_KEYS = ("statistic", "clamp_kwh", "bins_kwh", "by", "max_missing", "missing_kwh")
 
 
@@ -182,6 +185,23 @@ def _model_keys(model: Any, workspace: Workspace) -> Mapping[str, Any]:  # noqa:
     settings["period"] = [date.fromisoformat(day) for day in settings["period"]]
     edges = settings["edges"]
     settings["edges"] = edges if isinstance(edges, str) else [exact_number(float(edge)) for edge in edges]
-    if "level" in settings:
-        settings["level"] = exact_number(float(settings["level"]))
-    return {**settings, "file": str(model.folder), "publish": "envelope"}
+    for key in _MODEL_NUMBERS & settings.keys():
+        settings[key] = Decimal(settings[key])
+    if "quantiles" in settings:
+        settings["quantiles"] = [
+            {**question, **{key: Decimal(question[key]) for key in ("probability", "epsilon")}}
+            for question in settings["quantiles"]
+        ]
+    family = settings.pop("family", {})
+    if "age_days" in family:
+        settings["family"] = _write_family(family, workspace)
+    model_keys = {key: value for key, value in settings.items() if key in EstimatedModel.model_fields}
+    return {"publish": "envelope", **model_keys, "file": str(model.folder)}
+
+
+def _write_family(family: Mapping[str, Any], workspace: Workspace) -> str:
+    """Return the path of a family's table, as the public part of a model contains it."""
+    rows = zip(family["age_days"], *family["total_variation"], strict=True)
+    path = workspace.folder / "family.csv"
+    path.write_text("".join(f"{','.join(row)}\n" for row in rows), encoding="ascii")
+    return str(path)

@@ -43,12 +43,17 @@ WITHOUT_OPTION = {
     (SERIES, "share"): "there is one series",
     ("model", "source"): "follows from --curve and --kernel",
     ("model", "file"): "a place that the command decides",
+    ("model", "quantiles"): "a list of tables",
 }
 COMMON = {"min_households": "20", "clamp_kwh": "30", "max_day_epsilon": "0.5", "epsilon_total": "unlimited"}
 ESTIMATED = {
     "assume": "markov", "period": "2013-01-01,2013-01-05", "step": "day", "states": "4", "edges": "1,2,3",
     "chain": "homogeneous", "min_visits": "5", "confidence": "sampling-bound", "level": "0.95", "model_ages": "1,2,7",
     "memory": "one", "publish_envelope": True,
+}  # fmt: skip
+PRIVATE = {
+    **{option: text for option, text in ESTIMATED.items() if option != "publish_envelope"},
+    "selection_epsilon": "1", "coverage": "0.95", "failure_probability": "0.000001", "family": "/srv/family.csv",
 }  # fmt: skip
 CLASSICAL = {"notion": "classical", "epsilon_per_day": "0.5"}
 NOTIONS_BY_OPTIONS = {
@@ -86,6 +91,7 @@ CASES = {
         "notion": "age-dependent", "age_days": "2", "epsilon_per_day": "0.5", "method": "total_variation",
         "secret": "day", "curve": "/srv/curve.csv", "basis": "a study", "assume": "curve",
     },
+    "a private model": {"notion": "temporal", "alpha": "1", "horizon_days": "9", "budget": "best", **PRIVATE},
     "other tables": {
         **CLASSICAL, "title": 'A "title"', "source": "s", "licence": "CC0-1.0", "contact": "c", "noise_interval": "0.9",
         "population": "people", "mode": "rehearsal", "rehearsal_on": "readings", "age_days": "3",
@@ -180,6 +186,10 @@ def test_proposals_go_together_whatever_the_notion(notion, mode, tmp_path):
         ({"notion": "age-dependent", "risk": "1", "epsilon_per_day": "1"}, "--epsilon-per-day 1: stands beside risk"),
         ({"epsilon_per_day": "0.5", "max_day_epsilon": "0.1"}, "is more than max_day_epsilon permits"),
         ({"notion": "temporal", "level": "0.9", "confidence": "plug-in"}, "--level 0.9: is not used by confidence"),
+        (
+            {"notion": "temporal", "publish_envelope": True, "coverage": "0.9"},
+            '--coverage 0.9: is not used by publish = "envelope"',
+        ),
         ({**COMMON, "statistic": "distribution", "bins_kwh": "0,1,20"}, "--bins-kwh [0, 1, 20]: must end with clamp"),
         ({**COMMON, "epsilon_per_day": "0.5", "age_days": "2"}, '--age-days 2: is not used by "classical" in an'),
     ],

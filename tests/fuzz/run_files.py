@@ -87,6 +87,8 @@ def blocks() -> tuple[tuple[tuple[str, ...], str, type[BaseModel]], ...]:
 
 def _walk(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str, type[BaseModel]]]:
     for name, field in model.model_fields.items():
+        if name == "quantiles":
+            continue  # a list of tables, refused as one value
         below = (*path, name, *(["daily"] if name == "series" else []))
         for leaf in _leaves(field.annotation):
             if isinstance(leaf, type) and issubclass(leaf, BaseModel):
@@ -149,5 +151,7 @@ def _value(value: Any) -> str:
             return _quoted(value)
         case list():
             return f"[{', '.join(map(_value, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{name} = {_value(one)}' for name, one in value.items())}}}"
         case _:
             return value.isoformat() if isinstance(value, date) else str(value)

@@ -159,3 +159,35 @@ def test_only_vectors_of_whole_numbers_get_noise(values):
     for size in (0, 5):
         result = mechanisms.discrete_laplace(np.zeros(size, dtype=np.int32), sensitivity=1, loss=1)
         assert (result.dtype, result.shape) == (np.dtype(np.int64), (size,))
+
+
+def test_a_selection_follows_the_exponential_law_and_no_other():
+    scores, loss, draws = np.array([0, -1, -3]), Fraction(3, 2), 2500
+    observed = np.bincount(
+        [mechanisms.exponential_mechanism(scores, loss=loss) for _ in range(draws)], minlength=len(scores)
+    )
+
+    def fits(weights):
+        return stats.chisquare(observed, weights / weights.sum() * draws).pvalue
+
+    assert fits(np.exp(float(loss) / 2 * scores)) > CANNOT_FLAKE
+    for wrong in (float(loss), float(loss) / 2 * 1.4):  # without the factor 2, or two fifths too much
+        assert fits(np.exp(wrong * scores)) < CANNOT_FLAKE
+
+
+@pytest.mark.parametrize("loss", [Fraction(1, 10**9), Decimal("0.1"), Fraction(1, 3), 1, Decimal("7.3"), 10**5])
+def test_the_map_of_a_selection_stays_within_its_loss_and_close_to_it(loss, monkeypatch):
+    made = []
+    make_noisy_max = dp.m.make_noisy_max
+    monkeypatch.setattr(
+        dp.m, "make_noisy_max", lambda *space, scale: made.append(scale) or make_noisy_max(*space, scale=scale)
+    )
+    assert mechanisms.exponential_mechanism([5], loss=loss) == 0
+    exact = Fraction(2) / Fraction(loss)
+    assert exact <= Fraction(made[-1]) <= exact * (1 + Fraction(1, 10**12))  # the scale 2 / loss, never below
+
+
+@pytest.mark.parametrize("scores", [[], [0.5], [[1]], [2**60]])
+def test_only_integer_scores_are_selected_among(scores):
+    with pytest.raises(TypeError, match="integer scores"):
+        mechanisms.exponential_mechanism(scores, loss=1)

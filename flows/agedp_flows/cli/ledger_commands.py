@@ -36,18 +36,26 @@ def show(
 ) -> None:
     """Print the releases of the run file's population, or of a ledger given by its URL, then their statements.
 
+    Draws of calibrations come first, if there are any.
+
     With --json the output is the releases or, with --statements, the statements.
 
     Example: agedp ledger show london.toml
     """
-    from agedp_flows.text.ledger_text import release_lines, release_rows_json, statement_lines, statement_rows_json
+    from agedp_flows.text.ledger_text import (
+        draw_lines,
+        release_lines,
+        release_rows_json,
+        statement_lines,
+        statement_rows_json,
+    )
 
     if as_json:
         print_text(
             json.dumps(statement_rows_json(address) if only_statements else release_rows_json(address), indent=1)
         )
         return
-    release_text = [] if only_statements else [*release_lines(release_rows_json(address)), ""]
+    release_text = [] if only_statements else [*draw_lines(address), *release_lines(release_rows_json(address)), ""]
     print_text("\n".join([*release_text, *statement_lines(statement_rows_json(address))]))
 
 

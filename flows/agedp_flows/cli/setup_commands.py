@@ -262,16 +262,18 @@ def calibrate(
 ) -> None:
     """Estimate the Markov chains of the households and store their model, once.
 
+    With publish = "private" the ledger stores what was drawn, with its epsilon,
+    before the first release; the same question is never drawn again.
+
     Example: agedp calibrate london.toml --flow
     """
     from agedp_flows.cli.terminal import progress_bars
-    from agedp_flows.text.calibration_text import calibration_lines
+    from agedp_flows.text.calibration_text import calibration_json, calibration_lines
 
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         calibration = (_calibrate_by_flow if through_prefect else _calibrate)(run_file, progress)
-    print_answer(
-        {"model": calibration.model.id}, "\n".join(calibration_lines(calibration)), as_json=as_json, quiet=quiet
-    )
+    text = "\n".join(calibration_lines(calibration))
+    print_answer(calibration_json(calibration), text, as_json=as_json, quiet=quiet)
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from agedp.calibration.bound import Calibration
 from agedp.calibration.household_memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
+from agedp.calibration.member_selection import SelectedMember
 from agedp.calibration.model_check import MemoryCurves
 from agedp.reports.model_check_report import markov_verdict
-from agedp_data.leakage.bound_table import LeakageBound
+from agedp_data.epsilon import format_epsilon
 from agedp_data.markov.mixing import MIXING_NAMES
+from agedp_data.private_selection import private_quantiles
 from agedp_flows.text.run_text import format_path
 
 _LOSS = 0.5
@@ -22,6 +25,8 @@ _MEDIAN, _MAXIMUM = "median", "maximum over households"
 
 def calibration_lines(calibration: Calibration) -> list[str]:
     """Return the calibration as lines for the terminal: confidential counts, so neither logged nor stored."""
+    if calibration.is_stored:
+        return _stored_lines(calibration)
     step, states = calibration.model.public["step"], calibration.model.public["states"]
     unit = "days" if step == "day" else "readings"
     lines = [
@@ -30,23 +35,99 @@ def calibration_lines(calibration: Calibration) -> list[str]:
         *_gap_lines(calibration, str(step)),
         _header("Mixing by age", calibration.ages_days),
         *_curve_lines(calibration),
-        _aged_line(calibration.model.leakage_bound, calibration.ages_days),
+        _aged_line(calibration),
+        *_selection_lines(calibration),
         *_sampling_lines(calibration),
     ]
     if calibration.unmixed:
         lines.append(
             f"Not mixing: {calibration.unmixed:,} of {calibration.households:,} households (a state seen too "
             "rarely, or a chain that is not irreducible; without readings: "
-            f"{calibration.without_readings:,}). The model credits no age. "
+            f"{calibration.without_readings:,}). {_effect(calibration)} "
             "Fewer states, quantile edges, a longer period or a smaller min_visits would help."
         )
     return [
         *lines,
         *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic"),
         "The model's folder contains confidential numbers per household.",
-        "A release that uses the model publishes its leakage bound, which comes from readings, without noise.",
+        _PUBLISHED[calibration.selected is not None],
         "Real households mix far more slowly than such chains predict. agedp does not guarantee the model.",
     ]
+
+
+_PUBLISHED = {
+    False: "A release that uses the model publishes its leakage bound, which comes from readings, without noise.",
+    True: "A release that uses the model publishes the selected member, never how many households lie below it.",
+}
+
+
+def _effect(calibration: Calibration, *, begins_sentence: bool = True) -> str:
+    """Return what households without a reliable chain do to the model."""
+    is_private = calibration.selected is not None
+    text = "they lie below the last member only, which credits no age." if is_private else "the model credits no age."
+    return text.capitalize() if begins_sentence else text
+
+
+def _stored_lines(calibration: Calibration) -> list[str]:
+    """Return the lines for a private selection whose model was complete before."""
+    public = calibration.model.public
+    return [
+        f"Model {calibration.model.id[:16]} exists already and is complete: member {public['member']}, selected among "
+        f"{public['households']:,} households. Nothing was read or drawn.",
+        *quantile_lines(calibration),
+    ]
+
+
+def _selection_lines(calibration: Calibration) -> list[str]:
+    """Return the member that was selected, what the selection saw (confidential), and what the draws cost."""
+    selected, public = calibration.selected, calibration.model.public
+    if selected is None:
+        return []
+    counts = selected.counts
+    first, last = public["period"]
+    lines = [
+        f"Private selection: member {selected.member} of {selected.family.size}{_decay_text(selected)}. "
+        f"{counts[selected.member - 1]:,} of {calibration.households:,} households lie below it (confidential).",
+        f"It aims at {selected.target:,} households: {public['coverage']} of {calibration.households:,}, and a margin "
+        f"for the failure probability {public['failure_probability']}.",
+        f"Households below each member (confidential): {', '.join(f'{count:,}' for count in counts)}.",
+        *quantile_lines(calibration),
+        f"Epsilon of the draws about all readings of a household from {first} to {last}: "
+        f"{format_epsilon(sum(selected.losses))}.",
+    ]
+    draws = calibration.draws
+    if draws is not None:
+        if draws.stored:
+            lines.append(f"Answers that the ledger had already: {draws.stored}; answers drawn now: {draws.drawn}.")
+        lines.append(
+            f"Draws in the ledger about this population: {draws.ledger_draws:,}, epsilon "
+            f"{format_epsilon(draws.ledger_loss)} in all. Other settings draw again, which adds to it."
+        )
+    return lines
+
+
+def _decay_text(selected: SelectedMember) -> str:
+    """Return what a member of the default family is, "" for a member of a table."""
+    decay_days = selected.family.decay_days
+    if not decay_days:
+        return ""
+    if selected.member == selected.family.size:
+        return " (no decay)"
+    return f" (total variation exp(-age / {decay_days[selected.member - 1]} days))"
+
+
+def quantile_lines(calibration: Calibration) -> list[str]:
+    """Return the private quantiles of a model, which are public."""
+    return [f"{quantile['text']}: {quantile['value']}." for quantile in private_quantiles(calibration.model.public)]
+
+
+def calibration_json(calibration: Calibration) -> dict[str, Any]:
+    """Return the answer of `agedp calibrate` for programs: public only."""
+    quantiles = [
+        {key: value for key, value in quantile.items() if key != "text"}
+        for quantile in private_quantiles(calibration.model.public)
+    ]
+    return {"model": calibration.model.id, **({"quantiles": quantiles} if quantiles else {})}
 
 
 def _sampling_lines(calibration: Calibration) -> list[str]:
@@ -59,7 +140,7 @@ def _sampling_lines(calibration: Calibration) -> list[str]:
     return [
         f"{uncertain:,} households have too few readings for a sampling bound at level "
         f"{calibration.model.public['level']}, "
-        f"so the model credits no age. A longer period or fewer states would help{clock}."
+        f"so {_effect(calibration, begins_sentence=False)} A longer period or fewer states would help{clock}."
     ]
 
 
@@ -118,11 +199,13 @@ def _curve_lines(calibration: Calibration) -> list[str]:
     return lines
 
 
-def _aged_line(bound: LeakageBound, ages_days: Sequence[int]) -> str:
+def _aged_line(calibration: Calibration) -> str:
+    bound = calibration.model.leakage_bound
     method = "tight" if bound.backward is not None else "total_variation"
-    age_steps = [age * bound.steps_per_day for age in ages_days]
+    age_steps = [age * bound.steps_per_day for age in calibration.ages_days]
     aged_losses = [float(bound(age, _LOSS, direction="backward", method=method)) for age in age_steps]
-    return _line(f"aged epsilon of a release with epsilon {_LOSS}, {_MAXIMUM}", aged_losses)
+    scope = _MAXIMUM if calibration.selected is None else "selected member"
+    return _line(f"aged epsilon of a release with epsilon {_LOSS}, {scope}", aged_losses)
 
 
 def _header(title: str, ages_days: Sequence[int]) -> str:

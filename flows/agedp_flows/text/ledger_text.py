@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,27 @@ def release_lines(rows: list[dict[str, Any]]) -> list[str]:
 def statement_lines(rows: list[dict[str, Any]]) -> list[str]:
     """Return the statements as a table for the terminal."""
     return ["seq    statement of  version  days  first       last        hash", *map(_statement_line, rows)]
+
+
+def draw_lines(address: str) -> list[str]:
+    """Return the draws of calibrations about a run file's population, or about all, as a table; none without a draw."""
+    url, population = _address(address)
+    with Ledger.open(url) as ledger:
+        draws = ledger.calibration_draws(population)
+    lines = [
+        f"{draw.first_day}  {draw.last_day}  {format_epsilon(draw.loss):12s}  {_question_text(draw.query)}"
+        for draw in draws
+    ]
+    return ["first day   last day    epsilon       draw of a calibration", *lines, ""] if lines else []
+
+
+def _question_text(query: str) -> str:
+    """Return the question of a draw in few words."""
+    question = json.loads(query)
+    if question.get("ask") == "quantile":
+        at = f" at {question['age_days']} d" if "age_days" in question else ""
+        return f"{question['probability']} quantile of the {question['of']}{at}"
+    return "member of a family of bounds" if question.get("ask") == "member" else "further question"
 
 
 def _statement_line(row: dict[str, Any]) -> str:

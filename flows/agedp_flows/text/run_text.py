@@ -334,4 +334,4 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
     location = format_location(session.run.run_file.output.release)
     text = f"{location}: written again{version_text}{'' if is_identical else note}"
-    return {"same_bytes": is_identical}, text
+    return {"same_bytes": is_identical}, text if session.rows else "nothing is released yet; nothing was written"

@@ -11,6 +11,9 @@ variation 1, if it has a state with fewer than `min_visits` transitions into or 
 state only (the mixing of another state is unknown), or if its chain is not irreducible. Phases of a cyclic chain are
 merged with their neighbours until each state has enough visits, if necessary all of them. One such household
 determines the leakage bound; how many there are is confidential.
+
+With publish = "private" the model is a member of a public family of bounds that a private selection chooses
+(`member_selection`). Its households are exactly those on the roster in the period, whose number is public.
 """
 
 from __future__ import annotations
@@ -18,17 +21,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from agedp.calibration.estimate import Transitions
-from agedp.calibration.leakage_bounds import PopulationBound, bound_population
+from agedp.calibration.household_mixing import household_mixing
+from agedp.calibration.leakage_bounds import bound_population, curves_at_model_ages, tabulated_ages
+from agedp.calibration.member_selection import (
+    Answer,
+    DrawSummary,
+    SelectedMember,
+    draw_anew,
+    is_on_roster,
+    select_member,
+)
 from agedp.calibration.quantize import Floats
 from agedp.local_files import atomic_files
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
@@ -52,6 +64,9 @@ class Calibration:
         ages_days: ages of the curves [days].
         curves: per household, as in `PopulationBound`.
         memory: empirical memory, if measured.
+        selected: the private selection and what it was drawn from, if the model is one.
+        draws: its draws in the ledger, if it has one.
+        is_stored: whether the model had been made before; nothing but the model is then known.
     """
 
     model: Model
@@ -63,10 +78,40 @@ class Calibration:
     ages_days: tuple[int, ...]
     curves: Mapping[str, Floats]
     memory: MemoryCurves | None = None
+    selected: SelectedMember | None = None
+    draws: DrawSummary | None = None
+    is_stored: bool = False
 
 
-def bound(transitions: Transitions, edges: Floats, roster: Roster, model: EstimatedModel) -> Calibration:
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """A model with what its folder contains of each household (confidential)."""
+
+    model: Model
+    mixes: Flags
+    curves: Mapping[str, Floats]
+    groups: Ints | None
+    selected: SelectedMember | None = None
+
+
+def bound(
+    transitions: Transitions,
+    edges: Floats,
+    roster: Roster,
+    model: EstimatedModel,
+    *,
+    input_terms: Mapping[str, Any] = MappingProxyType({}),
+    answer: Answer = draw_anew,
+) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
+
+    Args:
+        transitions: of each household of the roster.
+        edges: state edges of each household of the roster [Wh].
+        roster: the roster.
+        model: the model.
+        input_terms: the rules for reading the input files, which the question of a private selection names.
+        answer: how the question of a private selection is answered once; by default the model alone has the answer.
 
     Raises:
         RunFileError: the folder contains a model already; a model is never estimated again in place.
@@ -74,24 +119,48 @@ def bound(transitions: Transitions, edges: Floats, roster: Roster, model: Estima
     """
     check_model_is_new(model)
     folder = Path(model.file)
-    is_on_roster = _is_on_roster(roster, model)
-    included = np.flatnonzero((transitions.readings > 0) | is_on_roster)
+    included = np.flatnonzero(
+        is_on_roster(roster, model.period) | ((transitions.readings > 0) & (not model.is_private))
+    )
     if len(included) == 0:
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
     included_transitions = transitions.select(included)
-    population = bound_population(included_transitions, model)
-    result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
+    if model.is_private:
+        result = _selected(included_transitions, model, input_terms, answer)
+    else:
+        result = _envelope(included_transitions, model)
     ids = pa.array([roster.ids[i] for i in included], pa.string())
     atomic_files.make_private(folder)
     _write_edges(folder, ids, edges[included])
-    _write_counts(folder, ids, included_transitions.counts, population.groups)
-    _write_households(folder, ids, included_transitions, population, model.ages_days)
-    atomic_files.write(folder / DIGEST_FILE, digest_line(result.text).encode())
-    atomic_files.write(folder / PUBLIC_FILE, result.text.encode())
+    _write_counts(folder, ids, included_transitions.counts, result.groups)
+    _write_households(folder, ids, included_transitions, result, model.ages_days)
+    atomic_files.write(folder / DIGEST_FILE, digest_line(result.model.text).encode())
+    atomic_files.write(folder / PUBLIC_FILE, result.model.text.encode())
     readings, gaps = included_transitions.readings, included_transitions.gaps
-    unmixed, without_readings = int((~population.mixes).sum()), int((readings == 0).sum())
+    unmixed, without_readings = int((~result.mixes).sum()), int((readings == 0).sum())
     counts = len(included), unmixed, without_readings, int(readings.sum()), int(gaps.sum())
-    return Calibration(result, *counts, model.ages_days, population.curves)
+    return Calibration(result.model, *counts, model.ages_days, result.curves, selected=result.selected)
+
+
+def _envelope(transitions: Transitions, model: EstimatedModel) -> _Estimate:
+    """Return the maximum over the households as a model, published without noise."""
+    population = bound_population(transitions, model)
+    result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
+    return _Estimate(result, population.mixes, population.curves, population.groups)
+
+
+def _selected(
+    transitions: Transitions, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer
+) -> _Estimate:
+    """Return a privately selected member as a model."""
+    mixing = household_mixing(transitions, model, tabulated_ages(model))
+    result, selected = select_member(mixing, model, input_terms, answer)
+    return _Estimate(result, mixing.mixes, curves_at_model_ages(mixing.curves, model), mixing.groups, selected)
+
+
+def has_model(model: EstimatedModel) -> bool:
+    """Return whether the model's folder contains a model; its public part is written last."""
+    return (Path(model.file) / PUBLIC_FILE).exists()
 
 
 def check_model_is_new(model: EstimatedModel) -> None:
@@ -102,21 +171,13 @@ def check_model_is_new(model: EstimatedModel) -> None:
     Raises:
         RunFileError: the folder contains a model.
     """
-    if (Path(model.file) / PUBLIC_FILE).exists():
+    if has_model(model):
         problem = "a model exists already and is never estimated anew; name another file"
         raise RunFileError(f"[model] file: {problem}", private=f"[model] file = {model.file}: {problem}")
 
 
-def _is_on_roster(roster: Roster, model: EstimatedModel) -> Flags:
-    """Return which households are on the roster on some day of the model's period."""
-    first, last = map(day_number, model.period)
-    is_on_roster = np.zeros(len(roster.ids), bool)
-    is_on_roster[roster.household[(roster.first <= last) & (roster.last >= first)]] = True
-    return is_on_roster
-
-
 def _write_households(
-    folder: Path, ids: pa.Array, transitions: Transitions, population: PopulationBound, ages_days: Sequence[int]
+    folder: Path, ids: pa.Array, transitions: Transitions, population: _Estimate, ages_days: Sequence[int]
 ) -> None:
     counts = transitions.counts if population.groups is None else transitions.counts.sum(axis=1)
     visits = np.maximum(counts.sum(axis=1), counts.sum(axis=2))
@@ -131,6 +192,8 @@ def _write_households(
     }
     if population.groups is not None:
         columns["groups_of_phases"] = population.groups.max(axis=1) + 1
+    if population.selected is not None:
+        columns["smallest_member"] = population.selected.members
     for name, curve in population.curves.items():
         by_age = {f"{name}_{age}_days": values for age, values in zip(ages_days, np.atleast_2d(curve.T), strict=False)}
         columns |= by_age if curve.ndim > 1 else {name: curve}

@@ -28,15 +28,24 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from agedp.calibration.estimate import Transitions
+from agedp.calibration.household_mixing import (
+    composes,
+    merge_household_phases,
+    mixing_curves,
+    mixing_households,
+    sampling_distances,
+    time_reversed,
+)
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.errors import ChainError, RunFileError
+from agedp_data.errors import RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.population_bound import (
     HOUSEHOLDS_PER_BATCH,
@@ -47,11 +56,8 @@ from agedp_data.leakage.population_bound import (
     leakage_bound_of_hulls,
 )
 from agedp_data.leakage.upper_hulls import cyclic_upper_hulls
-from agedp_data.markov.confidence import sampling_bound
-from agedp_data.markov.cyclic import cyclic_kernels, merge_phases, pool_counts
-from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
-from agedp_data.markov.mixing import reversibilised_bound, spectral_bound, spectral_gap, total_variation_forward
-from agedp_data.markov.transitions import stationary, transition_matrix
+from agedp_data.markov.cyclic import cyclic_kernels
+from agedp_data.markov.transitions import transition_matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,81 +103,41 @@ def bound_population(transitions: Transitions, model: EstimatedModel) -> Populat
     The leakage bound is the maximum over households, rounded up, and becomes public with the model; the curves are
     confidential. A model that assumes "markov" is bounded at more ages than [model] lists, for compositions.
     """
-    steps_in_day = steps_per_day(model)
-    published_ages = np.array(model.ages_days) * steps_in_day
-    ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if _composes(model) else published_ages
+    ages = tabulated_ages(model)
     population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
     if model.confidence == "sampling-bound":
         population = _with_confidence(population, transitions, model, ages)
-    columns = np.searchsorted(ages, published_ages)
-    curves = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in population.curves.items()}
+    curves = curves_at_model_ages(population.curves, model)
     return replace(population, leakage_bound=replace(population.leakage_bound, assume=model.assume), curves=curves)
 
 
-def _composes(model: EstimatedModel) -> bool:
-    """Return whether losses compose, in both directions."""
-    return model.assume == "markov"
+def tabulated_ages(model: EstimatedModel) -> Ints:
+    """Return the ages of a model's leakage bound, shape (T,) [steps]: its own, and more if losses compose."""
+    steps_in_day = steps_per_day(model)
+    if composes(model):
+        return composition_age_steps(model.ages_days, steps_per_day=steps_in_day)
+    return np.array(model.ages_days) * steps_in_day
+
+
+def curves_at_model_ages(curves: Mapping[str, Floats], model: EstimatedModel) -> dict[str, Floats]:
+    """Return curves of `tabulated_ages` at the ages of [model] only."""
+    columns = np.searchsorted(tabulated_ages(model), np.array(model.ages_days) * steps_per_day(model))
+    return {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in curves.items()}
 
 
 def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
     mixes = mixing_households(counts, min_visits=model.min_visits)
     backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    forward = transition_matrix(counts, smoothing=0) if _composes(model) else None
+    forward = transition_matrix(counts, smoothing=0) if composes(model) else None
     steps_in_day = steps_per_day(model)
     bound = leakage_bound(backward, ages, LOSS_GRID, reliable=mixes, forward=forward, steps_per_day=steps_in_day)
-    return PopulationBound(bound, mixes, _curves(counts, mixes, ages))
-
-
-def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
-    """Return which chains are irreducible with a reliable row for each of two or more states, shape (h,).
-
-    Any other chain counts as never mixing, so that its leakage function is L(a) = a.
-
-    Args:
-        counts: transition counts, shape (h, k, k).
-        min_visits: a row is reliable if its state is entered and left at least this often.
-    """
-    entered, left_counts = counts.sum(axis=1), counts.sum(axis=2)
-    is_visited = (entered > 0) | (left_counts > 0)
-    mixes = ((np.minimum(entered, left_counts) >= min_visits) | ~is_visited).all(axis=1) & (is_visited.sum(axis=1) >= 2)
-    for i in np.flatnonzero(mixes):
-        mixes[i] = _is_irreducible(counts[i])
-    return np.asarray(mixes, bool)
-
-
-def _is_irreducible(counts: Ints) -> bool:
-    try:
-        distribution = stationary(transition_matrix(counts, smoothing=0))
-    except ChainError:
-        return False
-    return bool((distribution[counts.sum(axis=1) > 0] > 0).all())
-
-
-def _curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
-    """Return per household its Delta(t) exactly and two bounds of it (h, T), and its spectral gap (h,).
-
-    All are those of the matrix of the reversed counts, as in `leakage_bound`. Reversal of the forward matrix through
-    its stationary distribution is another estimator; the two agree only for long series.
-    """
-    shape = (len(counts), len(ages))
-    curves: dict[str, Floats] = {name: np.ones(shape) for name in ("total_variation", "reversibilised", "spectral")}
-    curves |= {"spectral_gap": np.zeros(len(counts))}
-    for i in np.flatnonzero(mixes):
-        backward = transition_matrix(counts[i].T, smoothing=0)
-        curves["total_variation"][i] = total_variation_forward(backward, ages)
-        curves["reversibilised"][i] = reversibilised_bound(backward, ages)
-        curves["spectral_gap"][i] = spectral_gap(backward)
-        try:
-            curves["spectral"][i] = spectral_bound(backward, ages)
-        except ChainError:  # not reversible: the paper's bound does not apply, which is what NaN says
-            curves["spectral"][i] = np.nan
-    return curves
+    return PopulationBound(bound, mixes, mixing_curves(counts, mixes, ages))
 
 
 def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
     counts = transitions.counts
-    groups, mixes = _merge_household_phases(counts, model.min_visits)
+    groups, mixes = merge_household_phases(counts, model.min_visits)
     mixing = np.flatnonzero(mixes)
     phases, forward_hulls = counts.shape[1], None
     backward_hulls, distances = cyclic_upper_hulls(
@@ -180,33 +146,14 @@ def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> Popu
     variation = np.ones((len(counts), len(ages)))
     variation[mixing] = distances
     if not mixes.all():
-        bound = identity_leakage_bound(ages, LOSS_GRID, phases, forward=_composes(model))
+        bound = identity_leakage_bound(ages, LOSS_GRID, phases, forward=composes(model))
     else:
-        if _composes(model):
+        if composes(model):
             forward_hulls, _ = cyclic_upper_hulls(
                 _kernel_batches(counts, groups, mixing, "forward"), ages, direction="forward"
             )
         bound = leakage_bound_of_hulls(backward_hulls, ages, LOSS_GRID, phases, forward_hulls=forward_hulls)
     return PopulationBound(bound, mixes, {"total_variation": variation}, groups)
-
-
-def _merge_household_phases(counts: Ints, min_visits: int) -> tuple[Ints, Flags]:
-    """Return which phases of each household (h, p) share a kernel, and whether it mixes reliably (h,)."""
-    groups, mixes = np.zeros(counts.shape[:2], np.int64), np.zeros(len(counts), bool)
-    for i, household_counts in enumerate(counts):
-        groups[i], has_visits = merge_phases(household_counts, min_visits=min_visits)
-        mixes[i] = has_visits and _has_all_rows(household_counts, groups[i])
-    return groups, mixes
-
-
-def _has_all_rows(counts: Ints, groups: Ints) -> bool:
-    """Return whether each state that a phase enters in the counts has a row there."""
-    try:
-        kernels = cyclic_kernels(counts, groups, direction="backward")
-    except ChainError:
-        return False
-    entered = np.roll(pool_counts(counts, groups).sum(axis=-2), 1, axis=0) > 0
-    return not bool((entered & np.isnan(kernels).all(axis=-1)).any())
 
 
 def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str) -> Iterator[Floats]:
@@ -221,42 +168,22 @@ def _with_confidence(
 ) -> PopulationBound:
     """Return the population with the sampling bound at the model's level in place of the plug-in bound."""
     tables = {1: transitions.counts, **transitions.subsampled}
-    backward, forward = _sampling_distances(population, tables, model, ages), None
-    if _composes(model):
-        forward = _sampling_distances(
-            population, {steps: _time_reversed(table, model) for steps, table in tables.items()}, model, ages
-        )
+    distances = partial(
+        sampling_distances,
+        mixes=population.mixes,
+        groups=population.groups,
+        model=model,
+        ages=ages,
+        households=len(population.mixes),
+    )
+    backward, forward = distances(tables), None
+    if composes(model):
+        forward = distances({steps: time_reversed(table, model) for steps, table in tables.items()})
     steps_in_day = steps_per_day(model)
     bound = leakage_bound_from_distances(
         backward, ages, LOSS_GRID, reliable=population.mixes, forward=forward, steps_per_day=steps_in_day
     )
     return replace(population, leakage_bound=bound, curves={**population.curves, "sampling_bound": backward})
-
-
-def _sampling_distances(
-    population: PopulationBound, tables: Mapping[int, Ints], model: EstimatedModel, ages: Ints
-) -> Floats:
-    """Return the sampling bounds (h, T) of the reversed chains of these counts, 1 for households that do not mix."""
-    directions = 2 if _composes(model) else 1
-    level, households = 1 - (1 - float(model.level or 0)) / directions, len(population.mixes)
-    mixing = np.flatnonzero(population.mixes)
-    mixing_tables = {steps: table[mixing] for steps, table in tables.items()}
-    distances = np.ones((households, len(ages)))
-    if len(mixing) and population.groups is not None:
-        groups = {steps: _merge_household_phases(table, model.min_visits)[0] for steps, table in mixing_tables.items()}
-        distances[mixing] = cyclic_sampling_bound(mixing_tables, groups, ages, level=level, households=households)
-    elif len(mixing):
-        distances[mixing] = sampling_bound(mixing_tables, ages, level=level, households=households)
-    return distances
-
-
-def _time_reversed(counts: Ints, model: EstimatedModel) -> Ints:
-    """Return the counts of the series in reversed time, whose reversed chain is the forward one.
-
-    What left phase p for p + 1 leaves, on a clock that runs backwards, phase -(p + 1).
-    """
-    transposed = np.swapaxes(counts, -1, -2)
-    return transposed[:, ::-1] if model.chain == "cyclic" else transposed
 
 
 _BYTES: Final = {"cyclic": 2 * 4, "homogeneous": 4 * 8}

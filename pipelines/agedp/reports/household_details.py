@@ -13,6 +13,7 @@ and is never computed from the data.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -182,7 +183,9 @@ def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Seq
         return
     for notice in files.notices:
         yield paragraph(f"Not shown: {notice.private}", "mark")
-    if files.households is not None:
+    if files.households is not None and model.is_private:
+        yield from _member_parts(files.households)
+    elif files.households is not None:
         yield from _deciding_households(files.households)
     yield from household_leakage_parts(model, files.chains, rows)
     if files.goodness_of_fit is not None:
@@ -206,6 +209,22 @@ def _deciding_households(columns: Mapping[str, Any]) -> Iterator[str]:
     if rows:
         headings = ("age", "household", "total variation", "next largest")
         yield table("The household that mixes most slowly, by age: it determines the published model", headings, rows)
+
+
+def _member_parts(columns: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the number of households below each member of the family, which a private selection saw."""
+    members = Counter(columns.get("smallest_member", ()))
+    yield paragraph(
+        "The model is a member of a public family of bounds that a private selection chose. The number of households "
+        "whose chains lie below each member is confidential: only the choice is published."
+    )
+    rows, below = [], 0
+    for member in sorted(members):
+        below += members[member]
+        rows.append((f"{member}", f"{members[member]:,}", f"{below:,}"))
+    if rows:
+        columns_text = ("member", "households of which it is the smallest", "households below it")
+        yield table("Households below each member of the family", columns_text, rows)
 
 
 def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:

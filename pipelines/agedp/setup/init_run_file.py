@@ -171,7 +171,7 @@ def preview(patterns: Sequence[str], *, folder: Path, options: OptionValues, pat
 def _with_absolute_paths(options: OptionValues) -> OptionValues:
     """Return the options with absolute paths; relative ones are relative to the current folder."""
     absolute = dict(options)
-    for key in (("model", "curve"), ("model", "kernel"), ("output", "witness")):
+    for key in (("model", "curve"), ("model", "kernel"), ("model", "family"), ("output", "witness")):
         if key in absolute and "://" not in (location := json.loads(absolute[key])):
             absolute[key] = quoted(str(Path(location).absolute()))
     return absolute

@@ -169,7 +169,15 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "flag",
         flag="--publish-envelope",
     ),
+    _model("selection_epsilon", "EPSILON", "choose a public bound privately, not --publish-envelope, with this loss"),
+    _model("coverage", "P", "private choice: share of the households whose chains lie below it"),
+    _model("failure_probability", "P", "private choice: probability that fewer do, such as 0.000001"),
+    _model("family", "FILE", "private choice: file age_days and the total variations of each member", "text"),
 )
+
+_PUBLISH: Final[Key] = ("model", "publish")
+_SELECTION: Final[Key] = ("model", "selection_epsilon")
+"""An option of a private choice, which therefore writes publish = "private"."""
 
 FLAGS: Final[Mapping[Key, str]] = {option.key: option.flag for option in OPTIONS}
 _BY_NAME: Final[Mapping[str, RunFileOption]] = {option.name: option for option in OPTIONS}
@@ -214,6 +222,8 @@ def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
         if value is not None and value is not False:
             option = _BY_NAME.get(name) or next(option for option in notion_options() if option.name == name)
             texts[option.key] = _toml(str(value), option.form)
+    if _SELECTION in texts:
+        texts.setdefault(_PUBLISH, quoted("private"))
     return texts
 
 

@@ -196,6 +196,9 @@ _PROPOSED: Final[Mapping[Key, str]] = {
     ("model", "confidence"): quoted("plug-in"),
     ("model", "level"): "0.95",
     ("model", "publish"): quoted("envelope"),
+    ("model", "selection_epsilon"): "1",
+    ("model", "coverage"): "0.95",
+    ("model", "failure_probability"): "0.000001",
     ("model", "basis"): quoted("name the source of the curve or kernel"),
 }
 
@@ -231,7 +234,10 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("model", "chain"): "homogeneous | cyclic",
     ("model", "min_visits"): "a state with fewer visits is credited no decay",
     ("model", "confidence"): "plug-in | sampling-bound",
-    ("model", "publish"): "acknowledges that it comes from the readings and is published without noise",
+    ("model", "publish"): "acknowledges that it comes from the readings and has no noise | private: chosen with noise",
+    ("model", "selection_epsilon"): "epsilon of the private choice, about all readings of its period",
+    ("model", "coverage"): "share of the households whose chains lie below the chosen bound",
+    ("model", "failure_probability"): "probability that fewer households do",
     ("input.columns", "time_format"): "a strptime pattern, or iso",
     ("input.columns", "stamp"): "a timestamp is the start or the end of its half-hour",
     ("input.columns", "zone"): 'time zone of the timestamps, such as "Europe/London"',

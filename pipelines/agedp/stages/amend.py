@@ -21,6 +21,7 @@ from agedp.budget import EffectivePromise, binding_models, check_charges_fit, se
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
 from agedp.run_context import RunContext
+from agedp.stages.calibration_draws import adopt_draws
 from agedp_data import clock
 from agedp_data.config.contract import ContractChange, amendment, promise_of
 from agedp_data.config.contract_values import ZONE_CHANGES, comparable, meaning_of
@@ -132,6 +133,7 @@ def record_amendment(session: LedgerSession, amendment: Amendment) -> ContractRe
     _check_new_draws(session)
     ledger, at = session.open_ledger, _amendment_date(session)
     if session.model is not None:
+        adopt_draws(session, at=at)
         ledger.register_model(session.model.text, at=at)
     return ledger.amend(session.promise, population=session.population, at=at, after=amendment.in_force)
 

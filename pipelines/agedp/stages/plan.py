@@ -33,11 +33,10 @@ from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, 
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
@@ -111,7 +110,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
-        _check_ledger_mode(run.run_file, session.ledger)
+        session.check_mode_unchanged()
         session.check_contract_unchanged()
         rows = session.ledger.rows()
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
@@ -158,19 +157,6 @@ def check_rehearsal_declared(session: LedgerSession) -> None:
             '"synthetic" (no input file is read, and no household loses privacy), or "readings", which is charged '
             "like a release"
         )
-
-
-def _check_ledger_mode(run: RunFile, ledger: Ledger) -> None:
-    """Refuse a ledger of releases for a rehearsal, one of losses of households for synthetic ones, and the reverse."""
-    rehearsing, reads_input = run.schedule.mode == "rehearsal", run.schedule.reads_input
-    for contract in ledger.contracts():
-        schedule = meaning_of(contract.promise)["schedule"]
-        if (schedule["mode"] == "rehearsal") != rehearsing:
-            raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
-        if (schedule.get("rehearsal_on") != "synthetic") != reads_input:
-            raise LedgerError(
-                "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
-            )
 
 
 def list_due_days(

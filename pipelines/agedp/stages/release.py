@@ -20,6 +20,7 @@ from agedp.budget import RELEASED, ReleaseTerms, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
+from agedp.stages.calibration_draws import adopt_draws
 from agedp.stages.plan import plan_due_days
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
@@ -96,7 +97,7 @@ def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, 
 
 def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSession:
     """Return the session with its ledger compared anew, or created; without a due day nothing is created."""
-    if due_days.due and session.ledger is None:
+    if due_days.due and (session.ledger is None or not session.ledger.contracts()):
         _check_first_release(session, due_days)
     return session.checked(create=True) if due_days.due or session.ledger is not None else session
 
@@ -108,6 +109,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         return ()
     ledger, at = session.open_ledger, _registration_date(session.run)
     if session.model is not None:
+        adopt_draws(session, at=at)
         ledger.register_model(session.model.text, at=at)
     terms = session.terms(ledger.register(session.promise, population=session.population, at=at).hash)
     columns = sorted({series.by for series in terms.run.series.values() if series.by is not None})

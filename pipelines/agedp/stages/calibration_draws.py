@@ -1,0 +1,91 @@
+"""The draws of a private selection in the ledger: permitted by the promise, drawn once, adopted with a model.
+
+A calibration opens the ledger with the checks of every run, or creates it: it may exist before the first release. The
+draws of a model are charged to the population that a contract names the model for. A ledger without them, because the
+model was made under another one, adopts them when it registers that contract.
+
+Decisions:
+
+* Draws that leave the promise nothing to release are refused before a reading is read, and again before they are drawn.
+* In a rehearsal the draws have the date at which its clock starts, as its contract has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+
+from agedp.budget import check_charges_fit
+from agedp.calibration.member_selection import Answer, Question
+from agedp.compute.engine_settings import Engine
+from agedp.ledger_session import LedgerSession
+from agedp.run_context import RunContext
+from agedp_data import clock
+from agedp_data.config import RunFile
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.ledger import canonical
+from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
+from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.roster import Roster
+
+
+def open_calibration_session(run: RunFile, roster: Roster, engine: Engine) -> LedgerSession:
+    """Return a session for a private selection, whose ledger need not exist yet; nothing is created.
+
+    Raises:
+        LedgerError: the ledger is behind what was published from it, or the witness has rows that it lacks.
+    """
+    session = LedgerSession.open(RunContext(run, roster, None, clock.now(), None, engine))
+    if session.ledger is None:
+        session.check_nothing_released()
+    session.check_mode_unchanged()
+    return session
+
+
+def check_draws_permitted(session: LedgerSession, model: EstimatedModel, model_questions: Sequence[Question]) -> None:
+    """Check that the promise permits the draws that are not in the ledger yet, beside all that it has.
+
+    Raises:
+        Refused: they leave nothing of a cap for releases; nothing was drawn.
+    """
+    first, last = (day.isoformat() for day in model.period)
+    stored = {draw.key: draw for draw in session.stored_draws}
+    new = [
+        CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
+        for question in model_questions
+    ]
+    draws = stored | {draw.key: draw for draw in new}
+    if len(draws) > len(stored):
+        check_charges_fit(session.run.run_file, charges_of(draws.values()), session.rows)
+
+
+def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
+    """Return how the ledger of an open session answers: from its row, or by a draw that it stores in the same step."""
+    ledger, at = session.open_ledger, _draw_date(session.run.run_file)
+
+    def answer(question: Question, draw: Callable[[], Sequence[int]]) -> Sequence[int]:
+        stored = ledger.draw_once(
+            population=session.population,
+            period=model.period,
+            query=question.query,
+            loss=question.loss,
+            draw=draw,
+            at=at,
+        )
+        return stored.value
+
+    return answer
+
+
+def adopt_draws(session: LedgerSession, *, at: date) -> None:
+    """Store the draws of the session's model in its ledger, unless they are there.
+
+    Raises:
+        LedgerError: the ledger has another answer to one of the questions.
+    """
+    for draw in draws_of_model(session.model.public if session.model else {}, session.population):
+        session.open_ledger.adopt(draw, at=at)
+
+
+def _draw_date(run: RunFile) -> date:
+    return run.schedule.first_day if run.schedule.mode == "rehearsal" else clock.today()
