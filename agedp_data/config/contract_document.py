@@ -132,8 +132,14 @@ class ContractInput(DocumentPart):
 class ContractPopulation(DocumentPart):
     """The people."""
 
+    optional = frozenset({"shared_households"})
+
     name: Annotated[str, Field(description="Their name.")]
     min_households: Annotated[int, Field(ge=1, description="A day or group with fewer is never released.")]
+    shared_households: Annotated[
+        Literal["refuse"] | None,
+        Field(description="No household is released that another population, ledger or rehearsal counts too."),
+    ] = None
 
 
 class ContractSchedule(DocumentPart):

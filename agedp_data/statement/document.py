@@ -189,6 +189,15 @@ class SecondPopulation(DocumentPart):
     text: Annotated[str, Field(description="The same in words.")]
 
 
+class StatedAccount(DocumentPart):
+    """The largest sums over households, of all releases that the register of households knows."""
+
+    day: Annotated[_Epsilon, Field(description="The largest loss about one day of a household, rounded up.")]
+    total: Annotated[_Epsilon, Field(description="The largest loss about all days of a household, rounded up.")]
+    since: Annotated[_Date, Field(description="Date from which on the register counts what others release.")]
+    text: Annotated[str, Field(description="The same in words, and what the register cannot know.")]
+
+
 class StatedModel(DocumentPart):
     """Public part of the model but its envelope, which ledger_rows.jsonl carries; empty without a model."""
 
@@ -223,7 +232,7 @@ class Statement(DocumentPart):
     """
 
     model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
-    optional = frozenset({"title", "source", "licence", "contact"})
+    optional = frozenset({"title", "source", "licence", "contact", "household_account"})
 
     schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
         SCHEMA, alias="schema", description="Which form this is."
@@ -254,6 +263,7 @@ class Statement(DocumentPart):
     )
     ending: Ending | None = None
     second_population: SecondPopulation | None = None
+    household_account: StatedAccount | None = None
     model: StatedModel
     warnings: Annotated[
         list[str], Field(min_length=1, description="What to read before relying on a figure; fixed texts.")

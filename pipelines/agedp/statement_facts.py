@@ -31,13 +31,18 @@ from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_b
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import (
+    EARLIER_REHEARSALS,
+    EARLIER_RELEASES,
+    OUTSIDE_REGISTER,
     OVERLAP,
     OWN_DAYS,
     RECOVERED,
+    REGISTER_REBUILT,
     ROSTER_READ_OFF,
     TAKEN_OVER,
     TEMPORARY_LEDGER,
     UNWITNESSED,
+    AccountFacts,
     SeriesEnd,
     StatementFacts,
 )
@@ -46,6 +51,12 @@ _DAYS_AHEAD: Final = 366
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
+_GAPS: Final[Mapping[str, str]] = {
+    "rebuilt": REGISTER_REBUILT,
+    "rehearsals": EARLIER_REHEARSALS,
+    "releases": EARLIER_RELEASES,
+}
+"""Notes about what an account is known to lack."""
 SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 
 
@@ -54,14 +65,14 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     rows, contracts, population = view.rows, view.contracts, terms.run.population.name
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_states_flags(contracts, rows)
-    tzdata = tzdata_version()
+    tzdata, account = tzdata_version(), ledger.household_account(population)
     return StatementFacts(
         title=release_titles(terms.run.output),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[*loss_bounds(terms, rows), *bounds_across_populations(ledger, population)],
+        bounds=[*loss_bounds(terms, rows), *([] if account else bounds_across_populations(ledger, population))],
         limits=terms.notion.limits,
         ending=series_end(terms, view),
         model=model.public if model else None,
@@ -71,6 +82,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         versions=contract_versions(contracts),
         software={name: version(name) for name in SOFTWARE} | ({"tzdata": tzdata} if tzdata else {}),
         other_populations=len(other_populations(ledger, population)),
+        account=AccountFacts(account.day, account.total, account.since) if account else None,
         opening=terms.run.promise.opening,
         beyond_states=beyond_states,
         represented=represented,
@@ -161,6 +173,7 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
 def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     model, schedule, population = run.model, run.schedule, run.population.name
+    account = ledger.household_account(population)
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
     read_off = roster.read_off or any(ROSTER_READ_OFF in statement.notes for statement in earlier)
@@ -170,10 +183,12 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
         TEMPORARY_LEDGER: run.has_temporary_ledger,
         ROSTER_READ_OFF: read_off,
         OWN_DAYS: isinstance(model, EstimatedModel) and model.period[1] >= schedule.first_day,
-        OVERLAP: bool(other_populations(ledger, population)),
+        OVERLAP: account is None and bool(other_populations(ledger, population)),
+        OUTSIDE_REGISTER: run.is_outside_register,
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
     }
-    return [note for note, applies in notes.items() if applies]
+    gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
+    return [*(note for note, applies in notes.items() if applies), *gaps]
 
 
 def estimation_periods(contracts: Sequence[ContractRecord]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -238,9 +238,18 @@ def _check_statement(
         and {name: stated[name] for name in expected} == expected
         and (statement.ending is None or statement.ending.spent == expected["total"])
         and all(_is_consistent(bound) for bound in statement.bounds)
+        and _account_covers(statement, expected)
     )
     if not is_consistent:
         raise InputError(f"{STATEMENT} and {ROWS} contain different days or losses")
+
+
+def _account_covers(statement: Statement, expected: Mapping[str, str]) -> bool:
+    """Return whether the account of households, if there is one, is at least the losses of this release alone."""
+    account = statement.household_account
+    return account is None or (
+        Decimal(account.day) >= Decimal(expected["day"]) and Decimal(account.total) >= Decimal(expected["total"])
+    )
 
 
 def _is_consistent(bound: StatedBound) -> bool:
