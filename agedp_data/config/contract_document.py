@@ -137,9 +137,12 @@ class ContractPopulation(DocumentPart):
     name: Annotated[str, Field(description="Their name.")]
     min_households: Annotated[int, Field(ge=1, description="A day or group with fewer is never released.")]
     shared_households: Annotated[
-        Literal["refuse"] | None,
-        Field(description="No household is released that another population, ledger or rehearsal counts too."),
-    ] = None
+        Literal["count", "refuse"],
+        Field(
+            description="Whether households that another population, ledger or rehearsal counts too are counted "
+            "together or not released."
+        ),
+    ] = "count"
 
 
 class ContractSchedule(DocumentPart):

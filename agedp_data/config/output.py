@@ -35,7 +35,7 @@ class OutputSection(Section):
     """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
-    register: RegisterUrl = None
+    household_register: RegisterUrl = None
     """URL of the household register, without a password, where several machines or folders share one; in the
     confidential folder unless written. Copy the file `household_register.key` into each confidential folder that uses
     it.

@@ -308,16 +308,16 @@ def _witness_apart(run: RunFile) -> Iterator[Problem]:
 
 def _register_apart(run: RunFile) -> Iterator[Problem]:
     """Refuse a register in the release folder, which is handed over, and one in the ledger's file or schema."""
-    register, output = run.output.register, run.output
+    register, output = run.output.household_register, run.output
     if register is None:
         return
     if _within(ledger_path(register), output.release):
-        yield "output", "register", "lies in the release folder, which is handed over; move it"
+        yield "output", "household_register", "lies in the release folder, which is handed over; move it"
     is_same = ledger_path(register) == ledger_path(output.ledger)
     if is_url(ledger_path(register)) and is_url(ledger_path(output.ledger)):
         is_same = schema_of(register) == schema_of(output.ledger)
     if is_same:
-        yield "output", "register", "is the ledger; name a file, or a schema, of its own"
+        yield "output", "household_register", "is the ledger; name a file, or a schema, of its own"
 
 
 def _within(place: str, folder: str) -> bool:

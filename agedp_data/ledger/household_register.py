@@ -90,6 +90,12 @@ _HOUSEHOLD = Table(
     sqlite_with_rowid=False,
 )
 
+_INSERT_HOUSEHOLD: Final = {
+    "sqlite": "INSERT INTO household (digest, membership) VALUES (?, ?)",
+    "postgresql": "INSERT INTO household (digest, membership) VALUES (%s, %s)",
+}
+"""A statement of each driver: a million households go through no layer in between."""
+
 Kind = Literal["release", "rehearsal", "synthetic"]
 MemberRange = tuple[int, int, int | None]
 """Source, first day, last day; None while the household is on the roster of the source's newest day."""
@@ -262,9 +268,8 @@ class RegisterRows:
         if rows:
             self._connection.execute(_MEMBERSHIP.insert(), rows)
         if added:  # in the order of the digests, which is that of the table
-            self._connection.execute(
-                _HOUSEHOLD.insert(), [{"digest": key, "membership": added[key]} for key in sorted(added)]
-            )
+            insert = _INSERT_HOUSEHOLD[self._connection.dialect.name]
+            self._connection.exec_driver_sql(insert, [(key, added[key]) for key in sorted(added)])
         if moved:
             statement = _HOUSEHOLD.update().where(_HOUSEHOLD.c.digest == bindparam("moved"))
             self._connection.execute(statement, [{"moved": key, "membership": moved[key]} for key in sorted(moved)])

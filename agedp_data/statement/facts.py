@@ -125,10 +125,10 @@ SECOND_POPULATION_COUNTED = (
 HOUSEHOLD_ACCOUNT = (
     "Over all releases that this register knows, the largest loss about one household: of a day {day}, in all {total}. "
     "The register of households adds up every release of readings about a household, whatever population, series, "
-    "ledger or rehearsal it is part of, and no household of this population has larger sums. For a household that nothing "
-    "else counts, the figures of day and total hold. The register counts since {since}; what "
-    "other populations, ledgers and rehearsals released before is in it only where they released again since. It does "
-    "not know releases that were made on machines that do not share it, or from tables in memory, or by other tools."
+    "ledger or rehearsal it is part of, and no household of this population has larger sums. For a household that "
+    "nothing else counts, the figures of day and total hold. The register counts since {since}; what other "
+    "populations, ledgers and rehearsals released before is in it only where they released again since. It does not "
+    "know releases that were made on machines that do not share it, or from tables in memory, or by other tools."
 )
 REGISTER_REBUILT = (
     "The register of households was lost, and on {since} it was filled again from this ledger: what other populations, "

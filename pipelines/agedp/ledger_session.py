@@ -255,7 +255,7 @@ class LedgerSession:
         kind: Kind = "release"
         if run.schedule.mode == "rehearsal":
             kind = "rehearsal" if getattr(run.schedule, "reads_input", True) else "synthetic"
-        place = RegisterPlace(paths.folder, run.output.register)
+        place = RegisterPlace(paths.folder, run.output.household_register)
         is_refused = run.population.shared_households == "refuse"
         return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())
 

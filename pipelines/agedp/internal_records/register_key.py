@@ -1,7 +1,7 @@
 """The key and the place of the household register: created together, and noticed when one of them is lost.
 
     <confidential>/household_register.key       32 random bytes of the system, for its owner only
-    <confidential>/household_register.sqlite    the register, unless [output] register names another place
+    <confidential>/household_register.sqlite    the register, unless [output] household_register names another place
 
 The key is in each confidential folder that uses the register; a database on a server never sees it. A register that is
 being created has its key under a temporary name, so that a killed run leaves neither a key without a register nor a
@@ -41,7 +41,7 @@ class RegisterPlace:
 
     Attributes:
         folder: the confidential folder, which holds the key.
-        url: the address of [output] register; None for the file in the confidential folder.
+        url: the address of [output] household_register; None for the file in the confidential folder.
     """
 
     folder: Path
