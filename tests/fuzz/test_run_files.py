@@ -27,7 +27,19 @@ _JARGON = re.compile(
 _HELPS = re.compile(
     r"must|write|did you mean|remove|no file system|at most|at least|it (takes|belongs|goes)|known are|too l|exactly one"
 )
-HIDDEN = {"files", "release", "confidential", "ledger", "roster", "wait_for", "curve", "kernel", "file", "witness"}
+HIDDEN = {
+    "files",
+    "release",
+    "confidential",
+    "ledger",
+    "roster",
+    "wait_for",
+    "curve",
+    "kernel",
+    "file",
+    "witness",
+    "household_register",
+}
 """Keys whose values name places: those stand in the private text only."""
 
 

@@ -31,7 +31,8 @@ _COPY = (
 )
 _LOST = (
     "the household register is not there, although it counted releases of these households before. Nothing was drawn. "
-    "Put back a copy, or fill a new one from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
+    f"Put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a new one), "
+    "or fill a new register from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
 )
 
 
@@ -61,6 +62,13 @@ class RegisterPlace:
             LedgerError: the register or its key is lost, or the key is that of another register.
             DamagedFile: the key is damaged.
         """
+        try:
+            return self._is_complete(expected=expected)
+        except LedgerError:
+            with locks.exclusive_lock(self.folder):  # another run may just have created both
+                return self._is_complete(expected=expected)
+
+    def _is_complete(self, *, expected: bool) -> bool:
         key, is_begun = self._read_key(self._key_path), False
         with self.register() as register:
             exists = register.exists()

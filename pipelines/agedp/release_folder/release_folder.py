@@ -245,11 +245,13 @@ def _check_statement(
 
 
 def _account_covers(statement: Statement, expected: Mapping[str, str]) -> bool:
-    """Return whether the account of households, if there is one, is at least the losses of this release alone."""
+    """Return whether the account of households, if there is one, is not below the losses of this release alone."""
     account = statement.household_account
-    return account is None or (
-        Decimal(account.day) >= Decimal(expected["day"]) and Decimal(account.total) >= Decimal(expected["total"])
-    )
+    if account is None:
+        return True
+    is_stated = f"of a day {account.day}, in all {account.total}." in account.text and account.since in account.text
+    covers = all(Decimal(getattr(account, name)) >= Decimal(expected[name]) for name in ("day", "total"))
+    return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
 
 
 def _is_consistent(bound: StatedBound) -> bool:
@@ -268,6 +270,8 @@ def _check_words(words: str, statement: Statement) -> None:
         start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
+    if statement.household_account is not None and statement.household_account.text not in lines:
+        raise InputError(f"{WORDS} and {STATEMENT} contain different accounts of households")
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:
