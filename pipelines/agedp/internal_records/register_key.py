@@ -26,13 +26,13 @@ CHECK, BEGAN, REBUILT = "check", "began", "rebuilt"
 _KEY_FILE: Final = "household_register.key"
 _REGISTER_FILE: Final = "household_register.sqlite"
 _COPY = (
-    f"Copy {_KEY_FILE} into the confidential folder, from a backup or from a machine that uses the register. If no "
-    "copy exists, remove the register as well and fill a new one (`agedp ledger households RUN.toml --rebuild`)"
+    f"put back a copy of {_KEY_FILE}, from a backup or from a machine that uses the register. If there is none, remove "
+    "the register as well and fill a new one (`agedp ledger households RUN.toml --rebuild`)"
 )
 _LOST = (
-    "the household register is not there, although it counted releases of these households before. Nothing was drawn. "
-    f"Put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a new one), "
-    "or fill a new register from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
+    "the household register is not there, although it counted releases of these households before; nothing was drawn; "
+    f"put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a new one), or fill "
+    "a new register from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
 )
 
 
@@ -79,9 +79,9 @@ class RegisterPlace:
         if (key is not None and not exists) or (expected and key is None and not exists):
             raise LedgerError(_LOST)
         if key is None and exists and not is_begun:
-            raise LedgerError(f"the key of the household register is not there. Nothing was drawn. {_COPY}")
+            raise LedgerError(f"the key of the household register is not there; nothing was drawn; {_COPY}")
         if key is not None and key.check != check:
-            raise LedgerError(f"the household register was filled with another key. Nothing was drawn. {_COPY}")
+            raise LedgerError(f"the household register was filled with another key; nothing was drawn; {_COPY}")
         return exists and not is_begun
 
     def ensure(self, *, today: str, rebuilding: bool = False) -> HouseholdKey:
@@ -108,7 +108,7 @@ class RegisterPlace:
             with self.register() as register:
                 register.create({CHECK: begun.check, BEGAN: today, REBUILT: today if rebuilding else ""})
                 if register.read(lambda rows: rows.meta()[CHECK]) != begun.check:  # another machine was faster
-                    raise LedgerError(f"the household register was filled with another key. Nothing was drawn. {_COPY}")
+                    raise LedgerError(f"the household register was filled with another key; nothing was drawn; {_COPY}")
             if key is None:
                 with atomic_files.write_errors(self._key_path):
                     self._begun_path.replace(self._key_path)
@@ -131,5 +131,5 @@ class RegisterPlace:
         except OSError as error:
             raise atomic_files.unreadable_error(path, error.errno) from None
         if len(secret) != KEY_BYTES:
-            raise DamagedFile(f"{_KEY_FILE} in the confidential folder is damaged. {_COPY}")
+            raise DamagedFile(f"{_KEY_FILE} in the confidential folder is damaged; {_COPY}")
         return HouseholdKey(secret)
