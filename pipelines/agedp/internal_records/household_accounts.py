@@ -153,13 +153,13 @@ class HouseholdAccounts:
 
         self._write(work)
 
-    def account(self, ledger: Ledger, roster: Roster, others: Collection[Recorded] = ()) -> HouseholdAccount | None:
+    def account(self, ledger: Ledger, roster: Roster, recorded: Collection[Recorded] = ()) -> HouseholdAccount | None:
         """Enter the rows of the ledger and return the account of the population; None for a synthetic rehearsal.
 
         Args:
             ledger: the ledger, with all rows that are about to be published.
             roster: the roster.
-            others: released days of other series in the roster history.
+            recorded: released days of other series in the roster history.
         """
         if not self.counts:
             return None
@@ -170,10 +170,10 @@ class HouseholdAccounts:
             overview = self._overview(rows, source)
             return HouseholdAccount(
                 self.population,
-                max(overview.largest.day, overview.whole.day),
-                max(overview.largest.total, overview.whole.total),
+                max(overview.largest.day, overview.constant.day),
+                max(overview.largest.total, overview.constant.total),
                 since=overview.since,
-                gaps=gaps_of(rows, others),
+                gaps=gaps_of(rows, recorded),
             )
 
         return self._write(work)
@@ -212,10 +212,10 @@ class HouseholdAccounts:
 
     def _overview(self, rows: RegisterRows, source: RegisterSource) -> AccountOverview:
         sources, draws, memberships = {entry.id: entry for entry in rows.sources()}, rows.draws(), rows.memberships()
-        own = {entry.id for entry in sources.values() if is_own(entry, source)}
-        own_draws = [draw for draw in draws if draw.source in own]
+        own_sources = {entry.id for entry in sources.values() if is_own(entry, source)}
+        own_draws = [draw for draw in draws if draw.source in own_sources]
         first = min((draw.first_day for draw in own_draws), default=0)
-        always = Membership(0, tuple((number, first, _DISTANT_DAY) for number in sorted(own)), 1)
+        always = Membership(0, tuple((number, first, _DISTANT_DAY) for number in sorted(own_sources)), 1)
         meta = rows.meta()
         return AccountOverview(
             largest_sums(memberships.values(), draws, sources, of=source.id),
@@ -246,28 +246,28 @@ class HouseholdAccounts:
         drawn = [day_number(date.fromisoformat(row.day)) for row in released]
         newest = max([*drawn, *due], default=None)
         if newest is not None:
-            known = (draw.first_day for draw in rows.draws([source.id]))
-            source = record_roster(rows, key, source, RosterRanges.of(roster, min([*known, *due]), newest))
+            stored = (draw.first_day for draw in rows.draws([source.id]))
+            source = record_roster(rows, key, source, RosterRanges.of(roster, min([*stored, *due]), newest))
         for draw in ledger.calibration_draws(self.population):
             enter_calibration(rows, key, root, draw, roster)
         return source
 
     def _shared(self, rows: RegisterRows, source: RegisterSource, days: Collection[int] = ()) -> SharedHouseholds:
         sources, counted = {entry.id: entry for entry in rows.sources()}, {draw.source for draw in rows.draws()}
-        others = {number for number, entry in sources.items() if number in counted and not is_own(entry, source)}
-        return shared_households(rows.memberships().values(), sources, of=source.id, others=others, days=days)
+        elsewhere = {number for number, entry in sources.items() if number in counted and not is_own(entry, source)}
+        return shared_households(rows.memberships().values(), sources, of=source.id, elsewhere=elsewhere, days=days)
 
     def _check_not_drawn(
         self, releases: Sequence[ReleaseRecord], sources: Mapping[int, RegisterSource], draws: Iterable[CountedDraw]
     ) -> None:
         """Refuse a day that the register knows as released to this population: the ledger that draws it lacks it."""
-        known = {
+        drawn_before = {
             (_iso(draw.first_day), draw.series)
             for draw in draws
             if draw.identity
             and (sources[draw.source].population, sources[draw.source].kind) == (self.population, RELEASE)
         }
-        drawn = [release.day for release in releases if (release.day, release.series) in known]
+        drawn = [release.day for release in releases if (release.day, release.series) in drawn_before]
         if drawn and self.kind == RELEASE:
             raise self._behind(min(drawn))
 
@@ -300,7 +300,7 @@ class AccountOverview:
 
     Attributes:
         largest: the largest sums over its households.
-        whole: the sums of a household that was on the roster of every day, and in no other source.
+        constant: the sums of a household that was on the roster of every day, and in no other source.
         shared: its households that are counted elsewhere too.
         households: the number of its households.
         since: ISO date from which on the register counts.
@@ -308,7 +308,7 @@ class AccountOverview:
     """
 
     largest: LargestSums
-    whole: LargestSums
+    constant: LargestSums
     shared: SharedHouseholds
     households: int
     since: str

@@ -112,7 +112,7 @@ def shared_households(
     sources: Mapping[int, RegisterSource],
     *,
     of: int,
-    others: Collection[int],
+    elsewhere: Collection[int],
     days: Collection[int] = (),
 ) -> SharedHouseholds:
     """Return how many households of a source are counted in other sources as well.
@@ -121,19 +121,19 @@ def shared_households(
         memberships: those that at least one household has.
         sources: every source by id.
         of: the source whose households are counted.
-        others: the sources with which they are compared.
+        elsewhere: the sources with which they are compared.
         days: only households that are in `of` on one of these days; all if there are none.
     """
     counts: dict[int, int] = {}
     households = 0
     for membership in memberships:
-        own = [
+        spans = [
             (begin, sources[of].newest if end is None else end)
             for source, begin, end in membership.ranges
             if source == of
         ]
-        shared = {source for source, _, _ in membership.ranges if source in others}
-        is_counted = any(begin <= day <= end for begin, end in own for day in days) if days else bool(own)
+        shared = {source for source, _, _ in membership.ranges if source in elsewhere}
+        is_counted = any(begin <= day <= end for begin, end in spans for day in days) if days else bool(spans)
         if is_counted and shared:
             households += membership.households
             for source in shared:

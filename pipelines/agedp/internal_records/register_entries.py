@@ -33,14 +33,14 @@ Recorded = tuple[str, str, bool]
 """Population and ledger of released days in the roster history, and whether the ledger is a rehearsal's."""
 
 
-def gaps_of(rows: RegisterRows, others: Collection[Recorded]) -> tuple[str, ...]:
+def gaps_of(rows: RegisterRows, recorded: Collection[Recorded]) -> tuple[str, ...]:
     """Return what the register is known to lack."""
     meta = rows.meta()
-    known = {(source.population, source.ledger) for source in rows.sources()}
+    registered = {(source.population, source.ledger) for source in rows.sources()}
     missing = [
         rehearsal
-        for population, ledger, rehearsal in others
-        if (population, meta.get(f"{LEDGER_SOURCE}{ledger}", ledger)) not in known
+        for population, ledger, rehearsal in recorded
+        if (population, meta.get(f"{LEDGER_SOURCE}{ledger}", ledger)) not in registered
     ]
     gaps = {REBUILT_GAP: bool(meta[REBUILT]), REHEARSALS: any(missing), RELEASES: not all(missing)}
     return tuple(gap for gap, applies in gaps.items() if applies)
@@ -95,8 +95,8 @@ def _query_digest(draw: CalibrationDraw) -> str:
 
 def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[CountedDraw]) -> None:
     """Add the draws that the register does not know, each in place of its charge."""
-    known = {draw.identity for draw in rows.draws([source.id])}
-    new = [draw for draw in released if draw.identity not in known]
+    stored = {draw.identity for draw in rows.draws([source.id])}
+    new = [draw for draw in released if draw.identity not in stored]
     rows.replace_draws(without=[replace(draw, identity="") for draw in new], new=new)
 
 
@@ -104,7 +104,7 @@ def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: Ca
     """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger."""
     kind, value = calibration_kind(draw), canonical(list(draw.value))
     same = {entry.id for entry in rows.sources() if (entry.population, entry.kind) == (draw.population, kind)}
-    if any((stored.series, stored.identity) == (_query_digest(draw), value) for stored in rows.draws(same)):
+    if any((entry.series, entry.identity) == (_query_digest(draw), value) for entry in rows.draws(same)):
         return
     charge = calibration_charge(calibration_source(rows, key, root, draw, roster), draw, value)
     rows.replace_draws(without=[replace(charge, identity="")], new=[charge])
@@ -116,4 +116,4 @@ def calibration_source(
     """Return the source of a calibration draw, with the households that were on the roster in its period."""
     source = rows.source(root, draw.population, calibration_kind(draw))
     first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
-    return record_roster(rows, key, source, RosterRanges.of(roster, first, last), whole=(first, last))
+    return record_roster(rows, key, source, RosterRanges.of(roster, first, last), period=(first, last))

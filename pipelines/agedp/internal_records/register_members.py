@@ -19,7 +19,7 @@ def record_roster(
     source: RegisterSource,
     roster: RosterRanges,
     *,
-    whole: DayRange | None = None,
+    period: DayRange | None = None,
 ) -> RegisterSource:
     """Add the ranges of a roster to those of a source; the cost does not grow with a roster that is unchanged.
 
@@ -28,7 +28,7 @@ def record_roster(
         key: its key.
         source: the source.
         roster: the roster, through its newest released or due day.
-        whole: for a calibration, the period, in which a household counts as a whole.
+        period: for a calibration, the period, on each day of which its households count.
 
     Returns:
         The source with its newest day.
@@ -40,7 +40,7 @@ def record_roster(
             rows.update_source(source)
         return source
     spans = roster.by_household()
-    wanted = {key.household(household): (whole,) if whole else ranges for household, ranges in spans.items()}
+    wanted = {key.household(household): (period,) if period else ranges for household, ranges in spans.items()}
     newest = max(source.newest, roster.newest)
     _Memberships(rows, source, newest).add(wanted)
     source = replace(source, roster=digest, newest=newest, through=roster.newest)

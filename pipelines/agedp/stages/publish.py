@@ -106,8 +106,8 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
     It is a row of the ledger, so that the same head gives the same statement.
     """
     if session.accounts is not None:
-        others = session.roster_history.released_ledgers()
-        account = session.accounts.account(ledger, session.run.roster, others)
+        recorded = session.roster_history.released_ledgers()
+        account = session.accounts.account(ledger, session.run.roster, recorded)
         if account is not None:
             ledger.record_account(account, at=_statement_date(session, ledger))
 

@@ -127,13 +127,13 @@ def check(rows: RegisterRows, populations: list[Population]) -> None:
         found = largest_sums(memberships, draws, sources, of=population.source.id)
         assert found == brute_force(populations, population)
     first, second = populations
-    shared = shared_households(memberships, sources, of=first.source.id, others={second.source.id})
+    shared = shared_households(memberships, sources, of=first.source.id, elsewhere={second.source.id})
     assert shared.households == len(known(first) & known(second))
     for day in range(START, START + DAYS, 7):
         if min(first.losses)[0] <= day <= max(first.losses)[0]:
             on_day = {household for household in known(first) if day in first.members[household]}
             found_on_day = shared_households(
-                memberships, sources, of=first.source.id, others={second.source.id}, days=[day]
+                memberships, sources, of=first.source.id, elsewhere={second.source.id}, days=[day]
             )
             assert found_on_day.households == len(on_day & known(second))
 
