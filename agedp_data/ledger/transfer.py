@@ -175,9 +175,7 @@ def _record_rows(rows: Iterable[Row], population: str) -> list[StatementRecord]:
     """
     records = [(row, read_lifecycle_record(row)) for row in rows if isinstance(row, StatementRecord)]
     upgrades = [row for row, record in records if isinstance(record, LedgerUpgrade)]
-    records_of_population = [
-        row for row, record in records if isinstance(record, SINCE_FORM_2) and record.population == population
-    ]
+    entries = [row for row, record in records if isinstance(record, SINCE_FORM_2) and record.population == population]
     return [*upgrades, *entries] if entries else []
 
 
