@@ -18,6 +18,7 @@ Decisions:
 * The shares divide the day budget, so they change freely as long as they add up to 1.
 * With epsilon_total = "unlimited" the last day bounds the sum over all days. It may come earlier; it may come later, or
   be removed, only where a number bounds that sum.
+* Shared households may be refused from a day on, if none is shared then, and are refused for ever after.
 * A series may change from readings to their states and not back; a contract without this key counts readings.
 """
 
@@ -103,7 +104,7 @@ def _read(value: object) -> object:
     return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
-Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "never"]
+Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "apart", "never"]
 Verdict = Literal["allowed", "refused"]
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -112,6 +113,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "input.max_half_hour_kwh": "either",
     "output.witness": "witness",
     "population.min_households": "raise",
+    "population.shared_households": "apart",
     "schedule.give_up_days": "either",
     "schedule.last_day": "end",
     "schedule.rehearsal_on": "never",
@@ -143,6 +145,7 @@ _WHY_NOT: Final[Mapping[Rule, str]] = {
     "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
     "witness": "it states that a witness is required, or is absent",
+    "apart": "households that are counted elsewhere too would be released: this would loosen the promise",
     "coarser": "the model covers states only: readings contain more, which would loosen the bounds that rest on it",
     "never": "it is part of the promise and never changes; another population or ledger may promise it",
 }
@@ -153,6 +156,7 @@ _WHY: Final[Mapping[Rule, str]] = {
     "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
     "witness": "no bound changes; without a witness an older ledger that was put back is not detected",
+    "apart": "tightens the promise",
     "coarser": "states contain no more information than their readings",
     "never": "",
 }
@@ -233,6 +237,8 @@ def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, boo
         return ContractChange(key, old, new, "allowed", _WHY["lower"])
     elif rule == "coarser":
         allowed = new == '"states"' or (old == ABSENT and new == '"readings"')
+    elif rule == "apart":
+        allowed = new == '"refuse"'
     elif rule == "witness":
         allowed = {old, new} == {ABSENT, '"required"'}
     elif rule == "either":

@@ -132,8 +132,17 @@ class ContractInput(DocumentPart):
 class ContractPopulation(DocumentPart):
     """The people."""
 
+    optional = frozenset({"shared_households"})
+
     name: Annotated[str, Field(description="Their name.")]
     min_households: Annotated[int, Field(ge=1, description="A day or group with fewer is never released.")]
+    shared_households: Annotated[
+        Literal["count", "refuse"],
+        Field(
+            description="Whether households that another population, ledger or rehearsal counts too are counted "
+            "together or not released."
+        ),
+    ] = "count"
 
 
 class ContractSchedule(DocumentPart):

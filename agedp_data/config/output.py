@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator
 
-from agedp_data.config.paths import LedgerUrl, Location, SharedFolder, WitnessLocation
+from agedp_data.config.paths import LedgerUrl, Location, RegisterUrl, SharedFolder, WitnessLocation
 from agedp_data.parameters import (
+    LATER,
     NUMBERS,
     TEXT,
     Amount,
@@ -34,6 +35,11 @@ class OutputSection(Section):
     """Confidential folder, never handed over: readings, data quality, model, true means. Never a URL."""
     ledger: LedgerUrl
     """URL of the ledger, without a password. Back it up, never edit it."""
+    household_register: RegisterUrl = None
+    """URL of the household register, without a password, where several machines or folders share one; in the
+    confidential folder unless written. Copy the file `household_register.key` into each confidential folder that uses
+    it.
+    """
     witness: WitnessLocation = None
     """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row
     (`postgresql://`), without a password. A ledger that was restored from a snapshot is then refused. The place may
@@ -62,6 +68,10 @@ class PopulationSection(Section):
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """A day or a group with fewer households on the roster is never released."""
+    shared_households: Annotated[Literal["count", "refuse"], LATER] = "count"
+    """What follows if a household on the roster is counted in another population, ledger or rehearsal over readings as
+    well: its losses are counted together and stated, or the day is refused before it is drawn.
+    """
 
 
 def _deltas(value: object) -> tuple[Decimal, ...]:

@@ -145,6 +145,16 @@ def database_of(url: str) -> tuple[str, str, str]:
     return parts.hostname or query.get("host", ""), str(port), parts.path.strip("/")
 
 
+def schema_of(url: str) -> tuple[str, str, str, str]:
+    """Return host, port, database and options of a postgresql:// address, of which the options may name a schema.
+
+    >>> schema_of("postgresql://host/homes?options=-csearch_path%3Dregister")
+    ('host', '5432', 'homes', '-csearch_path=register')
+    """
+    options = parse_qs(urlsplit(url).query).get("options", [""])
+    return *database_of(url), options[-1]
+
+
 def ledger_path(url: str) -> str:
     """Return the file of a ledger's address as `LedgerUrl` resolved it; the address of a server unchanged.
 
@@ -172,5 +182,6 @@ SharedFolder = Annotated[str, PlainValidator(_shared_folder), TEXT, LOCATION, FR
 OptionalLocation = Annotated[str | None, PlainValidator(_location), TEXT, LOCATION, FREE]
 Pattern = Annotated[str, PlainValidator(_pattern), TEXT]
 LedgerUrl = Annotated[str, PlainValidator(_ledger), TEXT, LOCATION, FREE]
+RegisterUrl = Annotated[str | None, PlainValidator(_ledger), TEXT, LOCATION, FREE]
 WitnessLocation = Annotated[str | None, PlainValidator(_witness), TEXT, LOCATION, FREE]
 DayMarker = Annotated[str, PlainValidator(_marker), TEXT]

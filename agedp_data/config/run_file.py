@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, Validat
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
-from agedp_data.config.paths import database_of, is_url, ledger_path
+from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
@@ -69,6 +69,7 @@ class RunFile(Section):
     _name: str = PrivateAttr(default="run file")
     _folder: Path = PrivateAttr(default=Path())
     _has_temporary_ledger: bool = PrivateAttr(default=False)
+    _is_outside_register: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
     _charges: tuple[PeriodLoss, ...] = PrivateAttr(default=())
     _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
@@ -92,6 +93,17 @@ class RunFile(Section):
         """Return the same run file, marked as one whose ledger ends with this process."""
         copy = self.model_copy()
         copy._has_temporary_ledger = True
+        return copy
+
+    @property
+    def is_outside_register(self) -> bool:
+        """Return whether no household register counts the releases: those of a table, whose folder is temporary."""
+        return self._is_outside_register
+
+    def outside_register(self) -> Self:
+        """Return the same run file, marked as one whose releases no household register counts."""
+        copy = self.model_copy()
+        copy._is_outside_register = True
         return copy
 
     @property
@@ -307,6 +319,20 @@ def _witness_apart(run: RunFile) -> Iterator[Problem]:
         yield "output", "witness", f"lies in the ledger's database; {elsewhere}"
 
 
+def _register_apart(run: RunFile) -> Iterator[Problem]:
+    """Refuse a register in the release folder, which is handed over, and one in the ledger's file or schema."""
+    register, output = run.output.household_register, run.output
+    if register is None:
+        return
+    if _within(ledger_path(register), output.release):
+        yield "output", "household_register", "lies in the release folder, which is handed over; move it"
+    is_same = ledger_path(register) == ledger_path(output.ledger)
+    if is_url(ledger_path(register)) and is_url(ledger_path(output.ledger)):
+        is_same = schema_of(register) == schema_of(output.ledger)
+    if is_same:
+        yield "output", "household_register", "is the ledger; name a file, or a schema, of its own"
+
+
 def _within(place: str, folder: str) -> bool:
     if is_url(place) != is_url(folder):
         return False
@@ -327,4 +353,5 @@ _RULES = (
     _check_change_size,
     _has_confidential_statistic,
     _witness_apart,
+    _register_apart,
 )

@@ -102,12 +102,15 @@ class CalibrationDraw:
 class HouseholdAccount:
     """The largest loss about one `day` and in `total` of any household of a population [nano-epsilon].
 
-    Every release in the household register counts, of whatever population and ledger.
+    Every release in the household register counts, of whatever population and ledger. The register counts since a date
+    (`since`, ISO); `gaps` names what it is known to lack: "rebuilt", "rehearsals", "releases".
     """
 
     population: str
     day: int
     total: int
+    since: str = ""
+    gaps: tuple[str, ...] = ()
 
 
 LifecycleRecord = ClosedLedger | RecoveryRecord | Takeover | LedgerUpgrade | CalibrationDraw | HouseholdAccount
@@ -178,8 +181,14 @@ def _parse_record(record: dict[str, dict[str, object]]) -> LifecycleRecord | Non
 
 def _parse_account_record(kind: str, content: dict[str, object]) -> CalibrationDraw | HouseholdAccount | None:
     match kind, content:
-        case "household account", {"population": str(population), "day": int(day), "total": int(total)}:
-            return HouseholdAccount(population, day, total)
+        case "household account", {
+            "population": str(population),
+            "day": int(day),
+            "total": int(total),
+            "since": str(since),
+            "gaps": [*gaps],
+        }:
+            return HouseholdAccount(population, day, total, since, _texts(gaps))
         case "calibration draw", {
             "population": str(population),
             "first_day": str(first_day),

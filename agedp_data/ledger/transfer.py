@@ -4,8 +4,8 @@ A file of rows begins with a header: `schema`, the ledger's schema `version`, it
 `rows`, whether the file is complete (`whole`), and if so whether the ledger was `closed` and cannot continue. Each
 further line is one object: table, text, hash. A release folder contains such a file with the rows of its population,
 from which a lost ledger can be recovered. That file omits statement rows, each of which repeats a complete statement,
-except for recovery and upgrade records and the calibration draws of its population. The rows therefore get new hashes
-in the new chain.
+except for recovery and upgrade records, and the calibration draws and household accounts of its population. The rows
+therefore get new hashes in the new chain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.ledger import Ledger
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
-    CalibrationDraw,
+    SINCE_FORM_2,
     EarlierLedger,
     LedgerUpgrade,
     RecoveryRecord,
@@ -135,7 +135,8 @@ def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerEx
 def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
     """Return the export of one population for its release folder: contracts, models and releases up to `head`.
 
-    The recovery record of a recovered ledger is included; of one with calibration draws, these and its upgrades.
+    The recovery record of a recovered ledger is included; of one with calibration draws or household accounts, these
+    and its upgrades.
 
     Raises:
         LedgerError: no row of the ledger has the hash `head`.
@@ -150,7 +151,7 @@ def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerEx
     model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
     model_ids |= {_model_id(row) for row in population_rows if isinstance(row, ContractRecord)}
     models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
-    rows: list[Row] = [*_recovery_rows(earlier), *_rows_of_draws(earlier, population), *population_rows, *models]
+    rows: list[Row] = [*_recovery_rows(earlier), *_record_rows(earlier, population), *population_rows, *models]
     return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
@@ -167,17 +168,20 @@ def _recovery_rows(rows: Iterable[Row]) -> list[StatementRecord]:
     ]
 
 
-def _rows_of_draws(rows: Iterable[Row], population: str) -> list[StatementRecord]:
-    """Return the calibration draws of a population after the upgrades that permit them; nothing without a draw."""
+def _record_rows(rows: Iterable[Row], population: str) -> list[StatementRecord]:
+    """Return the calibration draws and household accounts of a population after the upgrades that permit them.
+
+    An account may be the head that an earlier statement names, so that a recovered ledger must know it.
+    """
     records = [(row, read_lifecycle_record(row)) for row in rows if isinstance(row, StatementRecord)]
     upgrades = [row for row, record in records if isinstance(record, LedgerUpgrade)]
-    draws = [row for row, record in records if isinstance(record, CalibrationDraw) and record.population == population]
-    return [*upgrades, *draws] if draws else []
+    entries = [row for row, record in records if isinstance(record, SINCE_FORM_2) and record.population == population]
+    return [*upgrades, *entries] if entries else []
 
 
 def is_folder_record(row: StatementRecord) -> bool:
     """Return whether the rows of a release folder may contain this statement row."""
-    return isinstance(read_lifecycle_record(row), RecoveryRecord | LedgerUpgrade | CalibrationDraw)
+    return isinstance(read_lifecycle_record(row), (RecoveryRecord, LedgerUpgrade, *SINCE_FORM_2))
 
 
 def recovered_rows(export: LedgerExport, statement: StatementRecord, *, at: str) -> tuple[Row, ...]:

@@ -195,6 +195,15 @@ class SecondPopulation(DocumentPart):
     text: Annotated[str, Field(description="The same in words.")]
 
 
+class StatedAccount(DocumentPart):
+    """The largest sums over households, of all releases that the register of households knows."""
+
+    day: Annotated[Amount, Field(description="The largest loss about one day of a household, rounded up.")]
+    total: Annotated[Amount, Field(description="The largest loss about all days of a household, rounded up.")]
+    since: Annotated[_Date, Field(description="Date from which on the register counts what others release.")]
+    text: Annotated[str, Field(description="The same in words, and what the register cannot know.")]
+
+
 class LedgerPlace(DocumentPart):
     """Where the statement stands."""
 
@@ -210,7 +219,7 @@ class Statement(DocumentPart):
     """
 
     model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
-    optional = frozenset({"title", "source", "licence", "contact", "draws"})
+    optional = frozenset({"title", "source", "licence", "contact", "draws", "household_account"})
 
     schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
         SCHEMA, alias="schema", description="Which form this is."
@@ -249,6 +258,7 @@ class Statement(DocumentPart):
     ] = None
     ending: Ending | None = None
     second_population: SecondPopulation | None = None
+    household_account: StatedAccount | None = None
     model: StatedModel
     warnings: Annotated[
         list[str], Field(min_length=1, description="What to read before relying on a figure; fixed texts.")

@@ -33,6 +33,7 @@ from agedp_data.statement.document import (
     PublicationDates,
     ReleasedDays,
     SecondPopulation,
+    StatedAccount,
     StatedBound,
     Statement,
 )
@@ -135,6 +136,36 @@ SECOND_POPULATION = (
     "figure and to the total. The tool adds up what one ledger says about one population; it cannot see shared homes."
 )
 
+SECOND_POPULATION_COUNTED = (
+    "A household that is counted in a second population as well is told about twice, and the losses add. The register "
+    "of households adds them up; its largest sums stand under one account per household. A second population under the "
+    "same promise may add the amounts given here to the day's figure and to the total."
+)
+HOUSEHOLD_ACCOUNT = (
+    "Over all releases that this register knows, the largest loss about one household: of a day {day}, in all {total}. "
+    "The register of households adds up every release of readings about a household, whatever population, series, "
+    "ledger or rehearsal it is part of, and no household of this population has larger sums. For a household that "
+    "nothing else counts, the figures of day and total hold. The register counts since {since}; what other "
+    "populations, ledgers and rehearsals released before is in it only where they released again since. It does not "
+    "know releases that were made on machines that do not share it, or from tables in memory, or by other tools."
+)
+REGISTER_REBUILT = (
+    "The register of households was lost, and on {since} it was filled again from this ledger: what other populations, "
+    "ledgers and rehearsals released before is counted only where they released again since."
+)
+EARLIER_REHEARSALS = (
+    "Rehearsals took place beside this release before the register of households knew of them. If they were over real "
+    "readings, they were draws as well, and their losses are not counted."
+)
+EARLIER_RELEASES = (
+    "Other populations or ledgers released beside this release before the register of households knew of them; their "
+    "losses are not counted."
+)
+OUTSIDE_REGISTER = (
+    "This release was made from a table in memory, and no register of households counts it: what other populations, "
+    "ledgers and rehearsals release about the same households comes on top."
+)
+
 _FINE = Context(prec=50, Emax=MAX_EMAX)
 _LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
 
@@ -153,11 +184,21 @@ class SeriesEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """The largest loss about one household of a `day` and in `total` [nano-epsilon]; the register counts `since`."""
+
+    day: int
+    total: int
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
 class StatementFacts:
     """Content of a statement.
 
     `limits` are the promise's bounds by name, None if unlimited; `model` is the public part; `head` the hash of the
     ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
+    `account` the largest sums over households, None without a register;
     `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
     models whose leakage bounds are published without noise; `draws` the calibration draws.
     """
@@ -177,6 +218,7 @@ class StatementFacts:
     versions: Sequence[ContractVersion]
     software: Mapping[str, str]
     other_populations: int = 0
+    account: AccountFacts | None = None
     opening: str = ""
     beyond_states: bool = True
     represented: bool = False
@@ -224,7 +266,8 @@ def build_statement(facts: StatementFacts) -> Statement:
         ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
-    optional = {**facts.title, "draws": list(facts.draws)}
+    account = None if facts.account is None else state_account(facts.account)
+    optional = {**facts.title, "draws": list(facts.draws), "household_account": account}
     return statement.model_copy(update={key: value for key, value in optional.items() if value})
 
 
@@ -237,6 +280,13 @@ def _protects(facts: StatementFacts) -> str:
 def _not_protected_from_envelopes(facts: StatementFacts) -> list[str]:
     days = facts.envelope_days
     return [model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)] if days else []
+
+
+def state_account(account: AccountFacts) -> StatedAccount:
+    """Return the account of households as a statement contains it."""
+    day, total = format_epsilon(account.day), format_epsilon(account.total)
+    text = HOUSEHOLD_ACCOUNT.format(day=day, total=total, since=account.since)
+    return StatedAccount(day=day, total=total, since=account.since, text=text)
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
@@ -325,9 +375,8 @@ def _second_population(facts: StatementFacts) -> SecondPopulation:
         "unlimited" if limit is None else format_epsilon(limit)
         for limit in (facts.limits[DAY_BOUND], facts.limits[TOTAL_BOUND])
     )
-    return SecondPopulation(
-        in_ledger=facts.other_populations, adds=AddedLoss(day=day, total=total), text=SECOND_POPULATION
-    )
+    text = SECOND_POPULATION if facts.account is None else SECOND_POPULATION_COUNTED
+    return SecondPopulation(in_ledger=facts.other_populations, adds=AddedLoss(day=day, total=total), text=text)
 
 
 def _public_model(model: Mapping[str, Any] | None) -> StatedModel:

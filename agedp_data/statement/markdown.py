@@ -99,6 +99,7 @@ def markdown(statement: Statement) -> str:
         _section("Warnings, before you rely on it", [_list(statement.warnings)]),
         _section("The model and its source", _model_texts(statement.model)),
         _section("How long the promise lasts", _ending_texts(statement)),
+        _section("One account per household", _household_account(statement)),
         _section("What a second population would add", _second_population(statement)),
         _section("How each series was computed", _series(statement.contract)),
         _section("The registered contract", _contract_text(statement)),
@@ -227,6 +228,10 @@ def _ending_texts(statement: Statement) -> list[str]:
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
+
+
+def _household_account(statement: Statement) -> list[str]:
+    return [] if statement.household_account is None else [statement.household_account.text]
 
 
 def _second_population(statement: Statement) -> list[str]:

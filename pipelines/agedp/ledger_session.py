@@ -7,12 +7,17 @@ uses the session that this returns.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
 from agedp.budget import ReleaseTerms, binding_models, estimation_periods, model_id, series_by_contract
+from agedp.internal_records.cell_tables import recorded_days
+from agedp.internal_records.household_accounts import HouseholdAccounts
+from agedp.internal_records.register_key import RegisterPlace
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
+from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
@@ -24,6 +29,7 @@ from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.ledger.household_register import Kind
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
@@ -55,13 +61,13 @@ class LedgerSession:
         return cls._unopened(run).opened()
 
     @classmethod
-    def open_existing(cls, run: RunContext) -> LedgerSession:
-        """Return a session with the ledger of the run, which must exist.
+    def open_existing(cls, run: RunContext, *, checks_register: bool = True) -> LedgerSession:
+        """Return a session with the ledger of the run, which must exist; `checks_register` as in `checked`.
 
         Raises:
             LedgerError: there is no ledger, or as `checked`.
         """
-        return cls._unopened(run).checked()
+        return cls._unopened(run).checked(checks_register=checks_register)
 
     @classmethod
     def _unopened(cls, run: RunContext) -> LedgerSession:
@@ -77,12 +83,17 @@ class LedgerSession:
         is_new = self.ledger is None and not self._ledger_exists and not self._release_origins()
         return self if self.ledger is not None or is_new else self.checked()
 
-    def checked(self, *, create: bool = False) -> LedgerSession:
+    def checked(self, *, create: bool = False, checks_register: bool = True) -> LedgerSession:
         """Return the session with its ledger compared anew; for each stage that plans, draws or publishes.
 
         A ledger is read completely when it is opened; later only new rows, which must extend the hash chain.
 
+        Args:
+            create: whether a missing ledger is created.
+            checks_register: whether the household register must be there; False only to fill a lost one again.
+
         Raises:
+            LedgerError: the household register or its key is lost.
             LedgerBehind: the ledger lacks rows from which the release folder was published, or days that the roster
                 history records as released; continuing would draw the same days a second time.
         """
@@ -96,6 +107,8 @@ class LedgerSession:
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
         session.roster_history.check_none_beyond(session.rows)
+        if session.accounts is not None and checks_register:
+            session.accounts.check(ledger, recorded=session._days_with_true_values)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -130,13 +143,15 @@ class LedgerSession:
         return None if address is None else CommitWitness(witness_at(address), population=self.population)
 
     def check_nothing_released(self) -> None:
-        """Check, before a ledger is created, that neither roster history nor witness know rows of an earlier one.
+        """Check, before a ledger is created, that no record and no witness knows rows of an earlier one.
 
         Raises:
-            LedgerBehind: the roster history records a released day.
+            LedgerBehind: the roster history or the household register knows a released day.
             LedgerError: the witness has confirmed rows, or does not answer.
         """
         self.roster_history.check_none_beyond(())
+        if self.accounts is not None:
+            self.accounts.check(None, recorded=self._days_with_true_values)
         witness = self._commit_witness()
         if witness is not None:
             witness.check(HashChain)
@@ -271,3 +286,24 @@ class LedgerSession:
         is_rehearsal = self.run.run_file.schedule.mode == "rehearsal"
         ledger_id = "" if self.ledger is None else self.ledger.id
         return RosterHistory(self.run.paths.roster_history, self.population, ledger_id, is_rehearsal)
+
+    @property
+    def accounts(self) -> HouseholdAccounts | None:
+        """Return the accounts of the population's households; None for a table in memory, which no register counts."""
+        run, paths = self.run.run_file, self.run.paths
+        if run.is_outside_register:
+            return None
+        kind: Kind = "release"
+        if run.schedule.mode == "rehearsal":
+            kind = "rehearsal" if getattr(run.schedule, "reads_input", True) else "synthetic"
+        place = RegisterPlace(paths.folder, run.output.household_register)
+        is_refused = run.population.shared_households == "refuse"
+        return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())
+
+    def _days_with_true_values(self) -> set[str]:
+        """Return the days with recorded true values that no rehearsal recorded; none if their file is damaged."""
+        days = set[str]()
+        with suppress(DamagedFile):
+            paths = self.run.paths
+            days = {day for day, _ in recorded_days(paths.true_means, paths.true_counts, self.population)}
+        return days - self.roster_history.rehearsed_days() if days else days

@@ -150,7 +150,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
     }
     if (model := chosen.get("model")) is not None:
         keys["model"] = _model_keys(model, workspace)
-    run = from_keys(keys, base=Path.cwd(), name="release")
+    run = from_keys(keys, base=Path.cwd(), name="release").outside_register()
     return run if url else run.with_temporary_ledger()
 
 

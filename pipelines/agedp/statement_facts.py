@@ -35,9 +35,13 @@ from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import (
+    EARLIER_REHEARSALS,
+    EARLIER_RELEASES,
+    OUTSIDE_REGISTER,
     OVERLAP,
     OWN_DAYS_TOO,
     RECOVERED,
+    REGISTER_REBUILT,
     REHEARSED_EARLIER,
     REHEARSED_ON_READINGS,
     REHEARSED_ON_SYNTHETIC,
@@ -46,6 +50,7 @@ from agedp_data.statement.facts import (
     TAKEN_OVER,
     TEMPORARY_LEDGER,
     UNWITNESSED,
+    AccountFacts,
     SeriesEnd,
     StatementFacts,
 )
@@ -55,6 +60,12 @@ _DAYS_AHEAD: Final = 366
 """Days that the forecast of the end covers: ten years of days would take too long for a daily run."""
 
 
+_GAPS: Final[Mapping[str, str]] = {
+    "rebuilt": REGISTER_REBUILT,
+    "rehearsals": EARLIER_REHEARSALS,
+    "releases": EARLIER_RELEASES,
+}
+"""Notes about what an account is known to lack."""
 SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 
 
@@ -63,14 +74,14 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     rows, contracts, population = view.rows, view.contracts, terms.run.population.name
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_states_flags(contracts, rows)
-    tzdata = tzdata_version()
+    tzdata, account = tzdata_version(), ledger.household_account(population)
     return StatementFacts(
         title=release_titles(terms.run.output),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[*loss_bounds(terms, rows), *bounds_across_populations(ledger, population)],
+        bounds=[*loss_bounds(terms, rows), *([] if account else bounds_across_populations(ledger, population))],
         limits=terms.notion.limits,
         ending=series_end(terms, view),
         model=model.public if model else None,
@@ -80,6 +91,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         versions=contract_versions(contracts),
         software={name: version(name) for name in SOFTWARE} | ({"tzdata": tzdata} if tzdata else {}),
         other_populations=len(other_populations(ledger, population)),
+        account=AccountFacts(account.day, account.total, account.since) if account else None,
         opening=terms.run.promise.for_publication(terms.run.publication).opening,
         beyond_states=beyond_states,
         represented=represented,
@@ -196,6 +208,7 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
 def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
     model, population = run.model, run.population.name
+    account = ledger.household_account(population)
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
     texts = {ROSTER_READ_OFF, ROSTER_FROM_FILES}
@@ -207,10 +220,12 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
         TEMPORARY_LEDGER: run.has_temporary_ledger,
         ROSTER_FROM_FILES: read_off,
         OWN_DAYS_TOO: isinstance(model, EstimatedModel) and _is_of_released_days(model, ledger.rows(population)),
-        OVERLAP: bool(other_populations(ledger, population)),
+        OVERLAP: account is None and bool(other_populations(ledger, population)),
+        OUTSIDE_REGISTER: run.is_outside_register,
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
     }
-    return [note for note, applies in notes.items() if applies]
+    gaps = [_GAPS[gap].format(since=account.since) for gap in account.gaps if gap in _GAPS] if account else []
+    return [*(note for note, applies in notes.items() if applies), *gaps]
 
 
 def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:

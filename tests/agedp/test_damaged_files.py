@@ -86,6 +86,8 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/true_means.parquet": ("warning",),
     "model/households.parquet": ("warning",),
     "model/transitions.parquet": ("warning",),
+    "confidential/household_register.key": ("refused",),
+    "confidential/household_register.sqlite": ("silent", "refused"),  # silent: one bit of a page that is not read
     "confidential/released_rosters.parquet": ("refused",),
     f"{STORE}/forgotten_before": ("refused",),
     "model/public.json": ("refused",),

@@ -101,3 +101,15 @@ def test_each_statement_is_written_again_by_its_number(world: World) -> None:
     assert sums.read_text() == before
     assert "give one" in world.refuse(*words, "3", "--as-of", "2026-01-01", status=2)
     assert "ledger show" in world.refuse(*words, "1", status=2)
+
+
+def test_accounts_of_households_are_for_the_terminal_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = world.succeed("ledger", "households", "run.toml")
+    assert shown.startswith("Accounts of households (confidential)\n")
+    assert "Largest loss about all days of a household: 2.5\nHouseholds that are counted elsewhere too: 0\n" in shown
+    assert world.agedp("ledger", "households", "run.toml", "--json").status == 2
+    (world.folder / "out" / "confidential" / "household_register.sqlite").unlink()
+    assert "--rebuild" in world.refuse("ledger", "households", "run.toml", status=3)
+    assert "was lost and filled again" in world.succeed("ledger", "households", "run.toml", "--rebuild")
+    monkeypatch.setenv("PREFECT__FLOW_RUN_ID", "of a flow run")
+    assert "not in Prefect" in world.refuse("ledger", "households", "run.toml", status=3)

@@ -29,6 +29,7 @@ _HELPS = re.compile(
 )
 HIDDEN = {
     "files", "release", "confidential", "ledger", "roster", "wait_for", "curve", "kernel", "family", "file", "witness",
+    "household_register",
 }  # fmt: skip
 """Keys whose values name places: those stand in the private text only."""
 

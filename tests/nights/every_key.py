@@ -87,13 +87,15 @@ amend corrections="set-aside"; file_order=- & file_order="modified" & max_half_h
 never dataset="ausgrid"
 wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["GC"] & missing_controlled_load="zero"
 [output]
-free release="out/elsewhere" & confidential="out/house" & title="Another" & source="Ours" & licence="CC0-1.0"
+free household_register="sqlite:///out/register.sqlite"
+free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
 free contact="us" & interval=0.5
 amend witness="homes.witness"
-never ledger="sqlite:///out/fresh.sqlite"
+never ledger="sqlite:///out/fresh.sqlite" & confidential="out/house"
 [population]
 free roster="same.csv"
-amend min_households=4
+amend min_households=4 & shared_households="refuse"
+free shared_households="count"
 never roster="more.csv" | "fewer.csv" & min_households=2
 wrong name="others"
 [compare]

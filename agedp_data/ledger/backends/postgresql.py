@@ -200,7 +200,7 @@ class PostgreSQLDatabase:
         engine = create_engine(
             "postgresql+psycopg://", creator=self.connect, poolclass=NullPool, use_native_hstore=False
         )
-        event.listen(engine, "begin", _begin)
+        event.listen(engine, "begin", self._begin)
         event.listen(engine, "commit", _require_usable_transaction)
         return engine
 
@@ -245,6 +245,19 @@ class PostgreSQLDatabase:
                 "lies on a server with fsync = off: a power cut could undo draws that are published already; "
                 "switch it on"
             )
+
+    @property
+    def lock(self) -> str:
+        """The statement that makes a writer wait until the one before it has committed."""
+        return _LOCK
+
+    def _begin(self, connection: Connection) -> None:
+        if connection.get_execution_options().get("agedp_write", False):
+            # before the transaction, so that its snapshot contains the previous writer's rows
+            connection.exec_driver_sql(self.lock)
+            connection.exec_driver_sql(_WRITE)
+        else:
+            connection.exec_driver_sql(_READ)
 
     @property
     def folder(self) -> None:
@@ -318,16 +331,6 @@ class PostgreSQLDatabase:
 
     def _error(self, kind: type[LedgerError], text: str) -> LedgerError:
         return kind(f"{self.subject} on PostgreSQL: {text}", private=f"{self._private}: {text}")
-
-
-def _begin(connection: Connection) -> None:
-    if connection.get_execution_options().get("agedp_write", False):
-        connection.exec_driver_sql(
-            _LOCK
-        )  # before the transaction, so that its snapshot contains the previous writer's rows
-        connection.exec_driver_sql(_WRITE)
-    else:
-        connection.exec_driver_sql(_READ)
 
 
 def _require_usable_transaction(connection: Connection) -> None:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final, Self
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, false
@@ -123,11 +123,14 @@ _EXPLANATIONS = {
 class SQLiteDatabase:
     """A file of SQLite, as a `LedgerDatabase`."""
 
+    explanations: ClassVar[Mapping[str, str]] = _EXPLANATIONS
+    """Meaning and remedy by SQLite's error code."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
-    def of(cls, parts: URL) -> SQLiteDatabase:
+    def of(cls, parts: URL) -> Self:
         """Return the file of an address; raise LedgerError if the address names no file.
 
         >>> from sqlalchemy.engine import make_url
@@ -163,7 +166,7 @@ class SQLiteDatabase:
             raise
         except UnicodeDecodeError:  # SQLite quotes the bytes that it cannot make sense of
             connection.close()
-            raise self._error(_EXPLANATIONS["SQLITE_CORRUPT"]) from None
+            raise self._error(self.explanations["SQLITE_CORRUPT"]) from None
         return connection
 
     def exists(self) -> bool:
@@ -248,7 +251,7 @@ class SQLiteDatabase:
     def explain(self, error: DBAPIError) -> str:
         """Return the meaning of SQLite's error code."""
         name = str(getattr(error.orig, "sqlite_errorname", ""))
-        for code, text in _EXPLANATIONS.items():
+        for code, text in self.explanations.items():
             if name.startswith(code):
                 return text
         return f"the database refused ({name or type(error.orig).__name__}): the file is damaged; {REPAIR_HINT}"

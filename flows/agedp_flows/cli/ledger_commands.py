@@ -1,4 +1,4 @@
-"""`agedp ledger ...`: show, verify, amend and transfer the ledger."""
+"""`agedp ledger ...`: show, verify, amend and transfer the ledger, and show the accounts of households."""
 
 from __future__ import annotations
 
@@ -166,6 +166,28 @@ def recover(folder: FolderArgument, to: ToOption, as_json: JsonOption = False, q
     rows = restore(folder, to, at=clock.today())
     text = f"{rows} releases restored after a recovery record; never use the lost ledger again if it is found"
     print_answer({"releases": rows}, text, as_json=as_json, quiet=quiet)
+
+
+@ledger.command()
+def households(
+    run_file: RunFileArgument,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="fill a lost household register again from this ledger and roster"),
+    ] = False,
+) -> None:
+    """Show the largest losses about one household over all releases in the household register, for the terminal only.
+
+    Confidential: the numbers of shared households are published nowhere, so there is no --json.
+
+    Example: agedp ledger households london.toml
+    """
+    from agedp_flows.text.household_text import check_on_terminal, household_lines, rebuild_register
+
+    check_on_terminal()
+    if rebuild:
+        rebuild_register(run_file)
+    print_text("\n".join(household_lines(run_file)))
 
 
 @ledger.command()

@@ -43,6 +43,7 @@ from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
+from agedp_flows.text.household_text import shared_lines
 
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
@@ -141,7 +142,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines += [labelled_bound(bound) for bound in bounds[:2]]
         lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
-    return lines
+    return [*lines, *shared_lines(summary.session)]
 
 
 def _newest_lines(folder: ReleaseFolder) -> list[str]:

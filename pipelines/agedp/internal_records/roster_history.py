@@ -118,9 +118,21 @@ class RosterHistory:
         if released - ledger_days:
             raise LedgerBehind(
                 f"{min(released - ledger_days)} of {self.population!r} was released from another ledger, or a newer "
-                "copy of this one. Put that ledger back, or import or recover it. To start anew, name another [output] "
-                "confidential folder or another population"
+                "copy of this one. Put that ledger back, or import or recover it. To start anew, name another "
+                "population: its losses are counted for the same households"
             )
+
+    def released_ledgers(self) -> frozenset[tuple[str, str, bool]]:
+        """Return (population, ledger, rehearsal) of all series that have a released day in the history."""
+        lines = self._read().values()
+        return frozenset((line["population"], line["ledger"], line["rehearsal"]) for line in lines if line["released"])
+
+    def rehearsed_days(self) -> set[str]:
+        """Return the days of the population that a rehearsal has begun, ISO text."""
+        lines = self._read().values()
+        return {
+            line["day"].isoformat() for line in lines if line["population"] == self.population and line["rehearsal"]
+        }
 
     def check_unchanged(
         self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]

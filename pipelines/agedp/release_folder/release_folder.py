@@ -18,15 +18,15 @@ from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, ReleaseRecord, StatementRecord, canonical
 from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
-from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, read_lifecycle_record
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text, suggest_file
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
-from agedp_data.statement.document import SCHEMA, StatedBound, Statement, read_statement
+from agedp_data.statement.document import SCHEMA, StatedAccount, StatedBound, Statement, read_statement
 from agedp_data.statement.facts import odds_factor
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ class ReleaseFolder:
             check_tables(self.averages() | self.distributions(), statement, releases, contracts)
             _check_statement(statement, releases, contracts)
             _check_bounds(statement, day_losses(releases), draws)
+            _check_account(statement, export)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
@@ -254,9 +255,29 @@ def _check_bounds(statement: Statement, spent: Mapping[str, int], draws: Sequenc
         and (statement.ending is None or statement.ending.spent == expected["total"])
         and all(_is_consistent(bound) for bound in statement.bounds)
         and statement.charges == charges
+        and _account_covers(statement.household_account, expected)
     )
     if not is_consistent:
         raise InputError(_DIFFERENT)
+
+
+def _account_covers(account: StatedAccount | None, expected: Mapping[str, str]) -> bool:
+    """Return whether the account of households, if there is one, is not below the losses of this release alone."""
+    if account is None:
+        return True
+    is_stated = f"of a day {account.day}, in all {account.total}." in account.text and account.since in account.text
+    covers = all(Decimal(getattr(account, name)) >= Decimal(expected[name]) for name in ("day", "total"))
+    return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
+
+
+def _check_account(statement: Statement, export: LedgerExport) -> None:
+    """Check the account of households in a statement against the newest one in the ledger rows of its folder."""
+    records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
+    accounts = [record for record in records if isinstance(record, HouseholdAccount)]
+    expected = [(format_epsilon(entry.day), format_epsilon(entry.total), entry.since) for entry in accounts[-1:]]
+    account = statement.household_account
+    if ([] if account is None else [(account.day, account.total, account.since)]) != expected:
+        raise InputError(f"{STATEMENT} and {ROWS} contain different accounts of households")
 
 
 def _is_consistent(bound: StatedBound) -> bool:
@@ -275,6 +296,8 @@ def _check_words(words: str, statement: Statement) -> None:
         start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
         if not any(line.startswith(start) for line in lines):
             raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
+    if statement.household_account is not None and statement.household_account.text not in lines:
+        raise InputError(f"{WORDS} and {STATEMENT} contain different accounts of households")
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

@@ -99,10 +99,14 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _output("source", "TEXT", "attribution of the data; it travels with the release"),
     _output("licence", "TEXT", "licence of the release"),
     _output("contact", "TEXT", "contact for questions about the release"),
+    _output("household_register", "URL", "household register that several folders or machines share"),
     _output("witness", "PLACE", "confirms the ledger's head from another disk, s3:// or postgresql://"),
     _option("output", "interval", "P", "coverage of the published noise interval", flag="--noise-interval"),
     _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
     _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),
+    _option(
+        "population", "shared_households", "RULE", "households that other releases count too: count or refuse", "text"
+    ),
     _schedule("mode", "MODE", "archive (every day now), rehearsal (simulated clock) or live; archive if left out"),
     _schedule("rehearsal_on", "DATA", "rehearsal: synthetic households, or readings, which is charged like a release"),
     _schedule("first_day", "DATE", "first day of the series; read off the files"),

@@ -192,6 +192,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
     changes = tuple(_judge_change(change, after.effective_promise.violations(rows)) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, session.run.run_file, rows)
+    changes = tuple(_judge_sharing(session, change) for change in changes)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
@@ -209,6 +210,17 @@ def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> Contract
     if reason is None:
         return change
     return replace(change, verdict="refused", why=f"{reason}: the series would end, and a bound is never raised again")
+
+
+def _judge_sharing(session: LedgerSession, change: ContractChange) -> ContractChange:
+    """Return a change, refused if it forbids shared households while there are some; their number is confidential."""
+    accounts = session.accounts
+    if change.key != "population.shared_households" or change.verdict == "refused" or accounts is None:
+        return change
+    if not accounts.overview(session.open_ledger).shared.households:
+        return change
+    reason = "households of this population are counted in another population, ledger or rehearsal already"
+    return replace(change, verdict="refused", why=f"{reason} (`agedp ledger households` shows how many)")
 
 
 def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:

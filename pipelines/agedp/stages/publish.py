@@ -84,6 +84,7 @@ def publish_release(session: LedgerSession) -> None:
 def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes]:
     """Store the statement of all rows in the ledger and return the files of the release folder."""
     session.check_contract_unchanged()
+    record_account(session, ledger)
     view = session.forecast_view
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
@@ -97,6 +98,18 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes
         at=_statement_date(session, ledger),
     )
     return files
+
+
+def record_account(session: LedgerSession, ledger: Ledger) -> None:
+    """Store the account of the population's households, over all releases that the household register knows.
+
+    It is a row of the ledger, so that the same head gives the same statement.
+    """
+    if session.accounts is not None:
+        recorded = session.roster_history.released_ledgers()
+        account = session.accounts.account(ledger, session.run.roster, recorded)
+        if account is not None:
+            ledger.record_account(account, at=_statement_date(session, ledger))
 
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:

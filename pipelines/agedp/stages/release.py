@@ -7,9 +7,9 @@ disk, so an archive stores a month of days in each; if a run is killed, the days
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import Final
@@ -30,6 +30,11 @@ from agedp_data.series.series import AnySeries
 
 Sums = Mapping[tuple[date, str], DailySum]
 """True sums by day and series."""
+
+Charge = Callable[[Sequence[ReleaseRecord]], None]
+"""Callback in a transaction before its first draw, with the rows that are to be drawn, without values."""
+Plan = Mapping[tuple[str, str], PlannedRelease]
+"""Planned releases by day and series."""
 
 DAYS_PER_TRANSACTION: Final = 32
 
@@ -115,10 +120,20 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     columns = sorted({series.by for series in terms.run.series.values() if series.by is not None})
     days = [due_day.day for due_day in due_days.due]
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
+    charge = _charge_households(session, days)
     try:
-        return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw)
+        return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw, charge=charge)
     finally:
         _record_rosters(session)
+
+
+def _charge_households(session: LedgerSession, days: Sequence[date]) -> Charge:
+    """Enter the roster of these days in the household register, and return the callback that charges releases there."""
+    accounts, ledger = session.accounts, session.open_ledger
+    if accounts is None:
+        return lambda _: None
+    accounts.prepare(ledger, session.run.roster, days)
+    return partial(accounts.charge, ledger=ledger)
 
 
 def _registration_date(run: RunContext) -> date:
@@ -148,9 +163,17 @@ def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
 
 
 def release(
-    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, *, before_draw: BeforeDraw
+    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, *, before_draw: BeforeDraw, charge: Charge
 ) -> tuple[ReleaseRecord, ...]:
     """Release the due days, oldest first; return their rows, drawn now or stored earlier.
+
+    Args:
+        ledger: the ledger.
+        terms: the terms of every release.
+        due: the due days.
+        sums: the true sums by day and series.
+        before_draw: called before each draw, within the transaction that stores it.
+        charge: called once in each transaction, before its first draw, with all rows that it is to draw.
 
     Raises:
         Refused: the promise does not permit a day; the days before it remain released.
@@ -158,27 +181,49 @@ def release(
     rows: list[ReleaseRecord] = []
     for start in range(0, len(due), DAYS_PER_TRANSACTION):
         days = due[start : start + DAYS_PER_TRANSACTION]
-        rows += ledger.in_one_transaction(partial(_release_days, ledger, terms, days, sums, before_draw))
+        rows += ledger.in_one_transaction(partial(_release_days, ledger, terms, days, sums, before_draw, charge))
     return tuple(rows)
 
 
 def _release_days(
-    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, before_draw: BeforeDraw
+    ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay], sums: Sums, before_draw: BeforeDraw, charge: Charge
 ) -> list[ReleaseRecord]:
+    plan = _plan_transaction(ledger, terms, due)
+    charge([planned.row for planned in plan.values() if planned.row.state == RELEASED])
     return [
-        _release_series(ledger, terms, due_day, series, sums, before_draw=before_draw)
+        _release_series(ledger, terms, due_day, series, sums, plan, before_draw=before_draw)
         for due_day in due
         for series in due_day.series
     ]
 
 
+def _plan_transaction(ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay]) -> Plan:
+    """Return the releases that a transaction is to store, up to the first refused one; no row is added meanwhile."""
+    history = ledger.rows(terms.run.population.name)
+    stored = {(row.day, row.series) for row in history}
+    unreleased = [
+        replace(due_day, series=tuple(name for name in due_day.series if (f"{due_day.day}", name) not in stored))
+        for due_day in due
+    ]
+    planned = plan_due_days(terms, unreleased, history).planned
+    return {(release.row.day, release.row.series): release for release in planned}
+
+
 def _release_series(
-    ledger: Ledger, terms: ReleaseTerms, due: DueDay, series: str, sums: Sums, *, before_draw: BeforeDraw
+    ledger: Ledger,
+    terms: ReleaseTerms,
+    due: DueDay,
+    series: str,
+    sums: Sums,
+    plan: Plan,
+    *,
+    before_draw: BeforeDraw,
 ) -> ReleaseRecord:
     planned: list[PlannedRelease] = []
 
     def admit(history: tuple[ReleaseRecord, ...]) -> ReleaseRecord:
-        planned.append(plan_release(terms, due, series, history))
+        stored_plan = plan.get((due.day.isoformat(), series))
+        planned.append(stored_plan or plan_release(terms, due, series, history))
         if planned[-1].row.state == RELEASED:
             before_draw(due.day, history)
         return planned[-1].row

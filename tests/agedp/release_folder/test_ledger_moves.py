@@ -14,7 +14,7 @@ from agedp.release_folder.release_folder import ROWS, open_release
 from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError, LedgerError, Refused
-from agedp_data.ledger import Ledger
+from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.statement.facts import TAKEN_OVER
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.release_folder.test_tampering import EARLIER
@@ -96,7 +96,8 @@ def test_an_export_of_an_open_ledger_is_imported_only_if_that_is_lost(homes, pat
     continue_on(homes, "new.sqlite", before)
     assert TAKEN_OVER in homes.release.statement["notes"]
     with homes.ledger("new.sqlite") as ledger:
-        assert json.loads(ledger.statements("")[0].claim)["taken over"]["rows"] == rows
+        records = [json.loads(row.claim) for row in ledger.statements("")]
+        assert [record["taken over"]["rows"] for record in records if "taken over" in record] == [rows]
         verify_against(homes.release, ledger)
 
 
@@ -113,7 +114,7 @@ def test_an_interrupted_closing_leaves_an_open_export_and_is_repeated(homes, pat
     export_ledger(url(homes), path, closed_at=FIRST)
     import_ledger(path, url(homes, "new.sqlite"))
     with homes.ledger("new.sqlite") as ledger:
-        assert ledger.statements("") == ()
+        assert not any("closed" in json.loads(row.claim) for row in ledger.statements(""))
 
 
 def test_an_export_replaces_no_file_and_leaves_the_ledger_open(homes, path):
@@ -182,8 +183,9 @@ def test_folders_of_the_first_ledger_are_known_after_two_recoveries(homes):
             assert ledger.verify() == ()
             for folder in map(open_release, folders):
                 verify_against(folder, ledger)
-                newest = ledger.all_rows()[ledger.row_number(folder.statement["ledger"]["head"]) - 1]
-                assert newest.day == f"{folder.table()['day'].max():%Y-%m-%d}"
+                rows = ledger.all_rows()[: ledger.row_number(folder.statement["ledger"]["head"])]
+                newest = max(row.day for row in rows if isinstance(row, ReleaseRecord))
+                assert newest == f"{folder.table()['day'].max():%Y-%m-%d}"
             assert not ledger.contains("e" * 64)
 
 
@@ -194,7 +196,8 @@ def test_folders_of_the_first_ledger_are_known_after_two_recoveries(homes):
         (lambda header, rows: header.update(ledger="f" * 64), "different ledgers"),
         (lambda header, rows: rows.remove(next(row for row in rows if row["table"] == "model")), "model it names"),
         (lambda header, rows: rows.remove([row for row in rows if row["table"] == "contract"][-1]), "t contracts"),
-        (lambda header, rows: rows.pop(), "the ledger lacks this row"),
+        (lambda header, rows: rows.pop(), "different accounts of households"),
+        (lambda header, rows: rows.remove([row for row in rows if row["table"] == "release"][-1]), "lacks this row"),
         (lambda header, rows: rows.clear(), "different populations"),
     ],
 )

@@ -44,6 +44,8 @@ MESSAGES = {
     r"statement contract.*": "hold different contracts|as agedp writes one: contract",
     r"statement (title|rehearsal|figures|ledger).*": "^{table}: {0} in its guarantee contradicts|: {0}",
     r"statement (days|published|version|ending.spent)\b.*": "contain different days or losses|writes one: {0}",
+    r"statement household_account.text": "contain different (accounts of households|days or losses)",
+    r"statement (household_account).*": "contain different (accounts of households|days or losses)|writes one: {0}",
     r"statement ending.because": "as agedp writes one: ending.because",
     r"datapackage resources.\d.path": "^datapackage.json lists other files",
     r"datapackage resources.\d.(bytes|hash)": "^datapackage.json gives another size or checksum of ",

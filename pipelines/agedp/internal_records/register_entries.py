@@ -1,0 +1,119 @@
+"""Ledger rows -> draws of the household register: which source they are of, and which draw a row is.
+
+A draw is identified by the hash of its row; a row of a recovered ledger by the hash that it had in the oldest ledger
+that contained it. A calibration draw has no row of its own in every ledger that uses its model: it is one draw wherever
+population, period, query and answer are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Final
+
+from agedp.internal_records.register_key import REBUILT
+from agedp.internal_records.register_members import record_roster
+from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
+from agedp_data.datasets.timestamps import day_number
+from agedp_data.ledger import Ledger, ReleaseRecord, canonical
+from agedp_data.ledger.household_register import CountedDraw, RegisterRows, RegisterSource
+from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.roster import Roster
+
+CALIBRATION: Final = "calibration"
+LEDGER_SOURCE: Final = "ledger "
+"""Prefix of the property that names the source of a recovered ledger."""
+REHEARSALS, RELEASES, REBUILT_GAP = "rehearsals", "releases", "rebuilt"
+"""What an account may lack: earlier rehearsals, earlier releases, all that a lost register knew."""
+
+Lineage = tuple[tuple[str, tuple[str, ...]], ...]
+Recorded = tuple[str, str, bool]
+"""Population and ledger of released days in the roster history, and whether the ledger is a rehearsal's."""
+
+
+def gaps_of(rows: RegisterRows, recorded: Collection[Recorded]) -> tuple[str, ...]:
+    """Return what the register is known to lack."""
+    meta = rows.meta()
+    registered = {(source.population, source.ledger) for source in rows.sources()}
+    missing = [
+        rehearsal
+        for population, ledger, rehearsal in recorded
+        if (population, meta.get(f"{LEDGER_SOURCE}{ledger}", ledger)) not in registered
+    ]
+    gaps = {REBUILT_GAP: bool(meta[REBUILT]), REHEARSALS: any(missing), RELEASES: not all(missing)}
+    return tuple(gap for gap, applies in gaps.items() if applies)
+
+
+def is_own(entry: RegisterSource, source: RegisterSource) -> bool:
+    """Return whether a source is this one, or a calibration of the same population."""
+    return entry.id == source.id or (entry.population == source.population and entry.kind.startswith(CALIBRATION))
+
+
+def lineage_of(ledger: Ledger) -> Lineage:
+    """Return the ledgers that this one continues, oldest first, each with the hashes of its rows; itself last.
+
+    The n-th hash is that of row n + 1 of this ledger, "" for a row that the earlier ledger did not contain.
+    """
+    recovery = ledger.recovery()
+    if recovery is None:
+        return ((ledger.id, ()),)
+    earlier = [(lost.ledger, lost.hashes) for lost in recovery.earlier_ledgers]
+    return (*earlier, (recovery.ledger, recovery.hashes), (ledger.id, ()))
+
+
+def identity_of(row: ReleaseRecord, lineage: Lineage) -> str:
+    """Return the hash of a row in the oldest ledger that contained it."""
+    for _, hashes in lineage:
+        number = row.seq - 2  # the first row of a recovered ledger is its recovery record
+        if 0 <= number < len(hashes) and hashes[number]:
+            return hashes[number]
+    return row.hash
+
+
+def draw_of(source: RegisterSource, row: ReleaseRecord, identity: str) -> CountedDraw:
+    """Return the draw of a release."""
+    day = day_number(date.fromisoformat(row.day))
+    return CountedDraw(source.id, day, day, row.series, identity, row.loss)
+
+
+def calibration_charge(source: RegisterSource, draw: CalibrationDraw, identity: str) -> CountedDraw:
+    """Return a calibration draw as the register counts it."""
+    first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
+    return CountedDraw(source.id, first, last, _query_digest(draw), identity, draw.loss)
+
+
+def calibration_kind(draw: CalibrationDraw) -> str:
+    """Return the kind of the source of a calibration draw: one source for each period."""
+    return f"{CALIBRATION} {draw.first_day} to {draw.last_day}"
+
+
+def _query_digest(draw: CalibrationDraw) -> str:
+    return hashlib.sha256(draw.query.encode()).hexdigest()
+
+
+def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[CountedDraw]) -> None:
+    """Add the draws that the register does not know, each in place of its charge."""
+    stored = {draw.identity for draw in rows.draws([source.id])}
+    new = [draw for draw in released if draw.identity not in stored]
+    rows.replace_draws(without=[replace(draw, identity="") for draw in new], new=new)
+
+
+def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster) -> None:
+    """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger."""
+    kind, value = calibration_kind(draw), canonical(list(draw.value))
+    same = {entry.id for entry in rows.sources() if (entry.population, entry.kind) == (draw.population, kind)}
+    if any((entry.series, entry.identity) == (_query_digest(draw), value) for entry in rows.draws(same)):
+        return
+    charge = calibration_charge(calibration_source(rows, key, root, draw, roster), draw, value)
+    rows.replace_draws(without=[replace(charge, identity="")], new=[charge])
+
+
+def calibration_source(
+    rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster
+) -> RegisterSource:
+    """Return the source of a calibration draw, with the households that were on the roster in its period."""
+    source = rows.source(root, draw.population, calibration_kind(draw))
+    first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
+    return record_roster(rows, key, source, RosterRanges.of(roster, first, last), period=(first, last))
