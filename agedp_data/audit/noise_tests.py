@@ -8,13 +8,14 @@ Example: with equal noise on successive days all 60 of 60 pairs are equal, where
 Decisions:
 
 * Every p-value is an exact tail or a proven bound of it (`tail_bounds`), valid for any number of draws.
-* A pair of draws is compared in three ways. Equality finds copies, even of few draws. Equal signs find copies of another
-  scale. Sizes on the same side of the median find noise that is mirrored.
+* A pair of draws is compared in three ways. Equality finds copies, even of few draws. Equal signs find copies of
+  another scale. Sizes on the same side of the median find noise that is mirrored.
 * Pairs are disjoint, so that their results are independent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,7 +26,8 @@ from agedp_data.arrays import Floats, Whole
 from agedp_data.audit.noise_law import equality_probability, expected_sign, noise_width, tail_probability
 from agedp_data.audit.tail_bounds import count_tails, sign_sum_tail, size_tails
 
-SCALE, SHAPE, PLACE = "scale", "shape", "place"
+SCALE, SHAPE, PLACE, SIZES = "scale", "shape", "place", "sizes"
+_SIZES_FAULT = "too many or too few draws have similar sizes for independent noise of the recorded scale"
 SIZE_CELLS: Final = 8
 _RARE_DRAWS = 40  # expected draws beyond the outermost width
 
@@ -77,7 +79,7 @@ def noise_tests(residuals: Residuals, shifts: Mapping[str, Whole]) -> list[Noise
     return [
         *scale_tests(residuals),
         *shape_tests(residuals),
-        *place_tests(residuals, shifts),
+        *place_tests([(residuals, shifts)]),
         *independence_tests(residuals),
     ]
 
@@ -113,19 +115,25 @@ def shape_tests(residuals: Residuals) -> Iterator[NoiseTest]:
     yield from _count_tests(SHAPE, fault, beyond_before, size.size, probability_before)
 
 
-def place_tests(residuals: Residuals, shifts: Mapping[str, Whole]) -> Iterator[NoiseTest]:
+def place_tests(series: Sequence[tuple[Residuals, Mapping[str, Whole]]]) -> Iterator[NoiseTest]:
     r"""Yield tests of weighted sums of the residuals' signs: whether exact values are what the audit computed.
 
     .. math:: S = \sum_i w_i \, \mathrm{sign}(x_i), \quad w_i = E \, \mathrm{sign}(X_i + m_i)
 
-    For small shifts m this is the most powerful test. Without a fault the signs of residuals other than 0 are fair.
+    For small shifts m this is the most powerful test. Without a fault the signs of residuals other than 0 are fair. A
+    fault of the sums concerns all series, so that their signs add up.
+
+    Args:
+        series: residuals of each series and, by fault, how far it shifts the exact values, shape (days, groups, cells).
     """
-    sign = np.sign(residuals.noise)
-    scale = residuals.scale[:, :, None, None]
-    yield _sign_test("the published values are too large", sign, np.ones(sign.shape))
-    yield _sign_test("the published values are too small", -sign, np.ones(sign.shape))
-    for fault, shift in shifts.items():
-        yield _sign_test(f"the values are shifted as by {fault}", sign, expected_sign(scale, shift[None]))
+    signs = [np.sign(residuals.noise) for residuals, _ in series]
+    yield _sign_test("the published values are too large", signs, [np.ones(sign.shape) for sign in signs])
+    yield _sign_test("the published values are too small", signs, [-np.ones(sign.shape) for sign in signs])
+    for fault in series[0][1]:
+        weights = [
+            expected_sign(residuals.scale[:, :, None, None], shifts[fault][None]) for residuals, shifts in series
+        ]
+        yield _sign_test(f"the values are shifted as by {fault}", signs, weights)
 
 
 def independence_tests(residuals: Residuals) -> Iterator[NoiseTest]:
@@ -176,7 +184,8 @@ def pair_tests(about: str, first: Whole, second: Whole, scale: Floats, second_sc
     width, second_width = noise_width(scale, 0.5), noise_width(second_scale, 0.5)
     p, second_p = tail_probability(scale, width), tail_probability(second_scale, second_width)
     agreeing = int(np.count_nonzero((np.abs(first) > width) == (np.abs(second) > second_width)))
-    yield from _count_tests(about, fault, agreeing, first.size, float((p * second_p + (1 - p) * (1 - second_p)).mean()))
+    probability = float((p * second_p + (1 - p) * (1 - second_p)).mean())
+    yield from _count_tests(SIZES, f"of pairs of {about}, {_SIZES_FAULT}", agreeing, first.size, probability)
 
 
 PAIR_FAULTS: Final = {
@@ -203,9 +212,9 @@ def significant_tests(tests: Sequence[NoiseTest], *, significance: float) -> lis
     [1e-09]
     """
     smallest: dict[str, NoiseTest] = {}
-    for test in sorted(tests, key=lambda test: test.p_value):
-        if test.p_value < significance:
-            smallest.setdefault(test.about, test)
+    for test in tests:
+        if test.p_value < min(significance, smallest[test.about].p_value if test.about in smallest else 1.0):
+            smallest[test.about] = test
     return list(smallest.values())
 
 
@@ -214,6 +223,7 @@ def _count_tests(about: str, fault: str, count: int, trials: int, probability: f
         yield NoiseTest(about, fault, p_value)
 
 
-def _sign_test(fault: str, sign: Whole, weight: Floats) -> NoiseTest:
-    total = float((weight * sign).sum())
-    return NoiseTest(PLACE, fault, sign_sum_tail(total, float(np.sqrt((weight**2 * (sign != 0)).sum()))))
+def _sign_test(fault: str, signs: Sequence[Whole], weights: Sequence[Floats]) -> NoiseTest:
+    total = sum(float((weight * sign).sum()) for sign, weight in zip(signs, weights, strict=True))
+    square = sum(float((weight**2 * (sign != 0)).sum()) for sign, weight in zip(signs, weights, strict=True))
+    return NoiseTest(PLACE, fault, sign_sum_tail(total, math.sqrt(square)))

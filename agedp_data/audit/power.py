@@ -4,12 +4,12 @@ The idea: the number of draws limits what they prove. The probability that the t
 computed for the losses and the sizes of this audit; a fault below 0.95 is named beside the result.
 
 Example: at epsilon 0.07, 3,200 groups of one household over 8 days in two ledgers show a household that is counted
-twice, a shift of 0.03 noise scales of each draw, with probability 0.99.
+twice, a shift of 0.03 noise scales of each draw, with probability 0.97.
 
 Decisions:
 
-* Lower bounds of epsilon need groups of k households that all change: at a small loss both values of a bit look alike so
-  often that even twice the loss is not significant. A promise of L permits k L for the group.
+* Lower bounds of epsilon need groups of k households that all change: at a small loss both values of a bit look alike
+  so often that even twice the loss is not significant. A promise of L permits k L for the group.
 * Sizes grow until every fault is detected, or no size up to the largest detects more.
 * The losses of the first days stand for those of later ones; the power that is reported uses the recorded scales.
 """
@@ -17,7 +17,7 @@ Decisions:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -32,11 +32,17 @@ DEFAULT_GROUPS: Final = 1_600
 """Number of groups whose bits are guessed."""
 MAX_HOUSEHOLDS: Final = 102_400
 """Largest number of households of these groups; with more an audit may take longer than a minute."""
+MAX_DRAWS: Final = 900_000
+"""Largest number of draws of an audit, unless its smallest size has more."""
 DETECTION_POWER: Final = 0.95
 """A fault that is detected with a smaller probability is reported as not ruled out."""
 _TARGET_GROUP_LOSS = 1.5  # easiest to detect: less is hidden by chance, with more the decisive outputs are rare
-_CHOSEN_POWER = 0.99
-_SIZES: Final = ((400, 4, 2), (800, 8, 2), (1600, 8, 2), (3200, 8, 2), (4000, 8, 4))
+_CHOSEN_POWER = 0.97
+_SIZES: Final = (
+    (400, 4, 2),
+    (800, 4, 2),
+    *((groups, 8, 2) for groups in (800, 1200, 1600, 2000, 2400, 2800, 3200, 3600, 4000)),
+)
 
 FAULTS_OF_SUMS: Final = ("a household counted twice", "the readings of a household counted twice", "a skipped clamp")
 """Faults that shift exact values. Of the sums that are recorded before a draw, the audit compares each value."""
@@ -135,22 +141,27 @@ def households_per_group(epsilon: float) -> int:
     return max(1, min(round(_TARGET_GROUP_LOSS / epsilon), MAX_HOUSEHOLDS // DEFAULT_GROUPS))
 
 
-def audit_sizes(epsilon: float) -> Iterator[AuditDatasets]:
+def audit_sizes(epsilon: float, *, cells: int) -> Iterator[AuditDatasets]:
     """Yield the sizes that an audit may have, the smallest first.
 
     Args:
         epsilon: loss of a release, > 0 [epsilon].
+        cells: number of cells of a group in all series; the draws of larger sizes would take longer than a minute.
 
-    >>> next(audit_sizes(0.5))
+    >>> next(audit_sizes(0.5, cells=1))
     AuditDatasets(groups=1600, households_per_group=3, varying_groups=400, days=4, ledgers=2)
+    >>> len(list(audit_sizes(0.5, cells=1))), len(list(audit_sizes(0.5, cells=100)))
+    (11, 1)
     """
     base = AuditDatasets(DEFAULT_GROUPS, households_per_group(epsilon))
     for varying_groups, days, ledgers in _SIZES:
-        yield replace(base, varying_groups=varying_groups, days=days, ledgers=ledgers)
+        size = replace(base, varying_groups=varying_groups, days=days, ledgers=ledgers)
+        if size.total_groups * days * ledgers * cells <= MAX_DRAWS or (varying_groups, days, ledgers) == _SIZES[0]:
+            yield size
 
 
 def is_chosen_size(powers: Mapping[str, float], largest: Mapping[str, float]) -> bool:
-    """Return whether a size detects with probability 0.99 each fault that the largest size so detects.
+    """Return whether a size detects with probability 0.97 each fault that the largest size so detects.
 
     Args:
         powers: detection power by fault at this size [-].
@@ -162,7 +173,7 @@ def is_chosen_size(powers: Mapping[str, float], largest: Mapping[str, float]) ->
     return all(powers[fault] >= _CHOSEN_POWER for fault, power in largest.items() if power >= _CHOSEN_POWER)
 
 
-def fault_powers(series: Iterable[AuditedSeries], *, significance: float) -> dict[str, float]:
+def fault_powers(series: Sequence[AuditedSeries], *, significance: float) -> dict[str, float]:
     """Return by fault the probability that the best test of the best series detects it.
 
     The seven faults: half the noise; 10 % less noise; the same noise on every day, in every ledger (as of a generator
@@ -182,6 +193,10 @@ def fault_powers(series: Iterable[AuditedSeries], *, significance: float) -> dic
     for one_series in series:
         for fault, power in _series_powers(one_series, significance):
             powers[fault] = max(power, powers.get(fault, 0.0))
+    for fault in dict.fromkeys(fault for one_series in series for fault in one_series.shifts):
+        shifted = [(one_series.scale, one_series.shifts[fault]) for one_series in series]
+        if any(shift.any() for _, shift in shifted):  # a fault that changes no value is none
+            powers[fault] = shifted_noise_power(shifted, significance=significance)
     return powers
 
 
@@ -276,26 +291,29 @@ def copied_noise_power(scale: Floats, second_scale: Floats, draws: int, *, signi
     return float(binom.sf(needed - 1, pairs, float(nonzero_probability(scale).mean())))
 
 
-def shifted_noise_power(scale: Floats, shift: Whole, *, significance: float) -> float:
-    r"""Return the probability that a fault of the sums is detected by the signs of the residuals.
+def shifted_noise_power(series: Sequence[tuple[Floats, Whole]], *, significance: float) -> float:
+    r"""Return the probability that a fault of the sums is detected by the signs of the residuals of all series.
 
     .. math:: P(S \ge x_\alpha \|w\|) \approx \Phi\left( \frac{E S - x_\alpha \|w\|}{\sqrt{\mathrm{Var} S}} \right),
        \quad w_i = E \, \mathrm{sign}(X_i + m_i)
 
     Args:
-        scale: recorded noise scales, shape (ledgers, days) [any unit].
-        shift: shifts m, shape (days, groups, cells), integers [unit of `scale`].
+        series: recorded noise scales, shape (ledgers, days), and shifts m, shape (days, groups, cells), integers [Wh,
+            or households].
         significance: probability of a false alarm of the test, in (0, 1) [-].
 
     >>> shift = np.full((4, 1000, 1), 4)
-    >>> [round(shifted_noise_power(np.full((2, 4), s), shift, significance=1e-8), 3) for s in (40.0, 80.0)]
+    >>> [round(shifted_noise_power([(np.full((2, 4), s), shift)], significance=1e-8), 3) for s in (40.0, 80.0)]
     [0.997, 0.076]
     """
-    scales = scale[:, :, None, None]
-    weight, nonzero = expected_sign(scales, shift[None]), nonzero_probability(scales, shift[None])
-    mean = float((weight**2).sum())
-    missing = sign_sum_threshold(significance) * math.sqrt(float((weight**2 * nonzero).sum())) - mean
-    variance = float((weight**2 * (nonzero - weight**2)).sum())
+    mean = square = variance = 0.0
+    for scale, shift in series:
+        scales = scale[:, :, None, None]
+        weight, nonzero = expected_sign(scales, shift[None]), nonzero_probability(scales, shift[None])
+        mean += float((weight**2).sum())
+        square += float((weight**2 * nonzero).sum())
+        variance += float((weight**2 * (nonzero - weight**2)).sum())
+    missing = sign_sum_threshold(significance) * math.sqrt(square) - mean
     return float(norm.cdf(-missing / math.sqrt(variance))) if variance > 0 else float(mean > 0 and missing <= 0)
 
 
@@ -313,6 +331,3 @@ def _series_powers(series: AuditedSeries, significance: float) -> Iterator[tuple
         "the same noise in every group",
         copied_noise_power(scale.ravel(), scale.ravel(), pairs, significance=significance),
     )
-    for fault, shift in series.shifts.items():
-        if shift.any():  # a fault that changes no value of a series is none
-            yield fault, shifted_noise_power(scale, shift, significance=significance)

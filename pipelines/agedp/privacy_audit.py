@@ -12,8 +12,8 @@ Decisions:
 * The real path is run, from CSV files to the release folder. The folder is evaluated, and the sums that the pipeline
   recorded before its draws, which must equal those of the audit.
 * Days are released in two nights, as a schedule would do, and again in fresh ledgers.
-* All alarms together are false with a probability below 1 in 100,000: three bounds at confidence 99.9999 % each, and all
-  tests of the noise at 5 in 1,000,000 together.
+* All alarms together are false with a probability below 1 in 100,000: three bounds at confidence 99.9999 % each, and
+  all tests of the noise at 5 in 1,000,000 together.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from agedp.synthetic_worlds import (
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.lower_bounds import detectable_epsilon, epsilon_lower_bound
-from agedp_data.audit.noise_tests import NoiseTest, Residuals, noise_tests, series_tests, significant_tests
+from agedp_data.audit.noise_tests import NoiseTest, Residuals, noise_tests, place_tests, series_tests, significant_tests
 from agedp_data.audit.power import (
     FAULTS_OF_SUMS,
     AuditDatasets,
@@ -61,7 +61,9 @@ from agedp_data.series.series import AnySeries
 CONFIDENCE: Final = 0.999999
 """Confidence of each lower bound: an alarm forbids every release, so it must not be chance."""
 SIGNIFICANCE: Final = 5e-6
-"""Probability that any test of the noise is a false alarm; with the three bounds below 1 in 100,000."""
+"""Probability that any test of the noise is a false alarm."""
+FALSE_ALARM: Final = "0.00001"
+"""The probability that an audit raises a false alarm lies below this: three bounds and all tests together."""
 _PROBE_DATASETS = AuditDatasets(2, 1, varying_groups=2, days=BIT_DAYS, ledgers=1)
 _TESTS_OF_SERIES = 60  # at most; more tests need stronger evidence
 _UNIT = 1e-9
@@ -137,9 +139,10 @@ def audit(
 def _chosen_datasets(run: RunFile, folder: Path) -> AuditDatasets:
     """Return the smallest sizes that detect what the largest ones do, at the losses of the first two days."""
     probe = SyntheticReleases.of(run, folder, _PROBE_DATASETS).nights(0, SILENT)[-1].series
-    sizes = list(audit_sizes(float(next(iter(probe.values())).epsilon[0])))
-    powers = [_expected_powers(run, probe, datasets) for datasets in sizes]
-    return next(size for size, power in zip(sizes, powers, strict=True) if is_chosen_size(power, powers[-1]))
+    cells = sum(series.noisy.shape[-1] for series in probe.values())
+    sizes = list(audit_sizes(float(next(iter(probe.values())).epsilon[0]), cells=cells))
+    largest = _expected_powers(run, probe, sizes[-1])
+    return next(size for size in sizes if is_chosen_size(_expected_powers(run, probe, size), largest))
 
 
 def _expected_powers(run: RunFile, probe: Mapping[str, PublishedSeries], datasets: AuditDatasets) -> dict[str, float]:
@@ -151,10 +154,11 @@ def _expected_powers(run: RunFile, probe: Mapping[str, PublishedSeries], dataset
 
 
 def _powers(exact: Mapping[str, ExactValues], scales: Mapping[str, Floats], *, tests: int) -> dict[str, float]:
-    series = [
-        AuditedSeries(scales[name], *of.values.shape[1:], {fault: of.shifts[fault] for fault in FAULTS_OF_SUMS})
-        for name, of in exact.items()
-    ]
+    series = []
+    for name, of in exact.items():
+        _, groups, cells = of.values.shape
+        shifts = {fault: of.shifts[fault] for fault in FAULTS_OF_SUMS}
+        series.append(AuditedSeries(scales[name], groups, cells, shifts))
     return fault_powers(series, significance=SIGNIFICANCE / tests)
 
 
@@ -168,6 +172,8 @@ def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights])
     tests = {name: noise_tests(of, exact[name].shifts) for name, of in residuals.items()}
     for name, second in combinations(residuals, 2):
         tests[f"{name} and {second}"] = list(series_tests(residuals[name], residuals[second]))
+    if len(exact) > 1:
+        tests["all"] = list(place_tests([(residuals[name], of.shifts) for name, of in exact.items()]))
     number = sum(map(len, tests.values()))
     powers = _powers(exact, {name: of.scale for name, of in residuals.items()}, tests=number)
     return AuditResult(
@@ -245,8 +251,8 @@ def _recorded_faults(exact: Mapping[str, ExactValues], ledgers: Sequence[Nights]
         )
         if wrong:
             yield (
-                f"series {name}: on {wrong} of {len(days)} days the sums that noise was added to differ from those of the "
-                "synthetic households"
+                f"series {name}: on {wrong} of {len(days)} days the sums that noise was added to differ from those of "
+                "the synthetic households"
             )
 
 
@@ -270,7 +276,7 @@ def _scope(releases: Sequence[AuditedRelease]) -> str:
     return f"all releases of {len({release.day for release in releases})} days"
 
 
-def _measured_loss(  # noqa: PLR0913
+def _measured_loss(
     scope: str, promised: float, releases: Sequence[AuditedRelease], positions: Floats, bits: Mask, households: int
 ) -> MeasuredLoss:
     """Return the measured loss of releases from the position of each group between its two worlds."""

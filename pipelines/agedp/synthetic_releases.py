@@ -124,7 +124,7 @@ class SyntheticReleases:
         run = self.run
         london = next(kind for kind in INPUTS if "london" in str(kind.model_fields["dataset"].annotation))
         input_section = {"dataset": "london", "files": list(self.files), "preflight": "report"}
-        period = {"first_day": FIRST_DAY, "last_day": FIRST_DAY + timedelta(days=self.worlds.datasets.days - 1)}
+        last = FIRST_DAY + timedelta(days=self.worlds.datasets.days - 1)
         is_archive = run.schedule.mode == "archive"
         return run.model_copy(
             update={
@@ -137,7 +137,9 @@ class SyntheticReleases:
                 "population": PopulationSection(
                     name="made-up", roster=str(self.folder / "roster.csv"), min_households=1
                 ),
-                "schedule": Archive(mode="archive", **period) if is_archive else Rehearsal(mode="rehearsal", **period),
+                "schedule": Archive(mode="archive", first_day=FIRST_DAY, last_day=last)
+                if is_archive
+                else Rehearsal(mode="rehearsal", first_day=FIRST_DAY, last_day=last),
                 "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
             }
         )

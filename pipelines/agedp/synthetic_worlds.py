@@ -9,8 +9,8 @@ half-hour to the next, near half the clamp: a sum that counts it twice, or its r
 
 Decisions:
 
-* The exact values are computed in this module by numpy from the readings themselves, by no function of the pipeline: the
-  audit compares two independent computations.
+* The exact values are computed in this module by numpy from the readings themselves, by no function of the pipeline:
+  the audit compares two independent computations.
 * Some varying households have no reading on a day, and some lack one half-hour.
 * The readings of some households arrive in two files; the same reading given twice counts once.
 * The k households leave the roster after the second day. Groups of varying households come first, so that a group has
@@ -114,7 +114,7 @@ class SyntheticWorlds:
         """Readings of a household of two worlds, shape (worlds, days, half-hours) [Wh]."""
         is_high = (np.arange(self.datasets.days) % 2 == 0) == np.array([[False], [True]])
         profile = self.max_half_hour_wh - np.arange(SLOTS) % 2 * (self.max_half_hour_wh // 8)
-        return is_high[:, :, None] * profile
+        return np.asarray(is_high[:, :, None] * profile)
 
     def _totals(self, run: RunFile, series: AnySeries, days: Sequence[int]) -> tuple[DayTotals, DayTotals]:
         states = run.counted_states if series.values == "states" else None
