@@ -39,7 +39,8 @@ def tail_probability(scale: ArrayLike, width: ArrayLike) -> Floats:
         Shape (...) [-].
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> tail_probability(1.0, [-1, 0, 1]).round(3).tolist()  # q = 1/e: 1 - .462, and 2 q^2/(1 + q)
     [1.0, 0.538, 0.198]
@@ -85,7 +86,8 @@ def equality_probability(scale: ArrayLike, second_scale: ArrayLike) -> Floats:
         Shape (...) [-].
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> equality_probability(100_000.0, 100_000.0).round(9).item()  # 1/(4 scale)
     2.5e-06
@@ -109,7 +111,8 @@ def expected_sign(scale: ArrayLike, shift: ArrayLike) -> Floats:
         Shape (...), from -1 to 1 [-].
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> expected_sign(1.0, [-1, 0, 2]).round(3).tolist()  # 1 - 1/e and 1 - 1/e^2
     [-0.632, 0.0, 0.865]
@@ -133,7 +136,8 @@ def nonzero_probability(scale: ArrayLike, shift: ArrayLike = 0) -> Floats:
         Shape (...) [-].
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> nonzero_probability(1.0).round(3).item()  # 1 - (1 - 1/e)/(1 + 1/e)
     0.538
@@ -157,7 +161,8 @@ def size_log_moment(scale: ArrayLike, rate: ArrayLike) -> Floats:
         Shape (...) [-].
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> size_log_moment(2.0, [0.0, -0.1]).round(3).tolist()
     [0.0, -0.173]
@@ -181,7 +186,8 @@ def size_moments(scale: ArrayLike) -> tuple[Floats, Floats]:
         Mean [unit of `scale`] and variance [its square], shape (...).
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> [moment.round(3).item() for moment in size_moments(1.0)]
     [0.851, 1.117]

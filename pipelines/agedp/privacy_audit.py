@@ -30,7 +30,7 @@ import numpy as np
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.stages.release import ImpossibleSum
-from agedp.synthetic_releases import PublishedNight, PublishedSeries, SyntheticReleases
+from agedp.synthetic_releases import PublishedNight, SeriesValues, SyntheticReleases
 from agedp.synthetic_worlds import (
     BIT_DAYS,
     FIRST_DAY,
@@ -145,7 +145,7 @@ def _chosen_datasets(run: RunFile, folder: Path) -> AuditDatasets:
     return next(size for size in sizes if is_chosen_size(_expected_powers(run, probe, size), largest))
 
 
-def _expected_powers(run: RunFile, probe: Mapping[str, PublishedSeries], datasets: AuditDatasets) -> dict[str, float]:
+def _expected_powers(run: RunFile, probe: Mapping[str, SeriesValues], datasets: AuditDatasets) -> dict[str, float]:
     bits = np.arange(datasets.groups) % 2 == 0
     worlds = SyntheticWorlds.of(run, datasets, group_bits=bits, household_bits=bits)
     exact = {name: worlds.exact(run, run.series[name], days=range(datasets.days)) for name in probe}
@@ -220,14 +220,14 @@ def _ledger_faults(run: RunFile, ledgers: Sequence[Nights]) -> Iterator[str]:
         yield f"series {name}: the recorded noise scale is too small for the recorded loss"
 
 
-def _is_redrawn(first: PublishedSeries, last: PublishedSeries | None) -> bool:
+def _is_redrawn(first: SeriesValues, last: SeriesValues | None) -> bool:
     """Return whether a day of the first night is published differently after the last."""
     if last is None or not set(first.days) <= set(last.days):
         return True
     return not np.array_equal(first.noisy, last.noisy[[last.days.index(day) for day in first.days]])
 
 
-def _is_unscaled(series: AnySeries, published: PublishedSeries) -> bool:
+def _is_unscaled(series: AnySeries, published: SeriesValues) -> bool:
     sensitivity = sensitivity_of(series)
     return any(
         mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale) > round_nano(epsilon)
@@ -242,6 +242,7 @@ def _recorded_faults(exact: Mapping[str, ExactValues], ledgers: Sequence[Nights]
             (ledger, day): sums
             for ledger, nights in enumerate(ledgers)
             for night in nights
+            if name in night.series
             for day, sums in zip(night.series[name].days, night.series[name].recorded, strict=True)
             if sums is not None
         }

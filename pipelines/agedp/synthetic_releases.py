@@ -52,7 +52,7 @@ _GROUP = "street"
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedSeries:
+class SeriesValues:
     """The releases of a series in a folder.
 
     Attributes:
@@ -74,7 +74,7 @@ class PublishedSeries:
 class PublishedNight:
     """What a release folder contains after a night, by series, and the total of its statement [nano-epsilon]."""
 
-    series: dict[str, PublishedSeries]
+    series: dict[str, SeriesValues]
     stated_total: int
 
 
@@ -157,7 +157,7 @@ class SyntheticReleases:
         stated_total = release.read_statement().unconditional_epsilons["total"]
         return PublishedNight(series, round_nano(Decimal(stated_total)))
 
-    def _series(self, name: str, table: pa.Table, rows: list[ReleaseRecord], sums: pa.Table) -> PublishedSeries:
+    def _series(self, name: str, table: pa.Table, rows: list[ReleaseRecord], sums: pa.Table) -> SeriesValues:
         is_counts = isinstance(self.run.series[name], Distribution)
         value_column = "households_noisy" if is_counts else "noisy_sum_wh"
         scales = {row.day: row.scale for row in rows if row.series == name and row.state == "released"}
@@ -170,7 +170,7 @@ class SyntheticReleases:
             cells = [cell.partition(" ")[0] for cell in day_sums["cell"].to_pylist()]
             recorded.append(self._by_group(cells, day_sums["value"].to_numpy()) if cells else None)
             epsilon.append(day_rows["epsilon"][0].as_py())
-        return PublishedSeries(
+        return SeriesValues(
             tuple((day - FIRST_DAY).days for day in days),
             np.array(noisy),
             tuple(recorded),

@@ -1,11 +1,11 @@
 """Two worlds that differ in one household of each group: the synthetic input of an audit, and its exact values.
 
 The idea: a fair bit of each group chooses a world. At 1 a household uses the most on the first, third, ... day and
-nothing between; at 0 the reverse. Further groups have a single household whose use changes from day to day and from one
+nothing between; at 0 the reverse. Each group also has a household whose use changes from day to day and from one
 half-hour to the next, near half the clamp: a sum that counts it twice, or its readings twice, shows.
 
-    group street00412    1 household, use near half the clamp, some readings missing
-    group street01037    1 household of two worlds over all days, k more over the first two days with a bit of their own
+    group street00012    1 household, use near half the clamp, some readings missing
+    group street01037    1 such household, 1 of two worlds over all days, k more of two worlds over the first two days
 
 Decisions:
 
@@ -13,8 +13,7 @@ Decisions:
   the audit compares two independent computations.
 * Some varying households have no reading on a day, and some lack one half-hour.
 * The readings of some households arrive in two files; the same reading given twice counts once.
-* The k households leave the roster after the second day. Groups of varying households come first, so that a group has
-  the same position in each release.
+* The k households leave the roster after the second day.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class SyntheticWorlds:
     Args:
         datasets: numbers of groups, households and days.
         max_half_hour_wh: largest permitted reading [Wh].
-        varying_wh: readings of the varying households, shape (varying groups, days, half-hours); -1 is missing [Wh].
+        varying_wh: readings of the varying households, shape (all groups, days, half-hours); -1 is missing [Wh].
         group_bits: the bits of the k households of a group, shape (groups,).
         household_bits: the bits of the household that stays, shape (groups,).
     """
@@ -68,7 +67,7 @@ class SyntheticWorlds:
         max_wh = run.input.max_half_hour_wh
         clamp_wh = min(series.clamp_wh for series in run.series.values())
         source = np.random.default_rng(_SEED)
-        shape = (datasets.varying_groups, datasets.days)
+        shape = (datasets.total_groups, datasets.days)
         mean_wh = min(clamp_wh / 2 / SLOTS, max_wh / 1.6) * source.uniform(0.9, 1.0, shape)
         varying_wh = np.rint(mean_wh[:, :, None] * source.uniform(0.5, 1.5, (*shape, SLOTS))).astype(np.int64)
         absent, incomplete = (source.random(shape) < 1 / 16 for _ in range(2))
@@ -78,30 +77,36 @@ class SyntheticWorlds:
 
     @property
     def groups(self) -> list[str]:
-        """Return the names of the groups, varying ones first."""
+        """Return the names of the groups; those with bits come last."""
         return [f"street{i:05d}" for i in range(self.datasets.total_groups)]
 
     def write(self, folder: Path, *, column: str) -> list[Path]:
         """Write roster.csv with the group column, and the input files; return the paths of the input files."""
         datasets, groups = self.datasets, self.groups
-        varying, two_worlds = groups[: datasets.varying_groups], groups[datasets.varying_groups :]
-        k, until = datasets.households_per_group, FIRST_DAY + timedelta(days=BIT_DAYS - 1)
-        group_homes = [f"{group}-{i}" for group in two_worlds for i in range(k)]
-        lines = [f"{group},{FIRST_DAY},,{group}" for group in groups]
-        lines += [f"{home},{FIRST_DAY},{until},{home.partition('-')[0]}" for home in group_homes]
+        two_worlds, k = groups[datasets.varying_groups :], datasets.households_per_group
+        homes = {
+            "varying": groups,
+            "staying": [f"{group}-stays" for group in two_worlds],
+            "leaving": [f"{group}-{i}" for group in two_worlds for i in range(k)],
+        }
+        last = {"leaving": FIRST_DAY + timedelta(days=BIT_DAYS - 1)}
+        lines = [
+            f"{home},{FIRST_DAY},{last.get(kind, '')},{home.partition('-')[0]}"
+            for kind, homes_of_kind in homes.items()
+            for home in homes_of_kind
+        ]
         (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{column}", *lines]) + "\n")
-        repeated = max(1, datasets.varying_groups // _REPEATED_PART)
-        alternating = self._alternating_wh
+        alternating, repeated = self._alternating_wh, max(1, len(groups) // _REPEATED_PART)
         tables = {
             "readings.csv": [
-                (varying, self.varying_wh),
-                (two_worlds, alternating[self.household_bits.astype(int)]),
-                (group_homes, alternating[np.repeat(self.group_bits, k).astype(int), :BIT_DAYS]),
+                (homes["varying"], self.varying_wh),
+                (homes["staying"], alternating[self.household_bits.astype(int)]),
+                (homes["leaving"], alternating[np.repeat(self.group_bits, k).astype(int), :BIT_DAYS]),
             ],
-            "repeated.csv": [(varying[:repeated], self.varying_wh[:repeated])],
+            "repeated.csv": [(homes["varying"][:repeated], self.varying_wh[:repeated])],
         }
+        options = csv.WriteOptions(quoting_style="none")
         for name, parts in tables.items():
-            options = csv.WriteOptions(quoting_style="none")
             csv.write_csv(pa.concat_tables(_readings_table(*part) for part in parts), folder / name, options)
         return [folder / name for name in tables]
 
@@ -195,15 +200,14 @@ class ExactValues:
         ) -> Ints:
             single, worlds_wh = (getattr(of, totals)[:, :, near] for of in (varying, alternating))
             by_world = cell_values(series, worlds_wh).swapaxes(0, 1)
-            groups = by_world[:, household] + size * by_world[:, group]
-            return np.concatenate([cell_values(series, single).swapaxes(0, 1), groups], axis=1)
+            values = cell_values(series, single).swapaxes(0, 1).copy()
+            values[:, varying_groups:] += by_world[:, household] + size * by_world[:, group]
+            return values
 
         zeros = np.zeros_like(group_bits)
         values = values_of("counted_wh")
-        of_varying = values.copy()
-        of_varying[:, varying_groups:] = 0
         shifts = (
-            of_varying,
+            cell_values(series, varying.counted_wh[:, :, 1]).swapaxes(0, 1),
             values_of("doubled_wh") - values,
             values_of("unclamped_wh") - values,
             -values,

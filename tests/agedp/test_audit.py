@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import date
 from functools import partial
@@ -23,7 +24,7 @@ VARYING = 400
 ONE_LEDGER = AuditDatasets(20, 1, varying_groups=VARYING, days=2, ledgers=1)
 TWO_LEDGERS = AuditDatasets(20, 1, varying_groups=40, days=2, ledgers=2)
 MANY_DRAWS = AuditDatasets(20, 1, varying_groups=2600, days=4, ledgers=1)
-STREETS = AuditDatasets(1600, 1, varying_groups=2, days=2, ledgers=1)
+SMALL = AuditDatasets(2, 1, varying_groups=2, days=2, ledgers=1)
 
 
 def written(house, loss, **keys) -> Path:
@@ -37,19 +38,20 @@ def large(house):
 
 
 def test_the_real_path_is_passed_with_bounds_near_the_promise(large):
-    found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=100, days=3))
+    found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=900, days=3, ledgers=1))
     one, two_days, three_days = found.measured
     assert (one.promised, two_days.promised, three_days.promised) == (2.0, 4.0, 6.0)
     # of 4000 such audits, simulated, the least prove 1.26 and 2.22: the bounds lie five deviations below the mean
     assert 1.0 < one.lower_bound <= 2.0 < one.detectable < 3
     assert 1.8 < two_days.lower_bound <= 4.0
     assert three_days.lower_bound <= 6.0
-    assert (found.faults, found.undetectable, found.is_within_promise) == ((), (), True)
+    assert (found.faults, found.is_within_promise) == ((), True)
+    assert found.undetectable == ("the same noise for a day in every ledger",)  # one ledger shows none of it
     assert not list(large.parent.glob("confidential/*"))
     require_no_violation(found)
     shown = audit_json(found)
-    assert shown["noise"] == {"tests": found.tests, "draws": 10_200, "days": 3, "ledgers": 2, "false_alarm": "0.00001"}
-    assert f"noise: {found.tests} tests of 10,200 draws, 3 days in each of 2 fresh ledgers" in "\n".join(
+    assert shown["noise"] == {"tests": found.tests, "draws": 7_500, "days": 3, "ledgers": 1, "false_alarm": "0.00001"}
+    assert f"noise: {found.tests} tests of 7,500 draws, 3 days in each of 1 fresh ledger (" in "\n".join(
         audit_lines(found)
     )
 
@@ -85,16 +87,16 @@ def same_in_every_group(sound, exact, sensitivity, loss):
     return exact + (sound(exact[:1], sensitivity=sensitivity, loss=loss) - exact[:1])
 
 
-def doubled_after_the_record(sound, exact, sensitivity, loss):
-    return sound(np.where(np.arange(len(exact)) < VARYING, 2, 1) * exact, sensitivity=sensitivity, loss=loss)
-
-
 def unclamped_after_the_record(sound, exact, sensitivity, loss):
     return sound(exact + exact // 50_000 * 2_000_000, sensitivity=sensitivity, loss=loss)
 
 
 def doubled_readings(monkeypatch):
     monkeypatch.setattr(MonthMatrix, "energy_of", lambda self, series: 2 * self.energy_wh)
+
+
+def unclamped_readings(monkeypatch):
+    monkeypatch.setattr(Mean, "clamp_energy", lambda self, energy, usable: energy)
 
 
 def forgets_what_was_drawn(monkeypatch):
@@ -121,43 +123,35 @@ def in_the_draw(change, *fixed):
     return lambda monkeypatch: planted(monkeypatch, partial(change, *fixed))
 
 
+TWICE = ("noise was added to differ from those of the synthetic", "too large|shifted as by (a|the readings of a) house")
 FAULTS = {
-    "half the noise": (in_the_draw(less_noise, 0.5), ONE_LEDGER, "noise is smaller than its recorded scale"),
-    "10 % less": (in_the_draw(less_noise, 0.9), MANY_DRAWS, "noise is smaller than its recorded scale"),
-    "every day": (in_the_draw(same_every_day), ONE_LEDGER, "a day depends on that of the day before"),
-    "by the day": (seeded_by_the_day, TWO_LEDGERS, "depends on that of the same day in another ledger"),
-    "every group": (in_the_draw(same_in_every_group), ONE_LEDGER, "a group depends on that of another group"),
-    "counted twice": (doubled_readings, ONE_LEDGER, "noise was added to differ from those of the synthetic households"),
-    "late twice": (in_the_draw(doubled_after_the_record), ONE_LEDGER, "shifted as by a household counted twice"),
-    "late clamp": (in_the_draw(unclamped_after_the_record), ONE_LEDGER, "shifted as by a skipped clamp"),
-    "memory": (forgets_what_was_drawn, STREETS, "a second run published different values of the same days"),
-    "statement": (forgets_a_release, STREETS, "the statement reports a total of "),
+    "half the noise": (in_the_draw(less_noise, 0.5), ONE_LEDGER, ["smaller than its recorded scale"]),
+    "10 % less": (in_the_draw(less_noise, 0.9), MANY_DRAWS, ["smaller than its recorded scale"]),
+    "every day": (in_the_draw(same_every_day), ONE_LEDGER, ["a day depends on that of the day before"]),
+    "by the day": (seeded_by_the_day, TWO_LEDGERS, ["depends on that of the same day in another ledger"]),
+    "every group": (in_the_draw(same_in_every_group), ONE_LEDGER, ["a group depends on that of another group"]),
+    "counted twice": (doubled_readings, ONE_LEDGER, TWICE),
+    "clamp": (unclamped_readings, ONE_LEDGER, ["the pipeline stopped before a draw: a sum is outside what its sens"]),
+    "late clamp": (in_the_draw(unclamped_after_the_record), ONE_LEDGER, ["too large|shifted as by a skipped clamp"]),
+    "memory": (forgets_what_was_drawn, SMALL, ["a second run published different values of the same days"]),
+    "statement": (forgets_a_release, SMALL, ["the statement reports a total of "]),
 }
 """By what is planted: how, the size of the audit, and what it says.
 
-Of a draw of each size, each fault is missed with a probability below 1e-7 (`fault_powers`).
+Of each size, a fault of the noise is missed with a probability below 1e-6 (`fault_powers`).
 """
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_planted_fault_is_exposed(large, monkeypatch, fault):
-    plant, datasets, text = FAULTS[fault]
+    plant, datasets, texts = FAULTS[fault]
     plant(monkeypatch)
     result = privacy_audit.audit(large, datasets=datasets)
-    assert any(text in line for line in result.faults)
+    assert all(any(re.search(text, line) for line in result.faults) for text in texts)
+    assert not result.is_within_promise
+    assert audit_lines(result)[-1].startswith(("fault: ", "not ruled out"))
     with pytest.raises(PromiseBroken, match="the promise is broken"):
         require_no_violation(result)
-    if datasets is STREETS:  # a fault of composition is measured as well
-        assert not result.measured[fault == "statement"].is_within_promise
-
-
-def test_a_sum_beyond_the_clamp_never_reaches_the_noise(large, monkeypatch):
-    monkeypatch.setattr(Mean, "clamp_energy", lambda self, energy, usable: energy)
-    result = privacy_audit.audit(large, datasets=AuditDatasets(10, 1, varying_groups=2))
-    assert result.faults == (
-        "the pipeline stopped before a draw: a sum is outside what its sensitivity protects; nothing was drawn",
-    )
-    assert audit_lines(result)[-1] == f"fault: {result.faults[0]}"
 
 
 def test_what_small_losses_hide_is_named():

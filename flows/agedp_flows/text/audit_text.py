@@ -58,9 +58,10 @@ def audit_lines(result: AuditResult) -> list[str]:
         f"{datasets.households_per_group:,} households, through the real pipeline)"
     )
     if result.draws:
+        ledgers = f"{datasets.ledgers} fresh ledger{'s' * (datasets.ledgers != 1)}"
         lines.append(
-            f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of "
-            f"{datasets.ledgers} fresh ledgers (an audit raises a false alarm with a probability below {FALSE_ALARM})"
+            f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of {ledgers} (an "
+            f"audit raises a false alarm with a probability below {FALSE_ALARM})"
         )
     lines += [f"fault: {fault}" for fault in result.faults]
     if result.undetectable:

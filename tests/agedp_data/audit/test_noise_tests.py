@@ -209,4 +209,4 @@ def test_sizes_grow_with_smaller_losses_and_what_stays_hidden_is_named():
         "a",
         f"{FAULTS_OF_SUMS[0]} between the recorded sums and the draw",
     )
-    assert AuditDatasets(1600, 2, varying_groups=100).total_households == 4900
+    assert AuditDatasets(1600, 2, varying_groups=100).total_households == 6500
