@@ -169,11 +169,11 @@ def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights])
         for name, published in ledgers[0][-1].series.items()
     }
     residuals = {name: _residuals(name, of, ledgers) for name, of in exact.items()}
-    tests = {name: noise_tests(of, exact[name].shifts) for name, of in residuals.items()}
+    tests = {f"series {name}": noise_tests(of, exact[name].shifts) for name, of in residuals.items()}
     for name, second in combinations(residuals, 2):
-        tests[f"{name} and {second}"] = list(series_tests(residuals[name], residuals[second]))
+        tests[f"series {name} and {second}"] = list(series_tests(residuals[name], residuals[second]))
     if len(exact) > 1:
-        tests["all"] = list(place_tests([(residuals[name], of.shifts) for name, of in exact.items()]))
+        tests["all series"] = list(place_tests([(residuals[name], of.shifts) for name, of in exact.items()]))
     number = sum(map(len, tests.values()))
     powers = _powers(exact, {name: of.scale for name, of in residuals.items()}, tests=number)
     return AuditResult(
@@ -196,7 +196,7 @@ def _noise_faults(tests: Mapping[str, Sequence[NoiseTest]], number: int) -> Iter
     """Yield the significant results of the tests of the noise."""
     for name, of in tests.items():
         for test in significant_tests(of, significance=SIGNIFICANCE / number):
-            yield f"series {name}: {test.fault} (p-value {max(test.p_value, 1e-99):.0e})"
+            yield f"{name}: {test.fault} (p-value {max(test.p_value, 1e-99):.0e})"
 
 
 def _ledger_faults(run: RunFile, ledgers: Sequence[Nights]) -> Iterator[str]:
@@ -274,7 +274,8 @@ def _measured(
 
 
 def _scope(releases: Sequence[AuditedRelease]) -> str:
-    return f"all releases of {len({release.day for release in releases})} days"
+    days = len({release.day for release in releases})
+    return f"all releases of {days} day{'s' * (days != 1)}"
 
 
 def _measured_loss(

@@ -84,26 +84,26 @@ class SyntheticWorlds:
         """Write roster.csv with the group column, and the input files; return the paths of the input files."""
         datasets, groups = self.datasets, self.groups
         two_worlds, k = groups[datasets.varying_groups :], datasets.households_per_group
-        homes = {
+        households = {
             "varying": groups,
             "staying": [f"{group}-stays" for group in two_worlds],
             "leaving": [f"{group}-{i}" for group in two_worlds for i in range(k)],
         }
         last = {"leaving": FIRST_DAY + timedelta(days=BIT_DAYS - 1)}
         lines = [
-            f"{home},{FIRST_DAY},{last.get(kind, '')},{home.partition('-')[0]}"
-            for kind, homes_of_kind in homes.items()
-            for home in homes_of_kind
+            f"{household},{FIRST_DAY},{last.get(kind, '')},{household.partition('-')[0]}"
+            for kind, ids in households.items()
+            for household in ids
         ]
         (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{column}", *lines]) + "\n")
         alternating, repeated = self._alternating_wh, max(1, len(groups) // _REPEATED_PART)
         tables = {
             "readings.csv": [
-                (homes["varying"], self.varying_wh),
-                (homes["staying"], alternating[self.household_bits.astype(int)]),
-                (homes["leaving"], alternating[np.repeat(self.group_bits, k).astype(int), :BIT_DAYS]),
+                (households["varying"], self.varying_wh),
+                (households["staying"], alternating[self.household_bits.astype(int)]),
+                (households["leaving"], alternating[np.repeat(self.group_bits, k).astype(int), :BIT_DAYS]),
             ],
-            "repeated.csv": [(homes["varying"][:repeated], self.varying_wh[:repeated])],
+            "repeated.csv": [(households["varying"][:repeated], self.varying_wh[:repeated])],
         }
         options = csv.WriteOptions(quoting_style="none")
         for name, parts in tables.items():

@@ -154,6 +154,31 @@ def test_each_planted_fault_is_exposed(large, monkeypatch, fault):
         require_no_violation(result)
 
 
+COUNTS = """[series.counts]
+statistic = "distribution"
+form = "cumulative"
+share = 0.5
+clamp_kwh = 50
+bins_kwh = [0, 10, 20, 23.5, 50]
+missing_kwh = 12
+max_missing = 0
+"""
+
+
+def test_two_series_are_audited_over_the_only_day_that_is_permitted(house):
+    run_file = written(house, 2, rest=COUNTS)
+    house.edit(('"mean"', '"mean"\nshare = 0.5'), ('"unlimited"', "2"))
+    found = privacy_audit.audit(run_file, datasets=TWO_LEDGERS)
+    assert found.faults == ()
+    assert [(loss.scope, loss.promised) for loss in found.measured] == [
+        ("one release", 1.0),
+        ("all releases of 1 day", 2.0),
+    ]
+    assert found.draws == 60 * 2 * (1 + 3)
+    assert "the same noise on every day" in found.undetectable
+    assert "the same noise in every group" not in found.undetectable
+
+
 def test_what_small_losses_hide_is_named():
     hidden = ("a skipped clamp",)
     kept = AuditResult((MeasuredLoss("one release", 0.00001, 0.0, 0.01),), AuditDatasets(1600, 64), (), hidden)
