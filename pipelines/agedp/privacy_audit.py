@@ -1,65 +1,74 @@
-"""Audit of a run file: measured lower bounds of the privacy loss, on synthetic groups of households.
+"""Audit of a run file: lower bounds of the privacy loss and tests of the law of the noise, on synthetic households.
 
-The idea: for each group a fair bit is drawn. At 0 its households use nothing, at 1 they use the largest permitted
-reading in every half-hour. Every group is a group of the roster, so that one release contains as many independent draws
-as groups. A skipped clamp, too little noise, a second draw of the same day or a loss that is not recorded makes the bit
-easier to guess than the promise permits.
+The idea: the audit knows the exact values of its synthetic households, so it knows every draw of noise. Each group's
+fair bit chooses one of two worlds that differ in its households; guesses of the bits bound the loss from below. The
+residuals, published minus exact values, must be independent draws of the law that the ledger records.
+
+    ledger 1    night 1: days 1-2    night 2: days 3-8, after which days 1-2 must be published unchanged
+    ledger 2    the same households, readings and days: other noise
 
 Decisions:
 
-* The real path is run, from CSV files to the release folder, and only the folder is evaluated.
-* The same days are published twice, as a schedule would do.
+* The real path is run, from CSV files to the release folder. The folder is evaluated, and the sums that the pipeline
+  recorded before its draws, which must equal those of the audit.
+* Days are released in two nights, as a schedule would do, and again in fresh ledgers.
+* All alarms together are false with a probability below 1 in 100,000: three bounds at confidence 99.9999 % each, and
+  all tests of the noise at 5 in 1,000,000 together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
-from itertools import count
+from datetime import timedelta
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.pipeline import STAGES, run_stages
-from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.result_tables import read_guarantee
-from agedp.run_context import RunContext, engine_for
-from agedp.stage_values import last_due_date
-from agedp_data import clock, mechanisms
+from agedp.stages.release import ImpossibleSum
+from agedp.synthetic_releases import PublishedNight, SeriesValues, SyntheticReleases
+from agedp.synthetic_worlds import (
+    BIT_DAYS,
+    FIRST_DAY,
+    ExactValues,
+    SyntheticWorlds,
+    sensitivity_of,
+)
+from agedp_data import mechanisms
 from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.lower_bounds import detectable_epsilon, epsilon_lower_bound
-from agedp_data.audit.noise_tests import is_noise_too_large, is_noise_too_small
+from agedp_data.audit.noise_tests import NoiseTest, Residuals, noise_tests, place_tests, series_tests, significant_tests
 from agedp_data.audit.power import (
+    FAULTS_OF_SUMS,
     AuditDatasets,
     AuditedRelease,
-    choose_audit_datasets,
+    AuditedSeries,
+    audit_sizes,
+    fault_powers,
+    is_chosen_size,
     moved_cell_losses,
     undetectable_faults,
 )
 from agedp_data.config import RunFile, load
-from agedp_data.config.input import INPUTS
-from agedp_data.config.output import OutputSection, PopulationSection
-from agedp_data.config.schedule import Archive, Rehearsal
-from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.datasets.validation import Ints
 from agedp_data.epsilon import NANO, format_epsilon, round_nano
-from agedp_data.errors import PreflightFailed
-from agedp_data.model import read_model
-from agedp_data.roster import read_roster
-from agedp_data.series.series import AnySeries, Distribution
+from agedp_data.series.series import AnySeries
 
-CONFIDENCE = 0.999999
-"""Confidence of each bound and each test: an alarm forbids every release, so it must not be chance."""
-_FIRST, _DAYS, _RUNS = date(2013, 1, 1), 2, 2
-_GROUP = "street"
-_PROBE_DATASETS = AuditDatasets(2, 1)
+CONFIDENCE: Final = 0.999999
+"""Confidence of each lower bound: an alarm forbids every release, so it must not be chance."""
+SIGNIFICANCE: Final = 5e-6
+"""Probability that any test of the noise is a false alarm."""
+FALSE_ALARM: Final = "0.00001"
+"""The probability that an audit raises a false alarm lies below this: three bounds and all tests together."""
+_PROBE_DATASETS = AuditDatasets(2, 1, varying_groups=2, days=BIT_DAYS, ledgers=1)
+_TESTS_OF_SERIES = 60  # at most; more tests need stronger evidence
 _UNIT = 1e-9
+Nights = Sequence[PublishedNight]
+"""What the folder of a ledger contains after each of its nights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +88,17 @@ class MeasuredLoss:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """Measured losses of the synthetic groups, the detected faults, and the faults that were not detectable."""
+    """Measured losses of the synthetic groups, the detected faults, and the faults that were not detectable.
+
+    `tests` is the number of tests of the noise, `draws` the number of draws that they examined.
+    """
 
     measured: tuple[MeasuredLoss, ...]
     datasets: AuditDatasets
     faults: tuple[str, ...]
     undetectable: tuple[str, ...]
+    tests: int = 0
+    draws: int = 0
 
     @property
     def is_within_promise(self) -> bool:
@@ -92,48 +106,17 @@ class AuditResult:
         return not self.faults and all(loss.is_within_promise for loss in self.measured)
 
 
-@dataclass(frozen=True, slots=True)
-class _AuditDay:
-    """A published release of an audit run: its loss, its noisy values by group and cell, and two exact values.
-
-    `low_values` and `high_values` are the exact values, shape (cells,), of a group that uses nothing and of one that
-    uses the most.
-    """
-
-    release: AuditedRelease
-    noisy_values: Ints
-    low_values: Ints
-    high_values: Ints
-
-    @property
-    def positions(self) -> Floats:
-        """Return by group the position of its noisy values between low (0) and high (1): a log likelihood ratio.
-
-        The ratio of a cell is linear between the two exact values and constant beyond them.
-        """
-        is_moved = self.high_values != self.low_values
-        if not is_moved.any():  # states may give equal totals to all uses beyond a clamp
-            return np.full(len(self.noisy_values), 0.5)
-        spans = (self.high_values - self.low_values)[is_moved]
-        position = (self.noisy_values - self.low_values)[:, is_moved] / spans
-        return np.asarray(np.clip(position, 0.0, 1.0).mean(axis=1))
-
-    def count_near(self, bits: Mask) -> int:
-        """Return the number of noisy values within the noise's width of their exact values."""
-        exact_values = np.where(bits[:, None], self.high_values, self.low_values)
-        return int(np.count_nonzero(np.abs(self.noisy_values - exact_values) <= self.release.law.width))
-
-
 def audit(
     run_file: str | Path, *, datasets: AuditDatasets | None = None, progress: ProgressReporter = SILENT
 ) -> AuditResult:
-    """Audit a run file: measure the loss of one release and of all releases of two days on synthetic households.
+    """Audit a run file: measure its losses on synthetic households, and test the law of its noise.
 
     Use it once per installation and run file, before the first release. Nothing of the run file's own data is read.
 
     Args:
         run_file: path of the run file.
-        datasets: number and size of the groups; None: chosen so that the losses of this run file are easiest to detect.
+        datasets: number and size of the groups, days and ledgers; None: chosen so that faults are detected at the
+            losses of this run file.
         progress: receives the number of stages done.
 
     Raises:
@@ -142,196 +125,216 @@ def audit(
     """
     run = load(Path(run_file))
     with TemporaryDirectory(prefix="agedp-audit-") as folder:
-        if datasets is None:
-            probe, _ = next(
-                _run_audits(
-                    run, Path(folder) / "probe", _PROBE_DATASETS, mechanisms.fair_bits(_PROBE_DATASETS.groups), SILENT
-                )
-            )
-            datasets = choose_audit_datasets([day.release for day in probe])
-        bits = mechanisms.fair_bits(datasets.groups)
-        audit_runs = list(_run_audits(run, Path(folder) / "streets", datasets, bits, progress))
-    audited = [day.release for day in audit_runs[0][0]]
-    count_significance = (1 - CONFIDENCE) / (2 * len(audited))  # two counts of each release
+        try:
+            if datasets is None:
+                datasets = _chosen_datasets(run, Path(folder) / "probe")
+            releases = SyntheticReleases.of(run, Path(folder) / "audit", datasets)
+            ledgers = [releases.nights(ledger, progress) for ledger in range(datasets.ledgers)]
+        except ImpossibleSum as impossible:
+            stopped = f"the pipeline stopped before a draw: {impossible}"
+            return AuditResult((), datasets or _PROBE_DATASETS, (stopped,), ())
+    return _evaluated(run, releases.worlds, ledgers)
+
+
+def _chosen_datasets(run: RunFile, folder: Path) -> AuditDatasets:
+    """Return the smallest sizes that detect what the largest ones do, at the losses of the first two days."""
+    probe = SyntheticReleases.of(run, folder, _PROBE_DATASETS).nights(0, SILENT)[-1].series
+    cells = sum(series.noisy.shape[-1] for series in probe.values())
+    sizes = list(audit_sizes(float(next(iter(probe.values())).epsilon[0]), cells=cells))
+    largest = _expected_powers(run, probe, sizes[-1])
+    return next(size for size in sizes if is_chosen_size(_expected_powers(run, probe, size), largest))
+
+
+def _expected_powers(run: RunFile, probe: Mapping[str, SeriesValues], datasets: AuditDatasets) -> dict[str, float]:
+    bits = np.arange(datasets.groups) % 2 == 0
+    worlds = SyntheticWorlds.of(run, datasets, group_bits=bits, household_bits=bits)
+    exact = {name: worlds.exact(run, run.series[name], days=range(datasets.days)) for name in probe}
+    scales = {name: np.full((datasets.ledgers, datasets.days), series.scale[-1]) for name, series in probe.items()}
+    return _powers(exact, scales, tests=_TESTS_OF_SERIES * len(probe))
+
+
+def _powers(exact: Mapping[str, ExactValues], scales: Mapping[str, Floats], *, tests: int) -> dict[str, float]:
+    series = []
+    for name, of in exact.items():
+        _, groups, cells = of.values.shape
+        shifts = {fault: of.shifts[fault] for fault in FAULTS_OF_SUMS}
+        series.append(AuditedSeries(scales[name], groups, cells, shifts))
+    return fault_powers(series, significance=SIGNIFICANCE / tests)
+
+
+def _evaluated(run: RunFile, worlds: SyntheticWorlds, ledgers: Sequence[Nights]) -> AuditResult:
+    """Return measured losses, faults and the power of the tests, from the nights of each ledger."""
+    exact = {
+        name: worlds.exact(run, run.series[name], days=published.days)
+        for name, published in ledgers[0][-1].series.items()
+    }
+    residuals = {name: _residuals(name, of, ledgers) for name, of in exact.items()}
+    tests = {f"series {name}": noise_tests(of, exact[name].shifts) for name, of in residuals.items()}
+    for name, second in combinations(residuals, 2):
+        tests[f"series {name} and {second}"] = list(series_tests(residuals[name], residuals[second]))
+    if len(exact) > 1:
+        tests["all series"] = list(place_tests([(residuals[name], of.shifts) for name, of in exact.items()]))
+    number = sum(map(len, tests.values()))
+    powers = _powers(exact, {name: of.scale for name, of in residuals.items()}, tests=number)
     return AuditResult(
-        tuple(_measured(audit_runs, datasets, bits)),
-        datasets,
-        (*_faults(audit_runs), *_misplaced(audit_runs[0][0], bits, significance=count_significance)),
-        undetectable_faults(audited, datasets, significance=count_significance),
+        tuple(_measured(run, worlds, exact, ledgers[0])),
+        worlds.datasets,
+        (*_ledger_faults(run, ledgers), *_recorded_faults(exact, ledgers), *_noise_faults(tests, number)),
+        undetectable_faults(powers),
+        number,
+        sum(of.noise.size for of in residuals.values()),
     )
 
 
-_AuditRun = tuple[tuple[_AuditDay, ...], int]
-"""The published releases after an audit run, and the total that its statement reports [nano-epsilon]."""
+def _residuals(name: str, exact: ExactValues, ledgers: Sequence[Nights]) -> Residuals:
+    published = [nights[-1].series[name] for nights in ledgers]
+    noise = np.stack([series.noisy - exact.values for series in published])
+    return Residuals(noise, np.stack([series.scale for series in published]), sum(day < BIT_DAYS for day in exact.days))
 
 
-def _measured(audit_runs: list[_AuditRun], datasets: AuditDatasets, bits: Mask) -> Iterator[MeasuredLoss]:
-    """Yield the measured losses of a household; two publications of a value are averaged."""
-    days, total = audit_runs[0]
-    households = datasets.households_per_group
-    weights = np.array([max(day.release.effective_epsilon, _UNIT) for day in days])
-    positions = np.mean([[day.positions for day in published] for published, _ in audit_runs], axis=0)
-    for scope, selected, promised in (
-        ("one release", slice(0, 1), days[0].release.epsilon),
-        (f"all releases of {_DAYS} days", slice(None), total / NANO),
-    ):
-        scores = weights[selected] @ positions[selected] / weights[selected].sum()
-        lower_bound = epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
-        parts = moved_cell_losses([day.release for day in days[selected]], households)
-        detectable = detectable_epsilon(promised * households, datasets.groups, parts=parts, confidence=CONFIDENCE)
-        yield MeasuredLoss(scope, float(promised), lower_bound, float(detectable) / households)
+def _noise_faults(tests: Mapping[str, Sequence[NoiseTest]], number: int) -> Iterator[str]:
+    """Yield the significant results of the tests of the noise."""
+    for name, of in tests.items():
+        for test in significant_tests(of, significance=SIGNIFICANCE / number):
+            yield f"{name}: {test.fault} (p-value {max(test.p_value, 1e-99):.0e})"
 
 
-def _faults(audit_runs: list[_AuditRun]) -> Iterator[str]:
-    """Yield the faults that are certain, whatever the noise."""
-    (days, total), *later = audit_runs
-    for published, _ in later:
-        pairs = zip(days, published, strict=True)
-        if any(not np.array_equal(first.noisy_values, second.noisy_values) for first, second in pairs):
-            yield "a second run published different values of the same days: each draw has a privacy loss of its own"
-    spent = sum(round_nano(day.release.epsilon) for day in days)
-    if total < spent:
+def _ledger_faults(run: RunFile, ledgers: Sequence[Nights]) -> Iterator[str]:
+    """Yield the faults that are certain: of one ledger, its statement and its scales."""
+    redrawn, unstated, unscaled = False, [], []
+    for first, last in ledgers:
+        redrawn |= any(_is_redrawn(series, last.series.get(name)) for name, series in first.series.items())
+        for night in (first, last):
+            spent = sum(round_nano(epsilon) for series in night.series.values() for epsilon in series.epsilon.tolist())
+            if night.stated_total < spent:
+                unstated.append((night.stated_total, spent))
+        unscaled += [name for name, series in last.series.items() if _is_unscaled(run.series[name], series)]
+    if redrawn:
+        yield "a second run published different values of the same days: each draw has a privacy loss of its own"
+    for stated_total, spent in unstated[:1]:
         yield (
-            f"the statement reports a total of {format_epsilon(total)}, but the releases are charged "
+            f"the statement reports a total of {format_epsilon(stated_total)}, but the releases are charged "
             f"{format_epsilon(spent)}"
         )
+    for name in dict.fromkeys(unscaled):
+        yield f"series {name}: the recorded noise scale is too small for the recorded loss"
 
 
-def _misplaced(days: tuple[_AuditDay, ...], bits: Mask, *, significance: float) -> Iterator[str]:
-    """Yield the releases whose values do not lie where their noise puts them."""
-    for day in days:
-        near_count, draws, law = day.count_near(bits), day.noisy_values.size, day.release.law
-        counts = f"{near_count:,} of {draws:,} values"
-        description = f"series {day.release.series}: {counts} lie within {law.width:,} of the true ones"
-        if is_noise_too_small(near_count, draws, law, significance=significance):
-            yield f"{description}, too many for the noise that their loss requires"
-        if is_noise_too_large(near_count, draws, law, significance=significance):
-            yield f"{description}, too few: their noise or their sums differ from what is documented"
+def _is_redrawn(first: SeriesValues, last: SeriesValues | None) -> bool:
+    """Return whether a day of the first night is published differently after the last."""
+    if last is None or not set(first.days) <= set(last.days):
+        return True
+    return not np.array_equal(first.noisy, last.noisy[[last.days.index(day) for day in first.days]])
 
 
-def _run_audits(
-    run: RunFile, folder: Path, datasets: AuditDatasets, bits: Mask, progress: ProgressReporter
-) -> Iterator[_AuditRun]:
-    """Publish the synthetic households twice, and yield the published releases after each run."""
-    folder.mkdir()
-    max_wh = run.input.max_half_hour_wh
-    households = datasets.households_per_group
-    names = [f"street{i:05d}" for i in range(datasets.groups) for _ in range(households)]
-    ids = [f"home{i:07d}" for i in range(len(names))]
-    lines = (f"{household},{_FIRST},,{group}" for household, group in zip(ids, names, strict=True))
-    (folder / "roster.csv").write_text("\n".join([f"household_id,from,to,{_GROUP}", *lines]) + "\n")
-    _write_readings(folder / "readings.csv", ids, np.where(np.repeat(bits, households), max_wh / 1000, 0.0))
-    synthetic, model, roster = _synthetic_run_file(run, folder), read_model(run), read_roster(folder / "roster.csv")
-    as_of = last_due_date(synthetic) if synthetic.schedule.mode == "rehearsal" else None
-    for run_number in range(_RUNS):
-        audited = RunContext(synthetic, roster, model, clock.now(), as_of, engine_for(synthetic, None, progress))
-        summary = run_stages(audited, done=_step_counter(progress, run_number))
-        if isinstance(summary.refusal, PreflightFailed):  # a refused day: the promise may permit one day only
-            raise summary.refusal
-        released = ReleaseFolder(folder / "release")
-        stated_total = released.read_statement().unconditional_epsilons["total"]
-        yield tuple(_read_published(released, synthetic, datasets, max_wh)), round_nano(Decimal(stated_total))
-
-
-def _step_counter(progress: ProgressReporter, run_number: int) -> Callable[[], None]:
-    """Return a callback that reports the number of stages done, of all runs."""
-    steps = count(run_number * len(STAGES) + 1)
-
-    def done() -> None:
-        if progress.progress is not None:
-            progress.progress("audit", next(steps), _RUNS * len(STAGES))
-
-    return done
-
-
-def _synthetic_run_file(run: RunFile, folder: Path) -> RunFile:
-    """Return the run file over synthetic households: same series, promise and model, each group published alone."""
-    london = next(kind for kind in INPUTS if "london" in str(kind.model_fields["dataset"].annotation))
-    last = _FIRST + timedelta(days=_DAYS - 1)
-    is_archive = run.schedule.mode == "archive"
-    input_section = {"dataset": "london", "files": [str(folder / "readings.csv")]}
-    return run.model_copy(
-        update={
-            "input": london.model_validate({**input_section, "max_half_hour_kwh": run.input.max_half_hour_kwh}),
-            "output": OutputSection(
-                release=str(folder / "release"),
-                confidential=str(folder / "confidential"),
-                ledger=f"sqlite:///{folder / 'ledger.sqlite'}",
-            ),
-            "population": PopulationSection(name="made-up", roster=str(folder / "roster.csv"), min_households=1),
-            "schedule": Archive(mode="archive", first_day=_FIRST, last_day=last)
-            if is_archive
-            else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=_FIRST, last_day=last),
-            "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
-        }
+def _is_unscaled(series: AnySeries, published: SeriesValues) -> bool:
+    sensitivity = sensitivity_of(series)
+    return any(
+        mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale) > round_nano(epsilon)
+        for scale, epsilon in zip(published.scale.tolist(), published.epsilon.tolist(), strict=True)
     )
 
 
-def _write_readings(path: Path, ids: list[str], energy_kwh: Floats) -> None:
-    """Write half-hourly readings, constant for each household, with interval-end timestamps."""
-    first = datetime(_FIRST.year, _FIRST.month, _FIRST.day, tzinfo=UTC)
-    timestamps = [f"{first + timedelta(minutes=30 * (i + 1)):%Y-%m-%d %H:%M:%S}" for i in range(SLOTS * _DAYS)]
-    table = pa.table(
-        {
-            "LCLid": pa.array(ids).take(pa.array(np.repeat(np.arange(len(ids)), len(timestamps)))),
-            "tstp": pa.array(timestamps).take(pa.array(np.tile(np.arange(len(timestamps)), len(ids)))),
-            "energy(kWh/hh)": np.repeat(energy_kwh, len(timestamps)),
+def _recorded_faults(exact: Mapping[str, ExactValues], ledgers: Sequence[Nights]) -> Iterator[str]:
+    """Yield the series whose recorded sums are not those of the synthetic households."""
+    for name, of in exact.items():
+        recorded = {
+            (ledger, day): sums
+            for ledger, nights in enumerate(ledgers)
+            for night in nights
+            if name in night.series
+            for day, sums in zip(night.series[name].days, night.series[name].recorded, strict=True)
+            if sums is not None
         }
-    )
-    csv.write_csv(table, path, csv.WriteOptions(quoting_style="none"))
+        days = [(ledger, day) for ledger in range(len(ledgers)) for day in of.days]
+        wrong = sum(
+            not np.array_equal(recorded.get((ledger, day), ()), of.values[of.days.index(day)]) for ledger, day in days
+        )
+        if wrong:
+            yield (
+                f"series {name}: on {wrong} of {len(days)} days the sums that noise was added to differ from those of "
+                "the synthetic households"
+            )
 
 
-def _read_published(folder: ReleaseFolder, run: RunFile, datasets: AuditDatasets, max_wh: int) -> Iterator[_AuditDay]:
-    """Yield the releases of a folder, by series and day."""
-    for table in [*folder.averages().values(), *folder.distributions().values()]:
-        name = read_guarantee(table.schema)["of"]
-        series = run.series[name]
-        totals = _HouseholdTotals.of(run, series, max_wh)
-        low_values, high_values = (datasets.households_per_group * values for values in totals.exact(series))
-        value_column = "households_noisy" if isinstance(series, Distribution) else "noisy_sum_wh"
-        for day in pc.unique(table["day"]):
-            day_rows = table.filter(pc.equal(table["day"], day))
-            noisy_values = day_rows[value_column].to_numpy().reshape(-1, low_values.size)
-            order = np.argsort(day_rows["group"].to_numpy()[:: low_values.size])
-            release = _audited_release(name, series, day.as_py(), day_rows["epsilon"][0].as_py(), totals)
-            yield _AuditDay(release, noisy_values[order], low_values, high_values)
+def _measured(
+    run: RunFile, worlds: SyntheticWorlds, exact: Mapping[str, ExactValues], nights: Nights
+) -> Iterator[MeasuredLoss]:
+    """Yield the measured losses of a household; two publications of a value are averaged."""
+    first, last = (_Guesses.of(run, exact, night, worlds) for night in nights)
+    early = first.releases
+    positions = (first.group_positions + last.group_positions[[last.releases.index(release) for release in early]]) / 2
+    size, bits = worlds.datasets.households_per_group, worlds.group_bits
+    yield _measured_loss("one release", early[0].epsilon, early[:1], positions[:1], bits, size)
+    totals = [night.stated_total / NANO for night in nights]
+    yield _measured_loss(_scope(early), totals[0], early, positions, bits, size)
+    if len(last.releases) > len(early):
+        worlds_bits = worlds.household_bits
+        yield _measured_loss(_scope(last.releases), totals[1], last.releases, last.household_positions, worlds_bits, 1)
+
+
+def _scope(releases: Sequence[AuditedRelease]) -> str:
+    days = len({release.day for release in releases})
+    return f"all releases of {days} day{'s' * (days != 1)}"
+
+
+def _measured_loss(
+    scope: str, promised: float, releases: Sequence[AuditedRelease], positions: Floats, bits: Mask, households: int
+) -> MeasuredLoss:
+    """Return the measured loss of releases from the position of each group between its two worlds."""
+    weights = np.array([max(release.effective_epsilon, _UNIT) for release in releases])
+    scores = weights @ positions / weights.sum()
+    lower_bound = epsilon_lower_bound(scores, bits, confidence=CONFIDENCE) / households
+    parts = moved_cell_losses(releases, households)
+    detectable = detectable_epsilon(promised * households, bits.size, parts=parts, confidence=CONFIDENCE)
+    return MeasuredLoss(scope, float(promised), lower_bound, float(detectable) / households)
 
 
 @dataclass(frozen=True, slots=True)
-class _HouseholdTotals:
-    """Daily total of a household that uses nothing, one that uses the most, and the latter before the clamp [Wh]."""
+class _Guesses:
+    """The releases of a night, and where their values lie between two worlds, from 0 to 1, shape (releases, groups)."""
 
-    low_wh: int
-    high_wh: int
-    unclamped_wh: int
+    releases: tuple[AuditedRelease, ...]
+    group_positions: Floats
+    household_positions: Floats
 
     @classmethod
-    def of(cls, run: RunFile, series: AnySeries, max_wh: int) -> _HouseholdTotals:
-        """Return the totals for a reading of 0 and of `max_wh` in every half-hour."""
-        low, high = (_day_wh(run, series, wh) for wh in (0, max_wh))
-        return cls(min(low, series.clamp_wh), min(high, series.clamp_wh), high)
-
-    def exact(self, series: AnySeries) -> tuple[Ints, Ints]:
-        """Return the contribution of a single household to each cell, for the low and the high total."""
-        low, high = (np.array(series.exact(np.array([wh])), np.int64) for wh in (self.low_wh, self.high_wh))
-        return low, high
-
-
-def _day_wh(run: RunFile, series: AnySeries, wh: int) -> int:
-    """Return the daily total of 48 equal readings before the clamp [Wh]."""
-    states = run.counted_states
-    if series.values == "readings" or states is None:
-        return SLOTS * wh
-    steps, value_wh = (SLOTS, wh) if states.step == "half-hour" else (1, SLOTS * wh)
-    return steps * int(states.represent(np.array([value_wh]))[0])
+    def of(
+        cls, run: RunFile, exact: Mapping[str, ExactValues], night: PublishedNight, worlds: SyntheticWorlds
+    ) -> _Guesses:
+        """Return the positions of all releases of a night, by series and day."""
+        varying_groups = worlds.datasets.varying_groups
+        releases, group_positions, household_positions = [], [], []
+        for name, published in night.series.items():
+            of = exact[name]
+            for i, day in enumerate(published.days):
+                index, noisy = of.days.index(day), published.noisy[i, varying_groups:]
+                group_worlds, household_worlds = (
+                    [values[index, varying_groups:] for values in two_worlds]
+                    for two_worlds in (of.group_worlds, of.household_worlds)
+                )
+                releases.append(_audited_release(run, name, day, float(published.epsilon[i]), household_worlds))
+                group_positions.append(_positions(noisy, *group_worlds))
+                household_positions.append(_positions(noisy, *household_worlds))
+        return cls(tuple(releases), np.array(group_positions), np.array(household_positions))
 
 
 def _audited_release(
-    name: str, series: AnySeries, day: date, epsilon: float, totals: _HouseholdTotals
+    run: RunFile, name: str, day: int, epsilon: float, household_worlds: Sequence[Ints]
 ) -> AuditedRelease:
-    if not isinstance(series, Distribution):
-        excess, span = totals.unclamped_wh - totals.high_wh, (totals.high_wh - totals.low_wh) / series.clamp_wh
-        return AuditedRelease(day.isoformat(), name, epsilon, 1, series.clamp_wh, 1, excess, span)
-    low, high = totals.exact(series)
-    moved_cells = max(1, int(np.count_nonzero(low != high)))
-    return AuditedRelease(day.isoformat(), name, epsilon, moved_cells, 1, low.size, 0)
+    change = np.abs(household_worlds[1][0] - household_worlds[0][0])
+    span = float(change.sum()) / sensitivity_of(run.series[name])
+    moved_cells = max(1, int(np.count_nonzero(change)))
+    return AuditedRelease((FIRST_DAY + timedelta(days=day)).isoformat(), name, epsilon, moved_cells, span)
+
+
+def _positions(noisy: Ints, low: Ints, high: Ints) -> Floats:
+    """Return by group the position of its noisy values between low (0) and high (1): a log likelihood ratio.
+
+    The ratio of a cell is linear between the two exact values and constant beyond them.
+    """
+    is_moved = (high != low)[0]
+    if not is_moved.any():  # states may give equal totals to all uses beyond a clamp
+        return np.full(len(noisy), 0.5)
+    position = (noisy - low)[:, is_moved] / (high - low)[:, is_moved]
+    return np.asarray(np.clip(position, 0.0, 1.0).mean(axis=1))

@@ -21,6 +21,7 @@ WORKS = {
     "10.1145/1989323.1989345": r"Kifer",
     "10.48550/arXiv.2305.08846": r"Steinke",
     "10.1093/biomet/26.4.404": r"Clopper",
+    "10.3150/14-BEJ603": r"Bentkus, Dzindzalieta",
     "10.1017/CBO9780511804441": r"Boyd",
     "10.1287/mnsc.13.7.492": r"Dinkelbach",
     "10.1137/1.9780898718027": r"\[H\]",

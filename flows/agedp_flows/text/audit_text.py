@@ -1,10 +1,10 @@
-"""Output of `agedp audit`: promised losses, lower bounds measured on synthetic households, and detectable losses."""
+"""Output of `agedp audit`: promised losses, lower bounds, tests of the noise, and faults that are not ruled out."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from agedp.privacy_audit import CONFIDENCE, AuditResult
+from agedp.privacy_audit import CONFIDENCE, FALSE_ALARM, AuditResult
 from agedp_data.errors import AgedpError
 
 
@@ -19,7 +19,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
     return {
         "confidence": str(CONFIDENCE),
         "households": result.datasets.total_households,
-        "streets": result.datasets.groups,
+        "streets": result.datasets.total_groups,
         "kept": result.is_within_promise,
         "faults": list(result.faults),
         "measured": [
@@ -32,24 +32,37 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
             for measurement in result.measured
         ],
         "cannot_show": list(result.undetectable),
+        "noise": {
+            "tests": result.tests,
+            "draws": result.draws,
+            "days": result.datasets.days,
+            "ledgers": result.datasets.ledgers,
+            "false_alarm": FALSE_ALARM,
+        },
     }
 
 
 def audit_lines(result: AuditResult) -> list[str]:
     """Return the result of an audit as lines for the terminal."""
-    width = max(len(measurement.scope) for measurement in result.measured)
-    lines = [f"{'':{width}}  promised  lower bound on epsilon  detectable from"]
+    width = max((len(measurement.scope) for measurement in result.measured), default=0)
+    lines = [f"{'':{width}}  promised  lower bound on epsilon  detectable from"] if result.measured else []
     lines += [
         f"{measurement.scope:{width}}  {measurement.promised:8.4g}  {measurement.lower_bound:22.4g}  "
         f"{_loss_text(measurement.detectable):>15}"
         for measurement in result.measured
     ]
+    datasets = result.datasets
     verdict = "kept: no lower bound exceeds the promise" if result.is_within_promise else "BROKEN"
-    streets = result.datasets
     lines.append(
-        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {streets.groups:,} synthetic groups of "
-        f"{streets.households_per_group:,} households, through the real pipeline)"
+        f"{verdict} (each bound at confidence {100 * CONFIDENCE:.4f}%, {datasets.groups:,} synthetic groups of "
+        f"{datasets.households_per_group:,} households, through the real pipeline)"
     )
+    if result.draws:
+        ledgers = f"{datasets.ledgers} fresh ledger{'s' * (datasets.ledgers != 1)}"
+        lines.append(
+            f"noise: {result.tests} tests of {result.draws:,} draws, {datasets.days} days in each of {ledgers} (an "
+            f"audit raises a false alarm with a probability below {FALSE_ALARM})"
+        )
     lines += [f"fault: {fault}" for fault in result.faults]
     if result.undetectable:
         lines.append(

@@ -39,6 +39,10 @@ Plan = Mapping[tuple[str, str], PlannedRelease]
 DAYS_PER_TRANSACTION: Final = 32
 
 
+class ImpossibleSum(RuntimeError):
+    """A sum that no households on the roster can have: a fault of the program, noticed before the draw."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
     """The rows of the due days, drawn now or stored earlier, and the error of the ledger that stopped the release.
@@ -243,5 +247,5 @@ def _exact_values(daily_sum: DailySum, groups: Cells, series: AnySeries) -> Ints
     vectors = [np.array(daily_sum.exact[group], np.int64) for group, _ in groups]
     possible = [series.is_possible(exact, number) for exact, (_, number) in zip(vectors, groups, strict=True)]
     if daily_sum.series != series or not all(possible):
-        raise RuntimeError("a sum is outside what its sensitivity protects; nothing was drawn")
+        raise ImpossibleSum("a sum is outside what its sensitivity protects; nothing was drawn")
     return np.concatenate(vectors)
