@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from datetime import date
 
 import jsonschema
@@ -20,6 +22,7 @@ from agedp_data.model import digest_line
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.run_text import result_lines
 from tests.agedp.release_folder.resealed import reseal
 from tests.minimal import of_three_states
 
@@ -28,6 +31,7 @@ W_EVENT = (
     'notion = "w-event"\nwindow_days = 3\nepsilon_per_window = 0.9\nspend = "even"\nmax_day_epsilon = 0.5\n'
     'epsilon_total = "unlimited"\n'
 )
+CLAIMS = r"\balways\b|no assumption|assumption-free|Filled bars|at most epsilon|bounds on the privacy loss of one"
 MEMBER = {"ask": "member", "coverage": "0.95"}
 QUANTILE = {"ask": "quantile", "of": "total-variation", "age_days": 7, "probability": "0.95"}
 
@@ -133,15 +137,39 @@ def add_draws(homes, loss):
     (homes.folder / "model" / "public.sha256").write_text(digest_line(text))
 
 
-def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
-    days = [date(2012, 12, day) for day in range(1, 9)]
+def estimated(homes, period="2012-12-01, 2012-12-08"):
+    """Calibrate a model of eight days before the released ones, or of those of another period."""
+    days = [date(2012, 12, day) for day in range(1, 9)] + [date(2013, 1, day) for day in range(1, 7)]
     homes.london({(home, day, slot): 100 * (1 + slot % 3) for home in "ABC" for day in days for slot in range(48)})
     homes.roster([(home, days[0], None) for home in "ABC"])
-    homes.write(FIRST, LAST, promise=W_EVENT)
-    homes.run(today=date(2013, 1, 3))
-    model = f"[model]\n{of_three_states('2012-12-01, 2012-12-08')}"
-    homes.write(FIRST, LAST, promise=W_EVENT, rest=model)
+    homes.write(FIRST, LAST, promise=W_EVENT, rest=f"[model]\n{of_three_states(period)}")
     calibrate(homes.run_file)
+
+
+@pytest.mark.parametrize("period", ["2012-12-01, 2012-12-08", "2013-01-01, 2013-01-06"])
+def test_each_sentence_with_a_bound_names_the_model_without_noise(homes, period):
+    """Days of the period before the released days or among them: what the model tells, no bound counts."""
+    estimated(homes, period)
+    days = period.replace(", ", " to ")
+    told = f"of the noisy releases alone; with the published model, estimated without noise from the days {days}"
+    assert sum(told in " ".join(line.split()) for line in plan_lines(homes.session())) >= 1
+    summary = homes.run()
+    assert sum(told in line for line in result_lines(summary)) == 3  # day, total, window
+    folder = homes.folder / "release"
+    texts = [(folder / name).read_text() for name in ("STATEMENT.md", "report.html", "datapackage.json")]
+    for text in texts:
+        plain = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+        for claim in re.split(r"(?<!\d)\.(?=\s)|\|", plain):
+            if re.search(CLAIMS, claim):
+                assert days in claim or re.search("published without noise|noisy releases alone", claim), claim
+    figures = homes.release.statement["figures"]
+    assert {figure["conditional_days"] for figure in figures} == {days}
+    assert ("days that are released here too" in texts[0]) == (period[:4] == "2013")
+
+
+def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
+    homes.run(today=date(2013, 1, 3))
+    estimated(homes)
     add_draws(homes, 200_000_000)
     [draw] = homes.session().charges
     assert draw == PeriodLoss("2012-12-01", "2012-12-08", 200_000_000)
