@@ -125,8 +125,8 @@ def bounds_table(
     alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
     caption = (
         f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
-        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A sum "
-        "of discounted losses bounds no odds."
+        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A "
+        "sum of discounted losses bounds no odds."
     )
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")
