@@ -61,7 +61,7 @@ class EnforcedPromise(Promise, ABC):
         limit = self.limits[DAY_BOUND] if self.charges else self.day_cap
         if limit is None or limit >= self.day_cap:
             return "max_day_epsilon", self.day_cap
-        return "the limit of a day", limit
+        return self.TEXT.epsilon_key, limit
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them."""

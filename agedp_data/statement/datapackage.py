@@ -82,8 +82,15 @@ def _description(statement: Statement) -> str:
     span = f" from {days.first} to {days.last}" if days.released else ""
     return (
         f"{rehearsal}Electricity use of {statement.population} by day{span}: {_statistics_text(statement)} with "
-        "noise. STATEMENT.md contains the bounds on the privacy loss of one household, and what is not protected."
+        f"noise. STATEMENT.md contains the bounds on the privacy loss of one household{_left_out(statement)}, and what "
+        "is not protected."
     )
+
+
+def _left_out(statement: Statement) -> str:
+    """Return what the bounds leave out, a part of their sentence."""
+    days = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
+    return f" by the noisy releases (not by the model, estimated without noise from the days {days})" if days else ""
 
 
 def _statistics_text(statement: Statement) -> str:

@@ -68,8 +68,8 @@ _SOURCES = {
         f"known. {_MIXING_ASSUMPTION}"
     ),
     "private": (
-        "The model was selected by `agedp calibrate` from a public family, with noise and by protected readings, those "
-        "of {period}. It is an assumption that a household whose estimated chain lies below it mixes as that chain."
+        "The model was drawn by `agedp calibrate` from a public family of curves, by protected readings, those of "
+        "{period}. It is an assumption that a household whose estimated chain lies below it mixes as that chain."
     ),
 }
 _ENDS = {

@@ -49,8 +49,8 @@ SELECTED: Final = (
     "lie below this curve. For the other households only the caps hold. Which ones is not published."
 )
 SELECTED_OF: Final = (
-    "The curve of the model was selected with noise from a public family, by the readings of {period}; the households "
-    "are the {households} that were on the roster then."
+    "The curve of the model was drawn from a public family of curves, by the readings of {period}; the households are "
+    "the {households} that were on the roster then."
 )
 SHARE: Final = "with probability at least {probability} at least {share} % of the households are"
 

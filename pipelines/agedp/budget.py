@@ -132,29 +132,6 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
 
 
-def check_charges_fit(
-    run: RunFile,
-    charges: Iterable[PeriodLoss],
-    rows: Sequence[HistoryRow] = (),
-    leakage_bound: LeakageBound | None = None,
-) -> None:
-    """Check, before anything is drawn, that calibration draws leave the promise of a run file something to release.
-
-    Args:
-        run: the run file.
-        charges: the losses of all draws about the population: those in the ledger, and those to be made.
-        rows: what is released already.
-        leakage_bound: the model in force; None before there is one.
-
-    Raises:
-        Refused: they break the promise with the rows, or leave nothing of a limit; the message names the key.
-    """
-    try:
-        run.charging(charges).notion.check_charges(rows, leakage_bound)
-    except Refused as refused:
-        raise Refused(f"{run.name}: [promise] {refused}") from None
-
-
 def estimation_periods(contracts: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the periods, "first to last", of all models that these contracts publish without noise, oldest first."""
     models = (contract.get("model", {}) for contract in contracts)
@@ -217,6 +194,25 @@ class ReleaseTerms:
     def effective_promise(self) -> EffectivePromise:
         """Return the promise with all models in force."""
         return EffectivePromise(self.notion, self.leakage_bounds)
+
+
+def check_charges_fit(terms: ReleaseTerms, charges: Iterable[PeriodLoss], rows: Sequence[HistoryRow]) -> None:
+    """Check, before anything is drawn, that calibration draws leave the promise of a run file something to release.
+
+    Args:
+        terms: the run file's, with all models in force.
+        charges: the losses of all draws about the population: those in the ledger, and those to be made.
+        rows: what is released already.
+
+    Raises:
+        Refused: they break the promise with the rows, or leave nothing of a limit; the message names the key.
+    """
+    notion = terms.run.charging(charges).notion
+    try:
+        for leakage_bound in terms.leakage_bounds:
+            notion.check_charges(rows, leakage_bound)
+    except Refused as refused:
+        raise Refused(f"{terms.run.name}: [promise] {refused}") from None
 
 
 RELEASED = "released"

@@ -7,12 +7,20 @@ uses the session that this returns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import ReleaseTerms, binding_models, estimation_periods, model_id, series_by_contract
+from agedp.budget import (
+    ReleaseTerms,
+    binding_models,
+    check_charges_fit,
+    estimation_periods,
+    model_id,
+    series_by_contract,
+)
 from agedp.internal_records.cell_tables import recorded_days
 from agedp.internal_records.household_accounts import HouseholdAccounts
 from agedp.internal_records.register_key import RegisterPlace
@@ -34,7 +42,7 @@ from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
-from agedp_data.notions.period_loss import Charges
+from agedp_data.notions.period_loss import Charges, PeriodLoss
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +261,14 @@ class LedgerSession:
         public = self.model.public if self.model is not None and '"draws":' in self.model.text else {}
         of_model = {draw.key: draw for draw in draws_of_model(public, self.population)}
         return charges_of({**stored, **of_model}.values())
+
+    def check_charges_fit(self, further: Iterable[PeriodLoss] = ()) -> None:
+        """Check that the promise has room for all calibration draws, and for `further` ones before they are made.
+
+        Raises:
+            Refused: they break it with what is released, or leave nothing for a release.
+        """
+        check_charges_fit(self.terms(), (*self.charges, *further), self.rows)
 
     @property
     def envelope_days(self) -> str:

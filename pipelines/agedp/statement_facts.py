@@ -116,7 +116,8 @@ def _question_text(query: Mapping[str, Any]) -> str:
         case {"ask": "member", **_rest}:
             return "the model, a member of its family of curves"
         case {"ask": "quantile", "of": of, "probability": probability, **rest}:
-            age = f" at {rest['age_days']} days" if "age_days" in rest else ""
+            days = rest.get("age_days", 0)
+            age = f" at {days} day{'s' * (days != 1)}" if days else ""
             return f"the {probability} quantile of the households' {str(of).replace('-', ' ')}{age}"
         case _:
             return canonical(query)

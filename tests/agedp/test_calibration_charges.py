@@ -8,26 +8,26 @@ from datetime import date
 import jsonschema
 import pytest
 
-from agedp.pipeline import calibrate
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.frontier import compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.plan import forecast_run
+from agedp_data.config import load
 from agedp_data.errors import InputError, Refused
 from agedp_data.ledger import Ledger
-from agedp_data.model import digest_line
+from agedp_data.model import digest_line, model_settings
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
 from tests.agedp.release_folder.resealed import reseal
-from tests.minimal import of_three_states
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 6)
 W_EVENT = (
     'notion = "w-event"\nwindow_days = 3\nepsilon_per_window = 0.9\nspend = "even"\nmax_day_epsilon = 0.5\n'
     'epsilon_total = "unlimited"\n'
 )
+CLAIMS = r"\balways\b|no assumption|assumption-free|Filled bars|at most epsilon|bounds on the privacy loss of one"
 MEMBER = {"ask": "member", "coverage": "0.95"}
 QUANTILE = {"ask": "quantile", "of": "total-variation", "age_days": 7, "probability": "0.95"}
 
@@ -123,32 +123,33 @@ def test_a_tightened_series_goes_on_beside_its_draws_and_a_total_ends_earlier(ho
     assert losses(homes) == {**dict.fromkeys("1234", 233_333_333), "5": 133_333_334}
 
 
-def add_draws(homes, loss):
-    """Let the model in the folder be one that came with a draw, as a private selection writes it."""
+PRIVATE = 'publish = "private"\nselection_epsilon = {loss}\ncoverage = 0.5\nfailure_probability = 0.01\n'
+
+
+def select_privately(homes, loss):
+    """Let the model in the folder be one that was selected with this loss."""
+    text = homes.run_file.read_text()
+    kept = text[: text.index('publish = "')]
+    homes.run_file.write_text(kept + PRIVATE.format(loss=loss))
     path = homes.folder / "model" / "public.json"
-    draws = [{"query": "{}", "value": [3], "loss": loss}]
-    private = {"publish": "private", "coverage": "0.95", "failure_probability": "0.01", "households": 3, "draws": draws}
-    text = json.dumps({**json.loads(path.read_text()), **private}, sort_keys=True, separators=(",", ":"))
+    draws = [{"query": "{}", "value": [3], "loss": round(loss * 10**9)}]
+    settings = model_settings(load(homes.run_file).model)
+    public = {**json.loads(path.read_text()), **settings, "households": 3, "member": 3, "draws": draws}
+    text = json.dumps(public, sort_keys=True, separators=(",", ":"))
     path.write_text(text)
     (homes.folder / "model" / "public.sha256").write_text(digest_line(text))
 
 
 def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
-    days = [date(2012, 12, day) for day in range(1, 9)]
-    homes.london({(home, day, slot): 100 * (1 + slot % 3) for home in "ABC" for day in days for slot in range(48)})
-    homes.roster([(home, days[0], None) for home in "ABC"])
-    homes.write(FIRST, LAST, promise=W_EVENT)
     homes.run(today=date(2013, 1, 3))
-    model = f"[model]\n{of_three_states('2012-12-01, 2012-12-08')}"
-    homes.write(FIRST, LAST, promise=W_EVENT, rest=model)
-    calibrate(homes.run_file)
-    add_draws(homes, 200_000_000)
+    estimated(homes)
+    select_privately(homes, 0.2)
     [draw] = homes.session().charges
     assert draw == PeriodLoss("2012-12-01", "2012-12-08", 200_000_000)
     preview = preview_amendment(homes.session())
     totals = [{bound.name: bound.value for bound in each.bounds}["total"] for each in (preview.before, preview.after)]
     assert totals == [600_000_000, 800_000_000]
-    add_draws(homes, 900_000_001)
+    select_privately(homes, 0.900000001)
     with pytest.raises(Refused, match=r"the bound 'window of 3 days' comes to 0\.900000001, more than 0\.9\."):
         amend(homes.context())
     with homes.ledger() as ledger:

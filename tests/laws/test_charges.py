@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -101,10 +102,10 @@ OF_RELEASES = {
 }  # fmt: skip
 
 
-def promised(notion: str, charges: tuple[PeriodLoss, ...] = (), **keys):
+def promised(notion: str, charges: tuple[PeriodLoss, ...] = (), *, last_day=FIRST + timedelta(days=40), **keys):
     caps = {key: value if value == "unlimited" else Decimal(value) for key, value in CAPS.items()}
     promise = TypeAdapter(AnyPromise).validate_python({"notion": notion, **caps, **keys})
-    return promise.for_publication(Publication(first_day=FIRST, last_day=FIRST + timedelta(days=40), charges=charges))
+    return promise.for_publication(Publication(first_day=FIRST, last_day=last_day, charges=charges))
 
 
 @pytest.mark.parametrize("notion", OF_RELEASES)
@@ -246,6 +247,24 @@ def test_a_later_draw_is_refused_where_released_days_have_no_room_for_it():
     # A bound that an amendment has lowered below the released days is no reason by itself.
     lowered = {**keys, "epsilon_per_window": Decimal("0.9")}
     promised("w-event", (PeriodLoss(day(-9), day(-4), 1),), **lowered).check_charges(history, None)
+
+
+@pytest.mark.parametrize("notion", OF_RELEASES)
+def test_a_later_draw_is_refused_where_a_model_in_force_leaves_no_room(notion):
+    keys, key = OF_RELEASES[notion]
+    known, keys = leakage_bound("markov", 0.5), {**keys, key: Decimal(1)}
+    history: list[Line] = []
+    for number in range(9):
+        loss = promised(notion, **keys).loss(history, day(number), known)
+        history.append(Line(day(number), loss, day(number + 2)))
+    used = values(promised(notion, **keys), history, known)
+    name = next(name for name in promised(notion, **keys).limits if name not in ("day", "total"))
+    room = NANO - used[name]
+    assert 0 <= room < 200_000_000
+    for loss, fits in ((room, room > 0), (room + 1, False)):
+        draw = (PeriodLoss("2012-01-01", "2012-12-31", loss),) if loss else ()
+        with nullcontext() if fits or not draw else pytest.raises(Refused, match=re.escape(f"{name!r} comes to 1.0")):
+            promised(notion, draw, last_day=FIRST + timedelta(days=8), **keys).check_charges(history, known)
 
 
 def test_a_draw_adds_to_what_releases_say_of_another_day_and_no_more():

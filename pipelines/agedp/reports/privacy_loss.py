@@ -55,7 +55,7 @@ class LabelledBound:
     """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
 
     `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
-    releases.
+    releases; `leaves_out_model` whether it is of the noisy releases alone.
     """
 
     letter: str
@@ -66,6 +66,7 @@ class LabelledBound:
     condition: str
     factor: str
     limit: str
+    leaves_out_model: bool = False
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
@@ -80,6 +81,7 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
             bound.holds,
             f"×\u00a0{bound.factor}" if bound.factor else "",
             bound.limit,
+            bound.conditional_days is not None,
         )
         for index, bound in enumerate(statement.bounds)
     ]
@@ -120,10 +122,11 @@ def bounds_table(
         )
         for bound in bounds
     ]
+    alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
     caption = (
         f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
-        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds. A sum of "
-        "discounted losses bounds no odds."
+        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A "
+        "sum of discounted losses bounds no odds."
     )
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import EffectivePromise, binding_models, check_charges_fit, series_by_contract
+from agedp.budget import EffectivePromise, binding_models, series_by_contract
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
 from agedp.run_context import RunContext
@@ -130,19 +130,13 @@ def record_amendment(session: LedgerSession, amendment: Amendment) -> ContractRe
     """
     check_amendment_allowed(amendment)
     session = session.checked()
-    _check_new_draws(session)
+    if len(session.charges) > len(session.stored_draws):  # draws come with the model
+        session.check_charges_fit()
     ledger, at = session.open_ledger, _amendment_date(session)
     if session.model is not None:
         adopt_draws(session, at=at)
         ledger.register_model(session.model.text, at=at)
     return ledger.amend(session.promise, population=session.population, at=at, after=amendment.in_force)
-
-
-def _check_new_draws(session: LedgerSession) -> None:
-    """Check the draws that come with a new model, whose losses the ledger will have from now on."""
-    if len(session.charges) > len(session.stored_draws):
-        leakage_bound = session.model.leakage_bound if session.model else None
-        check_charges_fit(session.run.run_file, session.charges, session.rows, leakage_bound)
 
 
 def check_amendment_allowed(amendment: Amendment) -> None:

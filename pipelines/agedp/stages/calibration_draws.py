@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date
 
-from agedp.budget import check_charges_fit
 from agedp.calibration.member_selection import Answer, Question
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
@@ -49,14 +48,14 @@ def check_draws_permitted(session: LedgerSession, model: EstimatedModel, model_q
         Refused: they leave nothing of a cap for releases; nothing was drawn.
     """
     first, last = (day.isoformat() for day in model.period)
-    stored = {draw.key: draw for draw in session.stored_draws}
+    stored = {draw.key for draw in session.stored_draws}
     new = [
         CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
         for question in model_questions
     ]
-    draws = stored | {draw.key: draw for draw in new}
-    if len(draws) > len(stored):
-        check_charges_fit(session.run.run_file, charges_of(draws.values()), session.rows)
+    further = [draw for draw in new if draw.key not in stored]
+    if further:
+        session.check_charges_fit(charges_of(further))
 
 
 def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from agedp.budget import ReleaseTerms, check_charges_fit, closed_days, plan_release
+from agedp.budget import ReleaseTerms, closed_days, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
@@ -118,7 +118,7 @@ def find_due_days(session: LedgerSession) -> DueDays:
         session.terms().effective_promise.review(session.rows)
     check_rehearsal_declared(session)
     if not session.contracts:
-        check_charges_fit(run.run_file, session.charges)
+        session.check_charges_fit()
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
     closed = closed_days(session.rows, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)

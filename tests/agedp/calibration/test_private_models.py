@@ -215,7 +215,7 @@ def test_what_cannot_be_kept_is_refused_before_a_reading_is_read(homes):
     for edits, kind, problem in (
         ([("0.5\nfail", "0.9\nfail")], RunFileError, r"aims at 8 households.* has 6\. It needs 24 households"),
         ([("epsilon = 4", "epsilon = 59")], Refused, r"epsilon_total = 60"),
-        ([("epsilon = 4", "epsilon = 11"), released], Refused, r"max_day_epsilon = 12"),
+        ([("epsilon = 4", "epsilon = 11"), released], Refused, r"epsilon_per_day = 0\.5 leaves nothing"),
     ):
         changed = text
         for old, new in edits:
