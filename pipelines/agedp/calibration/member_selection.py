@@ -15,6 +15,9 @@ Decisions:
   of the promise do not permit.
 * A quantile's question contains only what it depends on, so that the same quantile beside another selection is the same
   draw.
+* A selected bound is tabulated at the ages of [model] only, so a gap below the smallest of them is credited no age. An
+  envelope has the gap of one half-hour too, from the end of a day to the next; a member above every chain there, where
+  no chain has mixed yet, would be slow at all other ages.
 * The draws are part of the model's public part. A ledger that does not have them adopts them with the model.
 """
 
@@ -30,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.household_mixing import HouseholdMixing, composes
-from agedp.calibration.leakage_bounds import curves_at_model_ages, steps_per_day, tabulated_ages
+from agedp.calibration.leakage_bounds import model_ages, steps_per_day
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.config.contract_values import contract_value
@@ -185,7 +188,7 @@ def select_member(
     """Draw a member of the model's family, and its quantiles, and return the model that is published.
 
     Args:
-        mixing: how each household on the roster mixes, at `tabulated_ages`.
+        mixing: how each household on the roster mixes, at the ages of [model].
         model: a model with publish = "private".
         input_terms: the rules for reading the input files, as a contract contains them.
         answer: how a question is answered once.
@@ -193,16 +196,15 @@ def select_member(
     Raises:
         RunFileError: as `check_selection_possible`.
     """
-    family, ages, households = read_family(model), tabulated_ages(model), len(mixing.mixes)
+    family, ages, households = read_family(model), model_ages(model), len(mixing.mixes)
     check_selection_possible(model, households)
     target, _ = _target(_terms(model), family.size, households)
     members = smallest_members(mixing.distances, family.distances(ages, steps_per_day=steps_per_day(model)))
     member_question, *quantile_questions = questions(model, input_terms, households)
     scores = selection_scores(member_counts(members, family), target)
     drawn = [(member_question, _ask(member_question, scores, answer))]
-    curves = curves_at_model_ages(mixing.curves, model)
     for quantile, question in zip(model.quantiles or (), quantile_questions, strict=True):
-        counts = quantile_counts(_figure(curves, quantile, model))
+        counts = quantile_counts(_figure(mixing.curves, quantile, model))
         rank = quantile_target(households, quantile.probability)
         drawn.append((question, _ask(question, selection_scores(counts, rank), answer)))
     member = drawn[0][1][0]

@@ -13,7 +13,7 @@ import pytest
 import agedp
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.household_mixing import household_mixing
-from agedp.calibration.leakage_bounds import tabulated_ages
+from agedp.calibration.leakage_bounds import model_ages
 from agedp.pipeline import calibrate
 from agedp_data import mechanisms
 from agedp_data.config.model_section import EstimatedModel
@@ -126,7 +126,7 @@ def transitions(kind: str, seeds: list[int]) -> Transitions:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_figures_of_a_household_do_not_depend_on_others(kind):
     model = settings(**KINDS[kind])
-    ages = tabulated_ages(model)
+    ages = model_ages(model)
     before = household_mixing(transitions(kind, [1, 2, 3, 4]), model, ages)
     after = household_mixing(transitions(kind, [9, 2, 14, 4]), model, ages)
     for name in ("distances", "mixes", *(["groups"] if "cyclic" in kind else [])):
