@@ -208,25 +208,27 @@ def select_member(
         rank = quantile_target(households, quantile.probability)
         drawn.append((question, _ask(question, selection_scores(counts, rank), answer)))
     member = drawn[0][1][0]
-    values = tuple(f"{QUANTILE_GRID[value[0] - 1]:f}" for _, value in drawn[1:])
-    public = {
-        **model_settings(model),
-        "households": households,
-        "member": member,
-        **({"quantile_values": list(values)} if values else {}),
-        "draws": [
-            {"query": canonical(question.query), "value": list(value), "loss": question.loss}
-            for question, value in drawn
-        ],
-    }
     bound = family.member_bound(
         member, ages, steps_per_day=steps_per_day(model), assume=model.assume, forward=composes(model)
     )
+    public = _public_settings(model, households, drawn)
+    quantiles = tuple(zip(model.quantiles or (), public.get("quantile_values", ()), strict=True))
     losses = tuple(question.loss for question, _ in drawn)
-    selected = SelectedMember(
-        member, family, target, members, tuple(zip(model.quantiles or (), values, strict=True)), losses
-    )
+    selected = SelectedMember(member, family, target, members, quantiles, losses)
     return Model(public_text(public, bound), bound), selected
+
+
+def _public_settings(
+    model: EstimatedModel, households: int, drawn: Sequence[tuple[Question, tuple[int, ...]]]
+) -> dict[str, Any]:
+    """Return the public part of a selected model without its bound: its settings, the answers and their draws."""
+    (_, (member,)), *quantiles = drawn
+    values = [f"{QUANTILE_GRID[value - 1]:f}" for _, (value,) in quantiles]
+    draws = [
+        {"query": canonical(question.query), "value": list(value), "loss": question.loss} for question, value in drawn
+    ]
+    answers = {"member": member, **({"quantile_values": values} if values else {})}
+    return {**model_settings(model), "households": households, **answers, "draws": draws}
 
 
 def _terms(model: EstimatedModel) -> SelectionTerms:
