@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.household_mixing import household_mixing
-from agedp.calibration.leakage_bounds import bound_population, curves_at_model_ages, tabulated_ages
+from agedp.calibration.leakage_bounds import bound_population, model_ages
 from agedp.calibration.member_selection import (
     Answer,
     DrawSummary,
@@ -153,9 +153,9 @@ def _selected(
     transitions: Transitions, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer
 ) -> _Estimate:
     """Return a privately selected member as a model."""
-    mixing = household_mixing(transitions, model, tabulated_ages(model))
+    mixing = household_mixing(transitions, model, model_ages(model))
     result, selected = select_member(mixing, model, input_terms, answer)
-    return _Estimate(result, mixing.mixes, curves_at_model_ages(mixing.curves, model), mixing.groups, selected)
+    return _Estimate(result, mixing.mixes, mixing.curves, mixing.groups, selected)
 
 
 def has_model(model: EstimatedModel) -> bool:

@@ -103,26 +103,19 @@ def bound_population(transitions: Transitions, model: EstimatedModel) -> Populat
     The leakage bound is the maximum over households, rounded up, and becomes public with the model; the curves are
     confidential. A model that assumes "markov" is bounded at more ages than [model] lists, for compositions.
     """
-    ages = tabulated_ages(model)
+    published_ages, steps_in_day = model_ages(model), steps_per_day(model)
+    ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if composes(model) else published_ages
     population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
     if model.confidence == "sampling-bound":
         population = _with_confidence(population, transitions, model, ages)
-    curves = curves_at_model_ages(population.curves, model)
+    columns = np.searchsorted(ages, published_ages)
+    curves = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in population.curves.items()}
     return replace(population, leakage_bound=replace(population.leakage_bound, assume=model.assume), curves=curves)
 
 
-def tabulated_ages(model: EstimatedModel) -> Ints:
-    """Return the ages of a model's leakage bound, shape (T,) [steps]: its own, and more if losses compose."""
-    steps_in_day = steps_per_day(model)
-    if composes(model):
-        return composition_age_steps(model.ages_days, steps_per_day=steps_in_day)
-    return np.array(model.ages_days) * steps_in_day
-
-
-def curves_at_model_ages(curves: Mapping[str, Floats], model: EstimatedModel) -> dict[str, Floats]:
-    """Return curves of `tabulated_ages` at the ages of [model] only."""
-    columns = np.searchsorted(tabulated_ages(model), np.array(model.ages_days) * steps_per_day(model))
-    return {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in curves.items()}
+def model_ages(model: EstimatedModel) -> Ints:
+    """Return the ages of [model], shape (T,) [steps]."""
+    return np.array(model.ages_days) * steps_per_day(model)
 
 
 def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:

@@ -15,6 +15,9 @@ Decisions:
   of the promise do not permit.
 * A quantile's question contains only what it depends on, so that the same quantile beside another selection is the same
   draw.
+* A selected bound is tabulated at the ages of [model] only, so a gap below the smallest of them is credited no age. An
+  envelope has the gap of one half-hour too, from the end of a day to the next; a member above every chain there, where
+  no chain has mixed yet, would be slow at all other ages.
 * The draws are part of the model's public part. A ledger that does not have them adopts them with the model.
 """
 
@@ -30,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.household_mixing import HouseholdMixing, composes
-from agedp.calibration.leakage_bounds import curves_at_model_ages, steps_per_day, tabulated_ages
+from agedp.calibration.leakage_bounds import model_ages, steps_per_day
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.config.contract_values import contract_value
@@ -184,7 +187,7 @@ def select_member(
     """Draw a member of the model's family, and its quantiles, and return the model that is published.
 
     Args:
-        mixing: how each household on the roster mixes, at `tabulated_ages`.
+        mixing: how each household on the roster mixes, at the ages of [model].
         model: a model with publish = "private".
         input_terms: the rules for reading the input files, as a contract contains them.
         answer: how a question is answered once.
@@ -192,38 +195,39 @@ def select_member(
     Raises:
         RunFileError: as `check_selection_possible`.
     """
-    family, ages, households = read_family(model), tabulated_ages(model), len(mixing.mixes)
+    family, ages, households = read_family(model), model_ages(model), len(mixing.mixes)
     check_selection_possible(model, households)
     target, _ = _target(_terms(model), family.size, households)
     members = smallest_members(mixing.distances, family.distances(ages, steps_per_day=steps_per_day(model)))
     member_question, *quantile_questions = questions(model, input_terms, households)
     scores = selection_scores(member_counts(members, family), target)
     drawn = [(member_question, _ask(member_question, scores, answer))]
-    curves = curves_at_model_ages(mixing.curves, model)
     for quantile, question in zip(model.quantiles or (), quantile_questions, strict=True):
-        counts = quantile_counts(_figure(curves, quantile, model))
+        counts = quantile_counts(_figure(mixing.curves, quantile, model))
         rank = quantile_target(households, quantile.probability)
         drawn.append((question, _ask(question, selection_scores(counts, rank), answer)))
     member = drawn[0][1][0]
-    values = tuple(f"{QUANTILE_GRID[value[0] - 1]:f}" for _, value in drawn[1:])
-    public = {
-        **model_settings(model),
-        "households": households,
-        "member": member,
-        **({"quantile_values": list(values)} if values else {}),
-        "draws": [
-            {"query": canonical(question.query), "value": list(value), "loss": question.loss}
-            for question, value in drawn
-        ],
-    }
     bound = family.member_bound(
         member, ages, steps_per_day=steps_per_day(model), assume=model.assume, forward=composes(model)
     )
+    public = _public_settings(model, households, drawn)
+    quantiles = tuple(zip(model.quantiles or (), public.get("quantile_values", ()), strict=True))
     losses = tuple(question.loss for question, _ in drawn)
-    selected = SelectedMember(
-        member, family, target, members, tuple(zip(model.quantiles or (), values, strict=True)), losses
-    )
+    selected = SelectedMember(member, family, target, members, quantiles, losses)
     return Model(public_text(public, bound), bound), selected
+
+
+def _public_settings(
+    model: EstimatedModel, households: int, drawn: Sequence[tuple[Question, tuple[int, ...]]]
+) -> dict[str, Any]:
+    """Return the public part of a selected model without its bound: its settings, the answers and their draws."""
+    (_, (member,)), *quantiles = drawn
+    values = [f"{QUANTILE_GRID[value - 1]:f}" for _, (value,) in quantiles]
+    draws = [
+        {"query": canonical(question.query), "value": list(value), "loss": question.loss} for question, value in drawn
+    ]
+    answers = {"member": member, **({"quantile_values": values} if values else {})}
+    return {**model_settings(model), "households": households, **answers, "draws": draws}
 
 
 def _terms(model: EstimatedModel) -> SelectionTerms:

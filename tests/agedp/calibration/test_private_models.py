@@ -13,8 +13,9 @@ import pytest
 import agedp
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.household_mixing import household_mixing
-from agedp.calibration.leakage_bounds import tabulated_ages
+from agedp.calibration.leakage_bounds import model_ages
 from agedp.pipeline import calibrate
+from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import Refused, RunFileError
@@ -126,7 +127,7 @@ def transitions(kind: str, seeds: list[int]) -> Transitions:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_figures_of_a_household_do_not_depend_on_others(kind):
     model = settings(**KINDS[kind])
-    ages = tabulated_ages(model)
+    ages = model_ages(model)
     before = household_mixing(transitions(kind, [1, 2, 3, 4]), model, ages)
     after = household_mixing(transitions(kind, [9, 2, 14, 4]), model, ages)
     for name in ("distances", "mixes", *(["groups"] if "cyclic" in kind else [])):
@@ -239,6 +240,14 @@ def test_another_ledger_adopts_the_draws_with_the_model(homes):
     assert (stated["member"], stated["households"]) == (made.selected.member, 6)
     assert stated["quantile_values"] == [value for _, value in made.selected.quantiles]
     assert "draws" not in stated
+    homes.edit(("other.sqlite", "ledger.sqlite"), ('"release"', '"elsewhere"'), ('"confidential"', '"apart"'))
+    homes.edit(("coverage = 0.5", "coverage = 0.4"), ('"model"', '"another"'))
+    calibrate(homes.run_file)
+    homes.edit(("ledger.sqlite", "other.sqlite"), ('"elsewhere"', '"release"'), ('"apart"', '"confidential"'))
+    amend(homes.context(today=LAST + timedelta(days=3)))
+    with homes.ledger() as first, homes.ledger("other.sqlite") as other:
+        assert other.calibration_draws() == first.calibration_draws()
+        assert len(other.calibration_draws()) == 3
 
 
 def test_a_model_of_a_frame_brings_its_draws_into_the_ledger_of_a_release(homes):
