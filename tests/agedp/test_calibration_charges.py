@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from datetime import date
 
 import jsonschema
 import pytest
 
+from agedp.pipeline import calibrate
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.frontier import compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget
@@ -20,7 +23,9 @@ from agedp_data.model import digest_line, model_settings
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.statement.document import schema
 from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.run_text import result_lines
 from tests.agedp.release_folder.resealed import reseal
+from tests.minimal import of_three_states
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 6)
 W_EVENT = (
@@ -138,6 +143,36 @@ def select_privately(homes, loss):
     text = json.dumps(public, sort_keys=True, separators=(",", ":"))
     path.write_text(text)
     (homes.folder / "model" / "public.sha256").write_text(digest_line(text))
+
+
+def estimated(homes, period="2012-12-01, 2012-12-08"):
+    """Calibrate a model of eight days before the released ones, or of those of another period."""
+    days = [date(2012, 12, day) for day in range(1, 9)] + [date(2013, 1, day) for day in range(1, 7)]
+    homes.london({(home, day, slot): 100 * (1 + slot % 3) for home in "ABC" for day in days for slot in range(48)})
+    homes.roster([(home, days[0], None) for home in "ABC"])
+    homes.write(FIRST, LAST, promise=W_EVENT, rest=f"[model]\n{of_three_states(period)}")
+    calibrate(homes.run_file)
+
+
+@pytest.mark.parametrize("period", ["2012-12-01, 2012-12-08", "2013-01-01, 2013-01-06"])
+def test_each_sentence_with_a_bound_names_the_model_without_noise(homes, period):
+    """Days of the period before the released days or among them: what the model tells, no bound counts."""
+    estimated(homes, period)
+    days = period.replace(", ", " to ")
+    told = f"of the noisy releases alone; with the published model, estimated without noise from the days {days}"
+    assert sum(told in " ".join(line.split()) for line in plan_lines(homes.session())) >= 1
+    summary = homes.run()
+    assert sum(told in line for line in result_lines(summary)) == 3  # day, total, window
+    folder = homes.folder / "release"
+    texts = [(folder / name).read_text() for name in ("STATEMENT.md", "report.html", "datapackage.json")]
+    for text in texts:
+        plain = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+        for claim in re.split(r"(?<!\d)\.(?=\s)|\|", plain):
+            if re.search(CLAIMS, claim):
+                assert days in claim or re.search("published without noise|noisy releases alone", claim), claim
+    figures = homes.release.statement["figures"]
+    assert {figure["conditional_days"] for figure in figures} == {days}
+    assert ("days that are released here too" in texts[0]) == (period[:4] == "2013")
 
 
 def test_draws_that_come_with_a_model_count_before_the_ledger_has_them(homes):
