@@ -152,6 +152,18 @@ class _RegisterFile(SQLiteDatabase):
         "SQLITE_CONSTRAINT": f"two rows contradict each other; {_REPAIR}",
     }
 
+    def exists(self) -> bool:
+        """Return whether the file exists.
+
+        Raises:
+            LedgerError: the path is a folder, or cannot be checked.
+        """
+        try:
+            return super().exists()
+        except LedgerError as error:
+            problem = f"{_SUBJECT} cannot be used; check its path and permissions"
+            raise LedgerError(problem, private=error.private) from None
+
     def error_about(self, text: str) -> LedgerError:
         """Return an error about this register."""
         return LedgerError(f"{_SUBJECT} {text}", private=f"{_SUBJECT} {str(self.path)!r} {text}")

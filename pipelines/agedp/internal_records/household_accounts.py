@@ -184,7 +184,7 @@ class HouseholdAccounts:
         Raises:
             LedgerError: there is no register yet, or it is lost.
         """
-        if not self.place.exists(expected=True):
+        if not self.place.exists(expected=ledger.household_account(self.population) is not None):
             raise LedgerError("the household register does not exist yet; the first release makes it")
 
         def work(rows: RegisterRows) -> AccountOverview:
@@ -220,7 +220,7 @@ class HouseholdAccounts:
         return AccountOverview(
             largest_sums(memberships.values(), draws, sources, of=source.id),
             largest_sums([always], own_draws, sources),
-            self._shared(rows, source),
+            self._shared(rows, source)[0],
             sum(
                 entry.households
                 for entry in memberships.values()
@@ -252,10 +252,15 @@ class HouseholdAccounts:
             enter_calibration(rows, key, root, draw, roster)
         return source
 
-    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Collection[int] = ()) -> SharedHouseholds:
+    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int] = ()) -> list[SharedHouseholds]:
+        """Return the households that are counted elsewhere too: of each of these days, or without days all of them."""
         sources, counted = {entry.id: entry for entry in rows.sources()}, {draw.source for draw in rows.draws()}
         elsewhere = {number for number, entry in sources.items() if number in counted and not is_own(entry, source)}
-        return shared_households(rows.memberships().values(), sources, of=source.id, elsewhere=elsewhere, days=days)
+        memberships = rows.memberships().values()
+        return [
+            shared_households(memberships, sources, of=source.id, elsewhere=elsewhere, day=day)
+            for day in days or [None]
+        ]
 
     def _check_not_drawn(
         self, releases: Sequence[ReleaseRecord], sources: Mapping[int, RegisterSource], draws: Iterable[CountedDraw]
@@ -272,11 +277,10 @@ class HouseholdAccounts:
             raise self._behind(min(drawn))
 
     def _check_not_shared(self, rows: RegisterRows, source: RegisterSource, releases: Sequence[ReleaseRecord]) -> None:
-        days = sorted({date.fromisoformat(release.day) for release in releases})
-        for day in days:
-            shared = self._shared(rows, source, [day_number(day)])
+        days = sorted({day_number(date.fromisoformat(release.day)) for release in releases})
+        for day, shared in zip(days, self._shared(rows, source, days), strict=True):
             if shared.households:
-                raise shared_error(day, shared)
+                raise shared_error(date_of_day(day), shared)
 
     def _behind(self, day: str) -> LedgerBehind:
         return LedgerBehind(
