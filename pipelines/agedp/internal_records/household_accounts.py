@@ -220,7 +220,7 @@ class HouseholdAccounts:
         return AccountOverview(
             largest_sums(memberships.values(), draws, sources, of=source.id),
             largest_sums([always], own_draws, sources),
-            self._shared(rows, source)[0],
+            self._shared(rows, source, [None])[0],
             sum(
                 entry.households
                 for entry in memberships.values()
@@ -252,15 +252,12 @@ class HouseholdAccounts:
             enter_calibration(rows, key, root, draw, roster)
         return source
 
-    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int] = ()) -> list[SharedHouseholds]:
-        """Return the households that are counted elsewhere too: of each of these days, or without days all of them."""
+    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int | None]) -> list[SharedHouseholds]:
+        """Return the households of each of these days that are counted elsewhere too; for None those of all days."""
         sources, counted = {entry.id: entry for entry in rows.sources()}, {draw.source for draw in rows.draws()}
         elsewhere = {number for number, entry in sources.items() if number in counted and not is_own(entry, source)}
         memberships = rows.memberships().values()
-        return [
-            shared_households(memberships, sources, of=source.id, elsewhere=elsewhere, day=day)
-            for day in days or [None]
-        ]
+        return [shared_households(memberships, sources, of=source.id, elsewhere=elsewhere, day=day) for day in days]
 
     def _check_not_drawn(
         self, releases: Sequence[ReleaseRecord], sources: Mapping[int, RegisterSource], draws: Iterable[CountedDraw]
