@@ -218,9 +218,9 @@ class RegisterRows:
         return {row.name: row.content for row in self._connection.execute(select(_META))}
 
     def set_meta(self, name: str, content: str) -> None:
-        """Store a property, unless the register has it."""
-        if name not in self.meta():
-            self._connection.execute(_META.insert().values(name=name, content=content))
+        """Store a property, in place of an earlier one of this name."""
+        self._connection.execute(_META.delete().where(_META.c.name == name))
+        self._connection.execute(_META.insert().values(name=name, content=content))
 
     def sources(self) -> tuple[RegisterSource, ...]:
         """Return all sources, in the order in which they were added."""

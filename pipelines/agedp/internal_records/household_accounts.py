@@ -39,7 +39,7 @@ from agedp.internal_records.register_entries import (
     is_own,
     lineage_of,
 )
-from agedp.internal_records.register_key import BEGAN, REBUILT, RegisterPlace
+from agedp.internal_records.register_key import BEGAN, REBUILT, UNKNOWN_POPULATION, RegisterPlace
 from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -87,7 +87,7 @@ class HouseholdAccounts:
                 only while the register does not know the population.
 
         Raises:
-            LedgerError: the register or its key is lost.
+            LedgerError: the register or its key is lost, or the register began anew.
             LedgerBehind: a day was released to the population that the ledger lacks.
         """
         expected = ledger is not None and ledger.household_account(self.population) is not None
@@ -96,6 +96,8 @@ class HouseholdAccounts:
         if self.place.exists(expected=expected):
             sources, draws = self._read(lambda rows: (rows.sources(), rows.draws()))
         same = {source.id: source for source in sources if source.population == self.population}
+        if expected and ledger is not None and self._source(sources, ledger) is None:
+            raise LedgerError(UNKNOWN_POPULATION)
         beyond = {
             _iso(draw.first_day)
             for draw in draws
@@ -188,10 +190,7 @@ class HouseholdAccounts:
             raise LedgerError("the household register does not exist yet; the first release makes it")
 
         def work(rows: RegisterRows) -> AccountOverview:
-            ids = (lineage_of(ledger)[0][0], self.population, self.kind)
-            source = next(
-                (entry for entry in rows.sources() if (entry.ledger, entry.population, entry.kind) == ids), None
-            )
+            source = self._source(rows.sources(), ledger)
             if source is None:
                 raise LedgerError("the household register does not know this population; run `agedp run` first")
             return self._overview(rows, source)
@@ -199,16 +198,30 @@ class HouseholdAccounts:
         return self._read(work)
 
     def rebuild(self, ledger: Ledger, roster: Roster) -> None:
-        """Fill a lost register again from the rows of the ledger and the roster, and mark it as rebuilt.
+        """Fill a lost register, or one that began anew, from the rows of the ledger and the roster, and mark it.
 
         Raises:
-            LedgerError: the register is there, or belongs to another key.
+            LedgerError: the register knows the population, or belongs to another key.
         """
         with self.place.register() as register:
-            if register.exists():
-                raise LedgerError("the household register is there; only a lost one is filled again")
-        key = self.place.ensure(today=self.today, rebuilding=True)
-        self._write(lambda rows: self._enter(rows, key, ledger, roster, ()))
+            exists = register.exists()
+        if exists and self._source(self._read(RegisterRows.sources), ledger) is not None:
+            raise LedgerError(
+                "the household register is there and knows this population; only a lost one is filled again"
+            )
+        key = self.place.ensure(today=self.today, rebuilding=not exists)
+
+        def work(rows: RegisterRows) -> None:
+            rows.set_meta(REBUILT, self.today)
+            self._enter(rows, key, ledger, roster, ())
+
+        self._write(work)
+
+    def _source(self, sources: Iterable[RegisterSource], ledger: Ledger) -> RegisterSource | None:
+        """Return the source of the population in a ledger; None if the register does not know it."""
+        root = lineage_of(ledger)[0][0]
+        names = root, self.population, self.kind
+        return next((entry for entry in sources if (entry.ledger, entry.population, entry.kind) == names), None)
 
     def _overview(self, rows: RegisterRows, source: RegisterSource) -> AccountOverview:
         sources, draws, memberships = {entry.id: entry for entry in rows.sources()}, rows.draws(), rows.memberships()

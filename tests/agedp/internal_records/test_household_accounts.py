@@ -292,7 +292,7 @@ def test_a_lost_register_is_filled_again_and_the_statement_says_so(house: House)
     name_population(house, "homes")
     house.run(today=after(3))
     assert sums(house, "homes") == (2 * HALF, 5 * HALF)
-    with pytest.raises(LedgerError, match="the household register is there"):
+    with pytest.raises(LedgerError, match="the household register is there and knows"):
         rebuild_register(house.run_file)
     (house.folder / "confidential" / REGISTER).unlink()
     with pytest.raises(LedgerError, match="although it counted releases"):
@@ -303,9 +303,21 @@ def test_a_lost_register_is_filled_again_and_the_statement_says_so(house: House)
     assert (found.total, found.gaps) == (4 * HALF, ("rebuilt", "releases"))
     notes = json.loads((house.folder / "homes" / "statement.json").read_text())["notes"]
     assert any(note.startswith(f"The register of households was lost, and on {found.since} it") for note in notes)
-    shutil.rmtree(house.folder / "confidential")  # key and register
+    for name in (KEY, REGISTER):
+        (house.folder / "confidential" / name).unlink()
     with pytest.raises(LedgerError, match="although it counted releases"):
-        house.run(today=after(5))
+        house.session(today=after(5))
+    name_population(house, "new", "AB")
+    house.run(today=after(1))  # makes a new register
+    assert account(house, "new", "new.sqlite").gaps == ("releases",)
+    name_population(house, "homes")
+    with pytest.raises(LedgerError, match="does not know this population, although it counted it"):
+        house.session(today=after(5))
+    rebuild_register(house.run_file)
+    house.run(today=after(5))
+    assert (sums(house, "homes"), account(house, "homes", "homes.sqlite").gaps) == (
+        (2 * HALF, 6 * HALF), ("rebuilt", "releases")
+    )  # fmt: skip
 
 
 def test_a_run_that_is_killed_leaves_a_charge_until_its_ledger_draws(house: House) -> None:
