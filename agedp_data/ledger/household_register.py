@@ -152,6 +152,18 @@ class _RegisterFile(SQLiteDatabase):
         "SQLITE_CONSTRAINT": f"two rows contradict each other; {_REPAIR}",
     }
 
+    def exists(self) -> bool:
+        """Return whether the file exists.
+
+        Raises:
+            LedgerError: the path is a folder, or cannot be checked.
+        """
+        try:
+            return super().exists()
+        except LedgerError as error:
+            problem = f"{_SUBJECT} cannot be used; check its path and permissions"
+            raise LedgerError(problem, private=error.private) from None
+
     def error_about(self, text: str) -> LedgerError:
         """Return an error about this register."""
         return LedgerError(f"{_SUBJECT} {text}", private=f"{_SUBJECT} {str(self.path)!r} {text}")
@@ -206,9 +218,9 @@ class RegisterRows:
         return {row.name: row.content for row in self._connection.execute(select(_META))}
 
     def set_meta(self, name: str, content: str) -> None:
-        """Store a property, unless the register has it."""
-        if name not in self.meta():
-            self._connection.execute(_META.insert().values(name=name, content=content))
+        """Store a property, in place of an earlier one of this name."""
+        self._connection.execute(_META.delete().where(_META.c.name == name))
+        self._connection.execute(_META.insert().values(name=name, content=content))
 
     def sources(self) -> tuple[RegisterSource, ...]:
         """Return all sources, in the order in which they were added."""

@@ -17,6 +17,7 @@ import agedp
 from agedp.setup.sample import sample
 from agedp_data import mechanisms
 from agedp_data.errors import InputError, Refused, RunFileError
+from agedp_data.statement.facts import OUTSIDE_REGISTER
 
 PROMISE = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=100)
 TERMS: dict[str, Any] = {"promise": PROMISE, "clamp_kwh": 40, "min_households": 5}
@@ -238,7 +239,10 @@ class TestRefusals:
 
     def test_days_that_a_ledger_has_already_are_named_in_a_warning(self, readings, tmp_path, caplog):
         terms = {**TERMS, "last_day": readings["interval_start"].min(), "ledger": f"sqlite:///{tmp_path}/l.sqlite"}
-        first = agedp.release(readings, **terms).table
+        released = agedp.release(readings, **terms)
+        first = released.table
+        assert OUTSIDE_REGISTER in released.statement["notes"]
+        assert "household_account" not in released.statement
         assert caplog.text == ""
         pd.testing.assert_frame_equal(agedp.release(readings, **terms).table, first)
         assert "1 released days of population 'households' already" in caplog.text

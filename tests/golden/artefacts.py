@@ -28,8 +28,8 @@ Artefacts = dict[str, dict[str, bytes]]
 
 _TEXT_SUFFIXES = {".md", ".html", ".txt"}
 _TEXT_FILES = {"SHA256SUMS"}  # it changes with each text that it sums up
-_LOCATION_DEPENDENT = {"store"}
-"""Folders of the confidential folder whose file names and records contain where and when the input was found."""
+_VARYING = {"store", "household_register.key", "household_register.sqlite"}
+"""Entries of the confidential folder that contain where and when the input was found, or random bytes."""
 _WRITER = re.compile(rb"parquet-cpp-arrow version [0-9.]+")
 
 
@@ -146,7 +146,7 @@ def _files(out: Path) -> Commands:
     inside = out / "confidential"
     for path in sorted(inside.rglob("*")):
         relative = path.relative_to(inside)
-        if path.is_file() and relative.parts[0] not in _LOCATION_DEPENDENT and not path.name.startswith("."):
+        if path.is_file() and relative.parts[0] not in _VARYING and not path.name.startswith("."):
             table = path.suffix == ".parquet"
             yield f"confidential/{relative}{'.rows' if table else ''}", _rows(path) if table else path.read_bytes()
 

@@ -194,8 +194,8 @@ def households(
 def upgrade(address: LedgerArgument, as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Record in the ledger that new rows may have the newest form; existing rows are not changed.
 
-    A running series needs no upgrade. Upgrade when every machine that uses the ledger has the newer agedp: older
-    versions refuse the ledger from then on.
+    A running series needs no upgrade: its next publication records it. Upgrade when every machine that uses the ledger
+    has the newer agedp: older versions refuse the ledger from then on.
 
     Example: agedp ledger upgrade london.toml
     """

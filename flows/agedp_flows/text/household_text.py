@@ -74,7 +74,7 @@ def overview_lines(overview: AccountOverview) -> list[str]:
 def shared_lines(session: LedgerSession) -> list[str]:
     """Return a line about the households of a run that are counted elsewhere too; none if there are none."""
     accounts = session.accounts
-    if accounts is None or session.ledger is None or not accounts.counts:
+    if accounts is None or session.ledger is None or session.ledger.household_account(session.population) is None:
         return []
     overview = accounts.overview(session.ledger)
     if not overview.shared.households:

@@ -39,7 +39,7 @@ from agedp.internal_records.register_entries import (
     is_own,
     lineage_of,
 )
-from agedp.internal_records.register_key import BEGAN, REBUILT, RegisterPlace
+from agedp.internal_records.register_key import BEGAN, REBUILT, UNKNOWN_POPULATION, RegisterPlace
 from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.datasets.timestamps import date_of_day, day_number
@@ -87,7 +87,7 @@ class HouseholdAccounts:
                 only while the register does not know the population.
 
         Raises:
-            LedgerError: the register or its key is lost.
+            LedgerError: the register or its key is lost, or the register began anew.
             LedgerBehind: a day was released to the population that the ledger lacks.
         """
         expected = ledger is not None and ledger.household_account(self.population) is not None
@@ -96,6 +96,8 @@ class HouseholdAccounts:
         if self.place.exists(expected=expected):
             sources, draws = self._read(lambda rows: (rows.sources(), rows.draws()))
         same = {source.id: source for source in sources if source.population == self.population}
+        if expected and ledger is not None and self._source(sources, ledger) is None:
+            raise LedgerError(UNKNOWN_POPULATION)
         beyond = {
             _iso(draw.first_day)
             for draw in draws
@@ -184,14 +186,11 @@ class HouseholdAccounts:
         Raises:
             LedgerError: there is no register yet, or it is lost.
         """
-        if not self.place.exists(expected=True):
+        if not self.place.exists(expected=ledger.household_account(self.population) is not None):
             raise LedgerError("the household register does not exist yet; the first release makes it")
 
         def work(rows: RegisterRows) -> AccountOverview:
-            ids = (lineage_of(ledger)[0][0], self.population, self.kind)
-            source = next(
-                (entry for entry in rows.sources() if (entry.ledger, entry.population, entry.kind) == ids), None
-            )
+            source = self._source(rows.sources(), ledger)
             if source is None:
                 raise LedgerError("the household register does not know this population; run `agedp run` first")
             return self._overview(rows, source)
@@ -199,16 +198,30 @@ class HouseholdAccounts:
         return self._read(work)
 
     def rebuild(self, ledger: Ledger, roster: Roster) -> None:
-        """Fill a lost register again from the rows of the ledger and the roster, and mark it as rebuilt.
+        """Fill a lost register, or one that began anew, from the rows of the ledger and the roster, and mark it.
 
         Raises:
-            LedgerError: the register is there, or belongs to another key.
+            LedgerError: the register knows the population, or belongs to another key.
         """
         with self.place.register() as register:
-            if register.exists():
-                raise LedgerError("the household register is there; only a lost one is filled again")
-        key = self.place.ensure(today=self.today, rebuilding=True)
-        self._write(lambda rows: self._enter(rows, key, ledger, roster, ()))
+            exists = register.exists()
+        if exists and self._source(self._read(RegisterRows.sources), ledger) is not None:
+            raise LedgerError(
+                "the household register is there and knows this population; only a lost one is filled again"
+            )
+        key = self.place.ensure(today=self.today, rebuilding=not exists)
+
+        def work(rows: RegisterRows) -> None:
+            rows.set_meta(REBUILT, self.today)
+            self._enter(rows, key, ledger, roster, ())
+
+        self._write(work)
+
+    def _source(self, sources: Iterable[RegisterSource], ledger: Ledger) -> RegisterSource | None:
+        """Return the source of the population in a ledger; None if the register does not know it."""
+        root = lineage_of(ledger)[0][0]
+        names = root, self.population, self.kind
+        return next((entry for entry in sources if (entry.ledger, entry.population, entry.kind) == names), None)
 
     def _overview(self, rows: RegisterRows, source: RegisterSource) -> AccountOverview:
         sources, draws, memberships = {entry.id: entry for entry in rows.sources()}, rows.draws(), rows.memberships()
@@ -220,7 +233,7 @@ class HouseholdAccounts:
         return AccountOverview(
             largest_sums(memberships.values(), draws, sources, of=source.id),
             largest_sums([always], own_draws, sources),
-            self._shared(rows, source),
+            self._shared(rows, source, [None])[0],
             sum(
                 entry.households
                 for entry in memberships.values()
@@ -252,10 +265,12 @@ class HouseholdAccounts:
             enter_calibration(rows, key, root, draw, roster)
         return source
 
-    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Collection[int] = ()) -> SharedHouseholds:
+    def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int | None]) -> list[SharedHouseholds]:
+        """Return the households of each of these days that are counted elsewhere too; for None those of all days."""
         sources, counted = {entry.id: entry for entry in rows.sources()}, {draw.source for draw in rows.draws()}
         elsewhere = {number for number, entry in sources.items() if number in counted and not is_own(entry, source)}
-        return shared_households(rows.memberships().values(), sources, of=source.id, elsewhere=elsewhere, days=days)
+        memberships = rows.memberships().values()
+        return [shared_households(memberships, sources, of=source.id, elsewhere=elsewhere, day=day) for day in days]
 
     def _check_not_drawn(
         self, releases: Sequence[ReleaseRecord], sources: Mapping[int, RegisterSource], draws: Iterable[CountedDraw]
@@ -272,11 +287,10 @@ class HouseholdAccounts:
             raise self._behind(min(drawn))
 
     def _check_not_shared(self, rows: RegisterRows, source: RegisterSource, releases: Sequence[ReleaseRecord]) -> None:
-        days = sorted({date.fromisoformat(release.day) for release in releases})
-        for day in days:
-            shared = self._shared(rows, source, [day_number(day)])
+        days = sorted({day_number(date.fromisoformat(release.day)) for release in releases})
+        for day, shared in zip(days, self._shared(rows, source, days), strict=True):
             if shared.households:
-                raise shared_error(day, shared)
+                raise shared_error(date_of_day(day), shared)
 
     def _behind(self, day: str) -> LedgerBehind:
         return LedgerBehind(

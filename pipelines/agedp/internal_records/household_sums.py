@@ -113,7 +113,7 @@ def shared_households(
     *,
     of: int,
     elsewhere: Collection[int],
-    days: Collection[int] = (),
+    day: int | None = None,
 ) -> SharedHouseholds:
     """Return how many households of a source are counted in other sources as well.
 
@@ -122,7 +122,7 @@ def shared_households(
         sources: every source by id.
         of: the source whose households are counted.
         elsewhere: the sources with which they are compared.
-        days: only households that are in `of` on one of these days; all if there are none.
+        day: only households that are in `of` on this day; None for all.
     """
     counts: dict[int, int] = {}
     households = 0
@@ -133,7 +133,7 @@ def shared_households(
             if source == of
         ]
         shared = {source for source, _, _ in membership.ranges if source in elsewhere}
-        is_counted = any(begin <= day <= end for begin, end in spans for day in days) if days else bool(spans)
+        is_counted = any(day is None or begin <= day <= end for begin, end in spans)
         if is_counted and shared:
             households += membership.households
             for source in shared:

@@ -101,12 +101,21 @@ def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[Count
 
 
 def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster) -> None:
-    """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger."""
+    """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger.
+
+    A ledger that has charged a draw has drawn it, although another one may have drawn the same answer.
+    """
     kind, value = calibration_kind(draw), canonical(list(draw.value))
-    same = {entry.id for entry in rows.sources() if (entry.population, entry.kind) == (draw.population, kind)}
-    if any((entry.series, entry.identity) == (_query_digest(draw), value) for entry in rows.draws(same)):
+    same = {
+        entry.id: entry.ledger for entry in rows.sources() if (entry.population, entry.kind) == (draw.population, kind)
+    }
+    answers = [entry for entry in rows.draws(same) if entry.series == _query_digest(draw)]
+    is_charged = any(not entry.identity and same[entry.source] == root for entry in answers)
+    equal = sum(entry.identity.partition(" ")[0] == value for entry in answers)
+    if equal and not is_charged:
         return
-    charge = calibration_charge(calibration_source(rows, key, root, draw, roster), draw, value)
+    identity = f"{value} {equal + 1}" if equal else value
+    charge = calibration_charge(calibration_source(rows, key, root, draw, roster), draw, identity)
     rows.replace_draws(without=[replace(charge, identity="")], new=[charge])
 
 

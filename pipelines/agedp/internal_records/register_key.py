@@ -29,10 +29,14 @@ _COPY = (
     f"put back a copy of {_KEY_FILE}, from a backup or from a machine that uses the register. If there is none, remove "
     "the register as well and fill a new one (`agedp ledger households RUN.toml --rebuild`)"
 )
-_LOST = (
-    "the household register is not there, although it counted releases of these households before; nothing was drawn; "
-    f"put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a new one), or fill "
-    "a new register from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
+_ADVICE = (
+    f"nothing was drawn; put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a "
+    "new one), or fill a register from this ledger and roster (`agedp ledger households RUN.toml --rebuild`)"
+)
+_LOST = f"the household register is not there, although it counted releases of these households before; {_ADVICE}"
+UNKNOWN_POPULATION: Final = (
+    "the household register does not know this population, although it counted it before: it is another register, or "
+    f"began anew; {_ADVICE}"
 )
 
 

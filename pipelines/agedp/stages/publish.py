@@ -103,9 +103,10 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes
 def record_account(session: LedgerSession, ledger: Ledger) -> None:
     """Store the account of the population's households, over all releases that the household register knows.
 
-    It is a row of the ledger, so that the same head gives the same statement.
+    It is a row of the ledger, so that the same head gives the same statement. A closed ledger keeps the account that it
+    has.
     """
-    if session.accounts is not None:
+    if session.accounts is not None and not ledger.is_closed():
         recorded = session.roster_history.released_ledgers()
         account = session.accounts.account(ledger, session.run.roster, recorded)
         if account is not None:

@@ -94,7 +94,7 @@ def brute_force(populations: list[Population], of: Population) -> LargestSums:
             about_day = 0
             for population in populations:
                 if day in population.members.get(household, ()):
-                    about_day += sum(loss for (of_day, _), loss in population.losses.items() if of_day == day)
+                    about_day += sum(population.losses.get((day, series), 0) for series in ("a", "b"))
             largest_day, total = max(largest_day, about_day), total + about_day
         largest_total = max(largest_total, total)
     return LargestSums(largest_day, largest_total)
@@ -133,7 +133,7 @@ def check(rows: RegisterRows, populations: list[Population]) -> None:
         if min(first.losses)[0] <= day <= max(first.losses)[0]:
             on_day = {household for household in known(first) if day in first.members[household]}
             found_on_day = shared_households(
-                memberships, sources, of=first.source.id, elsewhere={second.source.id}, days=[day]
+                memberships, sources, of=first.source.id, elsewhere={second.source.id}, day=day
             )
             assert found_on_day.households == len(on_day & known(second))
 
