@@ -96,7 +96,7 @@ _INSERT_HOUSEHOLD: Final = {
 }
 """A statement of each driver: a million households go through no layer in between."""
 
-Kind = Literal["release", "rehearsal", "synthetic"]
+Kind = Literal["release", "rehearsal"]
 MemberRange = tuple[int, int, int | None]
 """Source, first day, last day; None while the household is on the roster of the source's newest day."""
 Ranges = tuple[MemberRange, ...]

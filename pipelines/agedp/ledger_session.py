@@ -305,13 +305,14 @@ class LedgerSession:
 
     @property
     def accounts(self) -> HouseholdAccounts | None:
-        """Return the accounts of the population's households; None for a table in memory, which no register counts."""
+        """Return the accounts of the population's households; None where no register counts.
+
+        None for a table in memory, and for a rehearsal on synthetic households, of which there is nothing to count.
+        """
         run, paths = self.run.run_file, self.run.paths
-        if run.is_outside_register:
+        if run.is_outside_register or not run.schedule.reads_input:
             return None
-        kind: Kind = "release"
-        if run.schedule.mode == "rehearsal":
-            kind = "rehearsal" if getattr(run.schedule, "reads_input", True) else "synthetic"
+        kind: Kind = "rehearsal" if run.schedule.mode == "rehearsal" else "release"
         place = RegisterPlace(paths.folder, run.output.household_register)
         is_refused = run.population.shared_households == "refuse"
         return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())

@@ -34,7 +34,8 @@ from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
-from agedp_data.statement.facts import (
+from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
+from agedp_data.statement.note_texts import (
     EARLIER_REHEARSALS,
     EARLIER_RELEASES,
     OUTSIDE_REGISTER,
@@ -50,9 +51,6 @@ from agedp_data.statement.facts import (
     TAKEN_OVER,
     TEMPORARY_LEDGER,
     UNWITNESSED,
-    AccountFacts,
-    SeriesEnd,
-    StatementFacts,
 )
 from agedp_data.statement.stated_model import StatedDraw
 

@@ -18,7 +18,6 @@ from agedp_data.statement.document import SCHEMA, ContractVersion, read_statemen
 from agedp_data.statement.facts import (
     BEYOND_STATES,
     ESTIMATED,
-    REHEARSAL,
     REPRESENTED,
     WITH_MODEL,
     SeriesEnd,
@@ -28,6 +27,7 @@ from agedp_data.statement.facts import (
 )
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.model_texts import share_text
+from agedp_data.statement.note_texts import REHEARSAL
 from agedp_data.statement.stated_model import StatedDraw
 
 CHECK = jsonschema.Draft202012Validator(schema())

@@ -50,7 +50,6 @@ from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.roster import Roster
 
 RELEASE: Final = "release"
-SYNTHETIC: Final = "synthetic"
 
 _Result = TypeVar("_Result")
 
@@ -62,7 +61,7 @@ class HouseholdAccounts:
     Attributes:
         place: where the register and its key are.
         population: name of the population.
-        kind: "release", "rehearsal" (over readings), or "synthetic", which reads none and is not counted.
+        kind: "release", or "rehearsal" (over readings).
         refuses_shared: whether a household that is counted elsewhere too stops a release.
         today: ISO date from which on a new register counts.
     """
@@ -72,11 +71,6 @@ class HouseholdAccounts:
     kind: Kind
     refuses_shared: bool
     today: str
-
-    @property
-    def counts(self) -> bool:
-        """Whether releases are charged: those of readings are."""
-        return self.kind != SYNTHETIC
 
     def check(self, ledger: Ledger | None, *, recorded: Callable[[], Collection[str]] = tuple) -> None:
         """Check, before anything is drawn, that register and key are there and that the ledger has all known days.
@@ -111,7 +105,7 @@ class HouseholdAccounts:
     def prepare(self, ledger: Ledger, roster: Roster, days: Iterable[date]) -> None:
         """Create the register if there is none, enter the rows of the ledger, and the households through these days.
 
-        Call it before the first draw. A synthetic rehearsal is entered by name and counts nothing.
+        Call it before the first draw.
         """
         key = self.place.ensure(today=self.today)
         due = [day_number(day) for day in days]
@@ -124,7 +118,7 @@ class HouseholdAccounts:
             LedgerBehind: another ledger has released one of these days to the population.
             Refused: [population] shared_households is "refuse", and a household on the roster is counted elsewhere.
         """
-        if not releases or not self.counts:
+        if not releases:
             return
 
         def work(rows: RegisterRows) -> None:
@@ -155,16 +149,14 @@ class HouseholdAccounts:
 
         self._write(work)
 
-    def account(self, ledger: Ledger, roster: Roster, recorded: Collection[Recorded] = ()) -> HouseholdAccount | None:
-        """Enter the rows of the ledger and return the account of the population; None for a synthetic rehearsal.
+    def account(self, ledger: Ledger, roster: Roster, recorded: Collection[Recorded] = ()) -> HouseholdAccount:
+        """Enter the rows of the ledger and return the account of the population.
 
         Args:
             ledger: the ledger, with all rows that are about to be published.
             roster: the roster.
             recorded: released days of other series in the roster history.
         """
-        if not self.counts:
-            return None
         key = self.place.ensure(today=self.today)
 
         def work(rows: RegisterRows) -> HouseholdAccount:
@@ -252,8 +244,6 @@ class HouseholdAccounts:
         if ledger.id != root:
             rows.set_meta(f"{LEDGER_SOURCE}{ledger.id}", root)
         source = rows.source(root, self.population, self.kind)
-        if not self.counts:
-            return source
         released = [row for row in ledger.rows(self.population) if row.state == "released"]
         confirm(rows, source, [draw_of(source, row, identity_of(row, lineage)) for row in released])
         drawn = [day_number(date.fromisoformat(row.day)) for row in released]

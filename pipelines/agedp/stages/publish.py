@@ -109,8 +109,7 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
     if session.accounts is not None and not ledger.is_closed():
         recorded = session.roster_history.released_ledgers()
         account = session.accounts.account(ledger, session.run.roster, recorded)
-        if account is not None:
-            ledger.record_account(account, at=_statement_date(session, ledger))
+        ledger.record_account(account, at=_statement_date(session, ledger))
 
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:

@@ -15,7 +15,7 @@ from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_of_statement
 from agedp_data.errors import InputError, LedgerError, Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.statement.facts import TAKEN_OVER
+from agedp_data.statement.note_texts import TAKEN_OVER
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.release_folder.test_tampering import EARLIER
 
