@@ -225,7 +225,7 @@ def test_days_in_any_order_compose_by_the_time_of_their_input(assume, releases, 
 class Nearly:
     """A model in floats that mixes almost nothing."""
 
-    steps_per_day, assume, methods, share = 48, "markov", ("total_variation",), ""
+    steps_per_day, assume, share, methods = 48, "markov", "", ("total_variation",)
 
     def __call__(self, age: int, loss: float, *, direction: str, method: str) -> float:
         return loss * (1 - 1e-12)
