@@ -111,7 +111,7 @@ class HouseholdAccounts:
     def prepare(self, ledger: Ledger, roster: Roster, days: Iterable[date]) -> None:
         """Create the register if there is none, enter the rows of the ledger, and the households through these days.
 
-        Call it before the first draw. A synthetic rehearsal is entered by name and counts nothing.
+        Call it before the first draw. Of a synthetic rehearsal only calibration draws count.
         """
         key = self.place.ensure(today=self.today)
         due = [day_number(day) for day in days]
@@ -252,6 +252,8 @@ class HouseholdAccounts:
         if ledger.id != root:
             rows.set_meta(f"{LEDGER_SOURCE}{ledger.id}", root)
         source = rows.source(root, self.population, self.kind)
+        for draw in ledger.calibration_draws(self.population):  # of readings, whatever a rehearsal reads
+            enter_calibration(rows, key, root, draw, roster)
         if not self.counts:
             return source
         released = [row for row in ledger.rows(self.population) if row.state == "released"]
@@ -261,8 +263,6 @@ class HouseholdAccounts:
         if newest is not None:
             stored = (draw.first_day for draw in rows.draws([source.id]))
             source = record_roster(rows, key, source, RosterRanges.of(roster, min([*stored, *due]), newest))
-        for draw in ledger.calibration_draws(self.population):
-            enter_calibration(rows, key, root, draw, roster)
         return source
 
     def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int | None]) -> list[SharedHouseholds]:
