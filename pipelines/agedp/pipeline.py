@@ -321,6 +321,8 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     before = len(session.stored_draws)
     answer = ledger_answer(session, model)
     calibration = bound(transitions, edges, context.roster, model, input_terms=terms, answer=answer)
+    if session.accounts is not None:
+        session.accounts.prepare(session.open_ledger, context.roster, ())
     draws = session.stored_draws
     drawn = len(draws) - before
     summary = DrawSummary(drawn, len(model_questions) - drawn, len(draws), sum(draw.loss for draw in draws))

@@ -244,6 +244,8 @@ class HouseholdAccounts:
         if ledger.id != root:
             rows.set_meta(f"{LEDGER_SOURCE}{ledger.id}", root)
         source = rows.source(root, self.population, self.kind)
+        for draw in ledger.calibration_draws(self.population):
+            enter_calibration(rows, key, root, draw, roster)
         released = [row for row in ledger.rows(self.population) if row.state == "released"]
         confirm(rows, source, [draw_of(source, row, identity_of(row, lineage)) for row in released])
         drawn = [day_number(date.fromisoformat(row.day)) for row in released]
@@ -251,8 +253,6 @@ class HouseholdAccounts:
         if newest is not None:
             stored = (draw.first_day for draw in rows.draws([source.id]))
             source = record_roster(rows, key, source, RosterRanges.of(roster, min([*stored, *due]), newest))
-        for draw in ledger.calibration_draws(self.population):
-            enter_calibration(rows, key, root, draw, roster)
         return source
 
     def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int | None]) -> list[SharedHouseholds]:

@@ -87,12 +87,12 @@ class _Memberships:
         return self._targets[number, ranges]
 
     def _with(self, before: Ranges, added: tuple[DayRange, ...]) -> Ranges:
-        own = [
+        spans = [
             (begin, self._source.newest if end is None else end)
             for source, begin, end in before
             if source == self._source.id
         ]
-        merged = merge_ranges([*own, *added])
+        merged = merge_ranges([*spans, *added])
         ranges = [(self._source.id, begin, None if end >= self._newest else end) for begin, end in merged]
         return tuple(
             sorted([*(entry for entry in before if entry[0] != self._source.id), *ranges], key=lambda entry: entry[:2])

@@ -47,33 +47,45 @@ def check_draws_permitted(session: LedgerSession, model: EstimatedModel, model_q
     Raises:
         Refused: they leave nothing of a cap for releases; nothing was drawn.
     """
-    first, last = (day.isoformat() for day in model.period)
     stored = {draw.key for draw in session.stored_draws}
-    new = [
-        CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
-        for question in model_questions
-    ]
+    new = [planned_draw(session, model, question) for question in model_questions]
     further = [draw for draw in new if draw.key not in stored]
     if further:
         session.check_charges_fit(charges_of(further))
 
 
 def ledger_answer(session: LedgerSession, model: EstimatedModel) -> Answer:
-    """Return how the ledger of an open session answers: from its row, or by a draw that it stores in the same step."""
+    """Return how the ledger of an open session answers: from its row, or by a draw that it stores in the same step.
+
+    A draw is charged to the households on the roster in its period before it is drawn.
+    """
     ledger, at = session.open_ledger, _draw_date(session.run.run_file)
 
     def answer(question: Question, draw: Callable[[], Sequence[int]]) -> Sequence[int]:
+        planned = planned_draw(session, model, question)
+
+        def charged_draw() -> Sequence[int]:
+            if session.accounts is not None:
+                session.accounts.charge_calibration(planned, ledger, session.run.roster)
+            return draw()
+
         stored = ledger.draw_once(
             population=session.population,
             period=model.period,
             query=question.query,
             loss=question.loss,
-            draw=draw,
+            draw=charged_draw,
             at=at,
         )
         return stored.value
 
     return answer
+
+
+def planned_draw(session: LedgerSession, model: EstimatedModel, question: Question) -> CalibrationDraw:
+    """Return the draw that answers a question, before it is drawn."""
+    first, last = (day.isoformat() for day in model.period)
+    return CalibrationDraw(session.population, first, last, canonical(question.query), (), question.loss)
 
 
 def adopt_draws(session: LedgerSession, *, at: date) -> None:

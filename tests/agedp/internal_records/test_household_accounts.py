@@ -18,6 +18,7 @@ from agedp.internal_records.roster_ranges import HouseholdKey
 from agedp.ledger_session import LedgerSession
 from agedp.ledger_transfer import export_ledger, import_ledger, recover
 from agedp.pipeline import sanitise
+from agedp.stages import report
 from agedp.stages.amend import amend
 from agedp.stages.ingest import read_files
 from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerError, Refused
@@ -50,6 +51,12 @@ def filled(houses: type[House], tmp_path_factory: pytest.TempPathFactory) -> Hou
     with session.run.store.locked():
         read_files(session)  # once for all tests
     return house
+
+
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the internal report out, which costs half of a run."""
+    monkeypatch.setattr(report, "_write_report", lambda *_: ())
 
 
 @pytest.fixture
