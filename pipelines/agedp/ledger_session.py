@@ -37,8 +37,8 @@ from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.household_register import Kind
 from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.ledger.register_rows import Kind
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model

@@ -45,8 +45,8 @@ from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.errors import LedgerBehind, LedgerError, Refused
 from agedp_data.ledger import Ledger, ReleaseRecord
-from agedp_data.ledger.household_register import CountedDraw, Kind, Membership, RegisterRows, RegisterSource
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
+from agedp_data.ledger.register_rows import CountedDraw, Kind, Membership, RegisterRows, RegisterSource
 from agedp_data.roster import Roster
 
 RELEASE: Final = "release"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data.ledger.household_register import CountedDraw, Membership, RegisterSource
+from agedp_data.ledger.register_rows import CountedDraw, Membership, RegisterSource
 
 _INT64_SAFE = 2**62
 

@@ -18,8 +18,8 @@ from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.ledger import Ledger, ReleaseRecord, canonical
-from agedp_data.ledger.household_register import CountedDraw, RegisterRows, RegisterSource
 from agedp_data.ledger.lifecycle import CalibrationDraw
+from agedp_data.ledger.register_rows import CountedDraw, RegisterRows, RegisterSource
 from agedp_data.roster import Roster
 
 CALIBRATION: Final = "calibration"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agedp.internal_records.roster_ranges import DayRange, HouseholdKey, RosterRanges, merge_ranges
-from agedp_data.ledger.household_register import Membership, Ranges, RegisterRows, RegisterSource
+from agedp_data.ledger.register_rows import Membership, Ranges, RegisterRows, RegisterSource
 
 
 def record_roster(

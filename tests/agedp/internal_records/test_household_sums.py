@@ -13,7 +13,7 @@ from agedp.internal_records.household_sums import LargestSums, largest_sums, sha
 from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges, merge_ranges
 from agedp_data.ledger import household_register
-from agedp_data.ledger.household_register import CountedDraw, RegisterRows
+from agedp_data.ledger.register_rows import CountedDraw, RegisterRows
 from agedp_data.roster import Roster
 
 KEY = HouseholdKey(bytes(range(32)))
