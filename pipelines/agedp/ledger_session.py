@@ -114,6 +114,7 @@ class LedgerSession:
         ledger = self.ledger or self._open_ledger(create=create)
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
+        session._check_mode_unchanged()
         session.roster_history.check_none_beyond(session.rows)
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
@@ -172,7 +173,7 @@ class LedgerSession:
         """
         self.open_ledger.require_unchanged(self.promise, population=self.population)
 
-    def check_mode_unchanged(self) -> None:
+    def _check_mode_unchanged(self) -> None:
         """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
 
         Raises:

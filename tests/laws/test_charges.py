@@ -206,7 +206,7 @@ LEAVES_NOTHING = {
         WITHIN,
         {"risk": Decimal(1), "max_day_epsilon": Decimal("0.2"), "age_days": 0, "method": "tight", "secret": "day"},
     ),
-    "the limit of a day": ("classical", WITHIN, {"epsilon_per_day": Decimal("0.2")}),
+    "epsilon_per_day": ("classical", WITHIN, {"epsilon_per_day": Decimal("0.2")}),
     "epsilon_per_window": (
         "w-event", BEFORE, {"window_days": 4, "epsilon_per_window": Decimal("0.2"), "spend": "even"},
     ),

@@ -110,7 +110,6 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
-        session.check_mode_unchanged()
         session.check_contract_unchanged()
         rows = session.ledger.rows()
         session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
