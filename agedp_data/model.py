@@ -118,7 +118,7 @@ def read_model(run: RunFile) -> Model | None:
         case DeclaredModel() as declared:
             return _read_declared(declared)
         case EstimatedModel() as estimated:
-            model = _read_estimated(estimated)
+            model = _read_estimated(estimated, run.population.name)
             if run.promise.composes_ahead and not model.leakage_bound.has_both_directions:
                 raise RunFileError(
                     f'[model] file: this model has no forward leakage, which notion = "{run.promise.notion}" needs; '
@@ -176,7 +176,7 @@ def read_family(model: EstimatedModel) -> NestedFamily:
         raise _file_error(model.family, "family", str(error)) from None
 
 
-def _read_estimated(model: EstimatedModel) -> Model:
+def _read_estimated(model: EstimatedModel, population: str) -> Model:
     path = Path(model.file) / PUBLIC_FILE
     try:
         _check_regular_file(path)
@@ -194,6 +194,7 @@ def _read_estimated(model: EstimatedModel) -> Model:
             private=f"{escape_text(str(path))}: damaged; put back a good copy, or calibrate under a new name",
         ) from None
     _check_digest(path, text)
+    _check_population(public, population)
     expected = model_settings(model)
     compared = dict.fromkeys((*expected, "level", "publish", "quantiles"))
     changed = [key for key in compared if public.get(key) != expected.get(key)]
@@ -203,6 +204,16 @@ def _read_estimated(model: EstimatedModel) -> Model:
             "restore them, or calibrate anew under another file name"
         )
     return Model(text, leakage_bound)
+
+
+def _check_population(public: Mapping[str, Any], population: str) -> None:
+    """Check that a privately selected model is about this population: its draws, and the share that it bounds, are."""
+    selected_for = public.get("population", population)
+    if selected_for != population:
+        raise RunFileError(
+            f"[model] file: the model was selected by the households of population {selected_for!r} and bounds a "
+            f"share of them, not of {population!r}; name another folder and calibrate for this population"
+        )
 
 
 def digest_line(text: str) -> str:

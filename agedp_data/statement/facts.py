@@ -182,7 +182,7 @@ def build_statement(facts: StatementFacts) -> Statement:
         versions=list(facts.versions),
         protects=_protects(facts),
         from_whom=FROM_WHOM,
-        not_protected=[*NOT_PROTECTED, *_not_protected_from_envelopes(facts)],
+        not_protected=_not_protected(facts),
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
             for bound in _in_statement_order(facts.bounds)
@@ -195,7 +195,7 @@ def build_statement(facts: StatementFacts) -> Statement:
         ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
-    account = None if facts.account is None else state_account(facts.account)
+    account = None if facts.account is None else state_account(facts.account, facts.envelope_days)
     optional = {**facts.title, "draws": list(facts.draws), "household_account": account}
     return statement.model_copy(update={key: value for key, value in optional.items() if value})
 
@@ -206,15 +206,20 @@ def _protects(facts: StatementFacts) -> str:
     return model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
 
 
-def _not_protected_from_envelopes(facts: StatementFacts) -> list[str]:
+def _not_protected(facts: StatementFacts) -> list[str]:
     days = facts.envelope_days
-    return [model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)] if days else []
+    if not days:
+        return list(NOT_PROTECTED)
+    past, _, _, *others = NOT_PROTECTED
+    texts = (model_texts.HABITS_BESIDE_ENVELOPE, model_texts.MOVED_OUT_BESIDE_ENVELOPE)
+    beside = [text.format(aside=model_texts.aside(days)) for text in texts]
+    return [past, *beside, *others, model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
 
 
-def state_account(account: AccountFacts) -> StatedAccount:
-    """Return the account of households as a statement contains it."""
+def state_account(account: AccountFacts, envelope_days: str) -> StatedAccount:
+    """Return the account of households as a statement contains it; `envelope_days` as of the facts."""
     day, total = format_epsilon(account.day), format_epsilon(account.total)
-    text = HOUSEHOLD_ACCOUNT.format(day=day, total=total, since=account.since)
+    text = HOUSEHOLD_ACCOUNT.format(day=day, total=total, since=account.since, aside=model_texts.aside(envelope_days))
     return StatedAccount(day=day, total=total, since=account.since, text=text)
 
 
@@ -229,9 +234,8 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield from WITH_MODEL
         if facts.beyond_states:
             yield BEYOND_STATES
-        if facts.model["source"] == "estimated" and not model_texts.is_private(facts.model):
-            yield ESTIMATED
     if facts.estimated_from:
+        yield ESTIMATED
         yield model_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED

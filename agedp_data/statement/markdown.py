@@ -21,7 +21,7 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
-from agedp_data.statement.model_texts import selection_texts
+from agedp_data.statement.model_texts import aside, selection_texts
 from agedp_data.statement.stated_model import StatedModel
 
 _MEAN = "mean daily use of the households"
@@ -133,7 +133,8 @@ def _summary(statement: Statement) -> str:
     if {"day", "total"} <= epsilons.keys():
         day = "any one day"
         if CALIBRATION_DAY_BOUND in epsilons:
-            day = f"any one published day, epsilon {epsilons[CALIBRATION_DAY_BOUND]} about any one day of a calibration"
+            calibration = f"epsilon {epsilons[CALIBRATION_DAY_BOUND]} about any one day from {_draw_periods(statement)}"
+            day = f"any one published day, {calibration}, of which a model was drawn"
         text += (
             f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {epsilons['day']} about "
             f"{day}, and at most epsilon {epsilons['total']} about all its days (composition){_left_out(statement)}."
@@ -143,10 +144,14 @@ def _summary(statement: Statement) -> str:
     return text
 
 
+def _draw_periods(statement: Statement) -> str:
+    return " or from ".join(sorted({f"{draw.first_day} to {draw.last_day}" for draw in statement.draws or ()}))
+
+
 def _by_releases(statement: Statement) -> str:
     if _envelope_days(statement):
         return " by the noisy releases"
-    return ", draws of the calibration included," if statement.draws else ""
+    return " by these releases" + (", draws of the calibration included," if statement.draws else "")
 
 
 def _left_out(statement: Statement) -> str:
@@ -218,13 +223,14 @@ def _ending_texts(statement: Statement) -> list[str]:
     capped = ending.remaining != "unlimited"
     day = f"No day that is still to be released uses more than max_day_epsilon = {terms.max_day_epsilon}"
     total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}"
+    beside = aside(_envelope_days(statement))
     caps = (
-        f"{day}{total if capped else ''}, whatever the model, age or discount allows."
+        f"{day}{total if capped else ''}, whatever the model, age or discount allows{beside}."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
     draws = " and of the draws of the calibration" if statement.draws else ""
     spent = f"The composed loss of all days so far{draws} is epsilon {ending.spent}" + (
-        f"; epsilon {ending.remaining} remains." if capped else "."
+        f"; epsilon {ending.remaining} remains{beside}." if capped else f"{beside}."
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]

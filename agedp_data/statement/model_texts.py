@@ -22,7 +22,7 @@ from agedp_data.parameters import exact_text
 _PROTECTS: Final = (
     "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
     "day{noisy} would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the "
-    "{figure}{envelope}. Of all its days together the same holds with the total{draws}."
+    "{figure}{envelope}. Of all its days together the same holds with the total{draws}{envelope}."
 )
 _ALWAYS: Final = (
     "The per-day, window and total figures need no assumption about how households behave{draws}{envelope}; the total "
@@ -44,15 +44,28 @@ NOT_PROTECTED_FROM_ENVELOPE: Final = (
     "What the envelope of the model tells: it was computed from the readings of {days} and published without noise, so "
     "it may tell of a household's use on these days with certainty, and of its habits on others. No figure bounds it."
 )
+HABITS_BESIDE_ENVELOPE: Final = (
+    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
+    "others, and habits that show every day, are bounded, as far as the noisy releases tell of them, by the total, not "
+    "by the day's figure{aside}."
+)
+MOVED_OUT_BESIDE_ENVELOPE: Final = (
+    "Whether a household has moved out while it is still on the roster, which shows in all its later days: from what "
+    "the noisy releases tell of it, it is protected by the total only{aside}."
+)
 SELECTED: Final = (
     "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
-    "lie below this curve. For the other households only the caps hold. Which ones is not published."
+    "lie below the curve of the model. For the other households only the bounds that need no model hold. Which ones is "
+    "not published."
 )
 SELECTED_OF: Final = (
     "The curve of the model was drawn from a public family of curves, by the readings of {period}; the households are "
     "the {households} that were on the roster then."
 )
-SHARE: Final = "with probability at least {probability} at least {share} % of the households are"
+SHARE: Final = (
+    "with probability at least {probability} at least {share} % of the {households} households that were on the roster "
+    "from {period} are"
+)
 
 
 _EXACT: Final = Context(prec=MAX_PREC)
@@ -73,9 +86,14 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
     return _PROTECTS.format(
         noisy=" with noise" if envelope_days else "",
         figure="figure 'day', or 'calibration day' for a day of the calibration" if has_draws else "day's figure",
-        envelope=_ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else "",
+        envelope=aside(envelope_days),
         draws=", which counts the draws of the calibration" if has_draws else "",
     )
+
+
+def aside(envelope_days: str) -> str:
+    """Return the end of a sentence with a figure: that no figure counts the envelopes; "" without one."""
+    return _ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else ""
 
 
 def always(envelope_days: str, *, has_draws: bool) -> str:
@@ -107,12 +125,15 @@ def selection_texts(model: Mapping[str, Any]) -> tuple[str, str]:
 def share_text(model: Mapping[str, Any]) -> str:
     """Return the share of the households that a model bounds, "" if it is meant to bound each of them.
 
-    >>> share_text({"publish": "private", "coverage": "0.95", "failure_probability": "0.000001"})
-    'with probability at least 0.999999 at least 95 % of the households are'
+    >>> share_text({"publish": "private", "coverage": "0.95", "failure_probability": "0.01", "households": 900,
+    ...             "period": ["2012-01-01", "2012-12-31"]})[:66]
+    'with probability at least 0.99 at least 95 % of the 900 households'
     >>> share_text({"source": "declared"})
     ''
     """
-    return SHARE.format(**_numbers(model)) if is_private(model) else ""
+    if not is_private(model):
+        return ""
+    return SHARE.format(**_numbers(model), households=model["households"], period=" to ".join(model["period"]))
 
 
 def _numbers(model: Mapping[str, Any]) -> dict[str, str]:

@@ -60,12 +60,13 @@ SECOND_POPULATION_COUNTED = (
     "same promise may add the amounts given here to the day's figure and to the total."
 )
 HOUSEHOLD_ACCOUNT = (
-    "Over all releases that this register knows, the largest loss about one household: of a day {day}, in all {total}. "
-    "The register of households adds up every release of readings about a household, whatever population, series, "
-    "ledger or rehearsal it is part of, and no household of this population has larger sums. For a household that "
-    "nothing else counts, the figures of day and total hold. The register counts since {since}; what other "
-    "populations, ledgers and rehearsals released before is in it only where they released again since. It does not "
-    "know releases that were made on machines that do not share it, or from tables in memory, or by other tools."
+    "Over all releases that this register knows, the losses about one household come to at most: of a day {day}, in "
+    "all {total}{aside}. The register of households adds up the releases of readings about a household, whatever "
+    "population, series, ledger or rehearsal they are part of. A household that nothing else counts has the figures "
+    "'day' and 'total' of this statement. The register counts since {since}; of what other populations, ledgers and "
+    "rehearsals released before, it knows what those released that have run again since. It does not know releases "
+    "that were made with another confidential folder which does not share it, on this machine or another one, from "
+    "tables in memory, or by other tools."
 )
 REGISTER_REBUILT = (
     "The register of households was lost, and on {since} it was filled again from this ledger: what other populations, "

@@ -300,9 +300,13 @@ class LedgerSession:
     @property
     def roster_history(self) -> RosterHistory:
         """Return the roster history of the population for the ledger, or for none before it exists."""
-        is_rehearsal = self.run.run_file.schedule.mode == "rehearsal"
         ledger_id = "" if self.ledger is None else self.ledger.id
-        return RosterHistory(self.run.paths.roster_history, self.population, ledger_id, is_rehearsal)
+        return RosterHistory(self.run.paths.roster_history, self.population, ledger_id, self.is_rehearsal)
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Return whether the run is a rehearsal."""
+        return self.run.run_file.schedule.mode == "rehearsal"
 
     @property
     def accounts(self) -> HouseholdAccounts | None:
@@ -313,7 +317,7 @@ class LedgerSession:
         run, paths = self.run.run_file, self.run.paths
         if run.is_outside_register or not run.schedule.reads_input:
             return None
-        kind: Kind = "rehearsal" if run.schedule.mode == "rehearsal" else "release"
+        kind: Kind = "rehearsal" if self.is_rehearsal else "release"
         place = RegisterPlace(paths.folder, run.output.household_register)
         is_refused = run.population.shared_households == "refuse"
         return HouseholdAccounts(place, self.population, kind, is_refused, self.run.now.date().isoformat())

@@ -320,7 +320,15 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     check_draws_permitted(session, model, model_questions)
     before = len(session.stored_draws)
     answer = ledger_answer(session, model)
-    calibration = bound(transitions, edges, context.roster, model, input_terms=terms, answer=answer)
+    calibration = bound(
+        transitions,
+        edges,
+        context.roster,
+        model,
+        input_terms=terms,
+        population=run.population.name,
+        answer=answer,
+    )
     if session.accounts is not None:
         session.accounts.prepare(session.open_ledger, context.roster, ())
     draws = session.stored_draws

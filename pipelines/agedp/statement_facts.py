@@ -18,7 +18,6 @@ from agedp.budget import ReleaseTerms, estimation_periods
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.output import OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.epsilon import format_epsilon
@@ -73,13 +72,17 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
     released = {row.day for row in rows if row.state == "released"}
     beyond_states, represented = counted_states_flags(contracts, rows)
     tzdata, account = tzdata_version(), ledger.household_account(population)
+    is_complete = account is not None and not account.gaps
     return StatementFacts(
         title=release_titles(terms.run.output),
         contract=json.loads(contracts[-1].promise),
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[*loss_bounds(terms, rows), *([] if account else bounds_across_populations(ledger, population))],
+        bounds=[
+            *loss_bounds(terms, rows),
+            *([] if account and not account.gaps else bounds_across_populations(ledger, population)),
+        ],
         limits=terms.notion.limits,
         ending=series_end(terms, view),
         model=model.public if model else None,
@@ -206,7 +209,7 @@ def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersi
 
 def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     """Return notes on the origin of ledger, roster and model that a reader must know."""
-    model, population = run.model, run.population.name
+    population = run.population.name
     account = ledger.household_account(population)
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
@@ -218,8 +221,8 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
         TAKEN_OVER: ledger.is_taken_over(),
         TEMPORARY_LEDGER: run.has_temporary_ledger,
         ROSTER_FROM_FILES: read_off,
-        OWN_DAYS_TOO: isinstance(model, EstimatedModel) and _is_of_released_days(model, ledger.rows(population)),
-        OVERLAP: account is None and bool(other_populations(ledger, population)),
+        OWN_DAYS_TOO: _is_of_released_days(ledger.contracts(population), ledger.rows(population)),
+        OVERLAP: (account is None or bool(account.gaps)) and bool(other_populations(ledger, population)),
         OUTSIDE_REGISTER: run.is_outside_register,
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
     }
@@ -240,11 +243,11 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     }
 
 
-def _is_of_released_days(model: EstimatedModel, rows: Sequence[ReleaseRecord]) -> bool:
+def _is_of_released_days(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> bool:
     """Return whether a leakage bound that is published without noise was estimated from a released day."""
-    first, last = (day.isoformat() for day in model.period)
-    released = (row.day for row in rows if row.state == "released")
-    return getattr(model, "publish", "") != "private" and any(first <= day <= last for day in released)
+    released = {row.day for row in rows if row.state == "released"}
+    periods = estimation_periods(meaning_of(contract.promise) for contract in contracts)
+    return any(first <= day <= last for first, last in (text.split(" to ") for text in periods) for day in released)
 
 
 def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:

@@ -52,7 +52,9 @@ def household_lines(run_file: Path) -> list[str]:
 def _accounts(session: LedgerSession) -> HouseholdAccounts:
     accounts = session.accounts
     if accounts is None:
-        raise RunFileError("a table in memory has no household register")
+        raise RunFileError(
+            "no household register counts these releases: they are of synthetic households, or of a table in memory"
+        )
     return accounts
 
 

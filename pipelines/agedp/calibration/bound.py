@@ -101,6 +101,7 @@ def bound(
     model: EstimatedModel,
     *,
     input_terms: Mapping[str, Any] = MappingProxyType({}),
+    population: str = "",
     answer: Answer = draw_anew,
 ) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
@@ -111,6 +112,7 @@ def bound(
         roster: the roster.
         model: the model.
         input_terms: the rules for reading the input files, which the question of a private selection names.
+        population: name of the population that a privately selected model is about.
         answer: how the question of a private selection is answered once; by default the model alone has the answer.
 
     Raises:
@@ -126,7 +128,7 @@ def bound(
         raise ChainError("no household of the roster has readings in [model] period; a model needs some")
     included_transitions = transitions.select(included)
     if model.is_private:
-        result = _selected(included_transitions, model, input_terms, answer)
+        result = _selected(included_transitions, model, input_terms, answer, population=population)
     else:
         result = _envelope(included_transitions, model)
     ids = pa.array([roster.ids[i] for i in included], pa.string())
@@ -150,11 +152,11 @@ def _envelope(transitions: Transitions, model: EstimatedModel) -> _Estimate:
 
 
 def _selected(
-    transitions: Transitions, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer
+    transitions: Transitions, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer, *, population: str
 ) -> _Estimate:
     """Return a privately selected member as a model."""
     mixing = household_mixing(transitions, model, model_ages(model))
-    result, selected = select_member(mixing, model, input_terms, answer)
+    result, selected = select_member(mixing, model, input_terms, answer, population=population)
     return _Estimate(result, mixing.mixes, mixing.curves, mixing.groups, selected)
 
 

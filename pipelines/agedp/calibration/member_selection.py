@@ -182,7 +182,7 @@ def questions(model: EstimatedModel, input_terms: Mapping[str, Any], households:
 
 
 def select_member(
-    mixing: HouseholdMixing, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer
+    mixing: HouseholdMixing, model: EstimatedModel, input_terms: Mapping[str, Any], answer: Answer, *, population: str
 ) -> tuple[Model, SelectedMember]:
     """Draw a member of the model's family, and its quantiles, and return the model that is published.
 
@@ -191,6 +191,7 @@ def select_member(
         model: a model with publish = "private".
         input_terms: the rules for reading the input files, as a contract contains them.
         answer: how a question is answered once.
+        population: name of the population that the model is about; "" for a table in memory, which has none.
 
     Raises:
         RunFileError: as `check_selection_possible`.
@@ -210,7 +211,7 @@ def select_member(
     bound = family.member_bound(
         member, ages, steps_per_day=steps_per_day(model), assume=model.assume, forward=composes(model)
     )
-    public = _public_settings(model, households, drawn)
+    public = _public_settings(model, households, drawn) | ({"population": population} if population else {})
     quantiles = tuple(zip(model.quantiles or (), public.get("quantile_values", ()), strict=True))
     losses = tuple(question.loss for question, _ in drawn)
     selected = SelectedMember(member, family, target, members, quantiles, losses)

@@ -106,10 +106,19 @@ class HouseholdAccounts:
         """Create the register if there is none, enter the rows of the ledger, and the households through these days.
 
         Call it before the first draw.
+
+        Raises:
+            Refused: as `charge`; nothing is entered, so that the roster of a day that was refused can be corrected.
         """
         key = self.place.ensure(today=self.today)
         due = [day_number(day) for day in days]
-        self._write(lambda rows: self._enter(rows, key, ledger, roster, due))
+
+        def work(rows: RegisterRows) -> None:
+            source = self._enter(rows, key, ledger, roster, due)
+            if self.refuses_shared:
+                self._check_not_shared(rows, source, due)
+
+        self._write(work)
 
     def charge(self, releases: Sequence[ReleaseRecord], ledger: Ledger) -> None:
         """Charge releases before they are drawn, in one transaction of the register; repeated calls charge once.
@@ -126,7 +135,7 @@ class HouseholdAccounts:
             sources, draws = {entry.id: entry for entry in rows.sources()}, rows.draws()
             self._check_not_drawn(releases, sources, draws)
             if self.refuses_shared:
-                self._check_not_shared(rows, source, releases)
+                self._check_not_shared(rows, source, [day_number(date.fromisoformat(row.day)) for row in releases])
             charges = [draw_of(source, release, "") for release in releases]
             rows.replace_draws(without=charges, new=charges)
 
@@ -270,14 +279,20 @@ class HouseholdAccounts:
             (_iso(draw.first_day), draw.series)
             for draw in draws
             if draw.identity
-            and (sources[draw.source].population, sources[draw.source].kind) == (self.population, RELEASE)
+            and (sources[draw.source].population, sources[draw.source].kind) == (self.population, self.kind)
         }
         drawn = [release.day for release in releases if (release.day, release.series) in drawn_before]
         if drawn and self.kind == RELEASE:
             raise self._behind(min(drawn))
+        if drawn and self.refuses_shared:
+            raise Refused(
+                f"{min(drawn)}: the days of {self.population!r} were rehearsed on readings in another ledger, and "
+                '[population] shared_households = "refuse" permits no second draw about a household. Continue with '
+                "that ledger, or rehearse on synthetic households; nothing was drawn"
+            )
 
-    def _check_not_shared(self, rows: RegisterRows, source: RegisterSource, releases: Sequence[ReleaseRecord]) -> None:
-        days = sorted({day_number(date.fromisoformat(release.day)) for release in releases})
+    def _check_not_shared(self, rows: RegisterRows, source: RegisterSource, due: Iterable[int]) -> None:
+        days = sorted(set(due))
         for day, shared in zip(days, self._shared(rows, source, days), strict=True):
             if shared.households:
                 raise shared_error(date_of_day(day), shared)

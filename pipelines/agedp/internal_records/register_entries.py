@@ -8,6 +8,7 @@ population, period, query and answer are the same.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date
@@ -94,10 +95,21 @@ def _query_digest(draw: CalibrationDraw) -> str:
 
 
 def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[CountedDraw]) -> None:
-    """Add the draws that the register does not know, each in place of its charge."""
-    stored = {draw.identity for draw in rows.draws([source.id])}
-    new = [draw for draw in released if draw.identity not in stored]
-    rows.replace_draws(without=[replace(draw, identity="") for draw in new], new=new)
+    """Add the draws that the register does not know, each in place of its charge.
+
+    Two ledgers with the same contract, date and noisy values have equal rows. A ledger charges a day before it draws
+    it and never again, so a charge beside a stored row of the same day and series is of another ledger's draw.
+    """
+    stored = rows.draws([source.id])
+    hashes = Counter(draw.identity.partition(" ")[0] for draw in stored)
+    charged = {(draw.first_day, draw.series) for draw in stored if not draw.identity}
+    new = [draw for draw in released if not hashes[draw.identity]]
+    repeated = [
+        replace(draw, identity=f"{draw.identity} {hashes[draw.identity] + 1}")
+        for draw in released
+        if hashes[draw.identity] and (draw.first_day, draw.series) in charged
+    ]
+    rows.replace_draws(without=[replace(draw, identity="") for draw in (*new, *repeated)], new=[*new, *repeated])
 
 
 def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster) -> None:

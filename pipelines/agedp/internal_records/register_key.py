@@ -26,8 +26,9 @@ CHECK, BEGAN, REBUILT = "check", "began", "rebuilt"
 _KEY_FILE: Final = "household_register.key"
 _REGISTER_FILE: Final = "household_register.sqlite"
 _COPY = (
-    f"put back a copy of {_KEY_FILE}, from a backup or from a machine that uses the register. If there is none, remove "
-    "the register as well and fill a new one (`agedp ledger households RUN.toml --rebuild`)"
+    f"put back a copy of {_KEY_FILE}, from a backup or from another confidential folder that uses the register. If "
+    "there is none, nobody can use the register any more: name another one, and fill it from each of its ledgers "
+    "(`agedp ledger households RUN.toml --rebuild`)"
 )
 _ADVICE = (
     f"nothing was drawn; put back {_REGISTER_FILE} and {_KEY_FILE} (from the earlier confidential folder, if this is a "

@@ -265,7 +265,7 @@ def _account_covers(account: StatedAccount | None, expected: Mapping[str, str]) 
     """Return whether the account of households, if there is one, is not below the losses of this release alone."""
     if account is None:
         return True
-    is_stated = f"of a day {account.day}, in all {account.total}." in account.text and account.since in account.text
+    is_stated = f"of a day {account.day}, in all {account.total}" in account.text and account.since in account.text
     covers = all(Decimal(getattr(account, name)) >= Decimal(expected[name]) for name in ("day", "total"))
     return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
 

@@ -124,7 +124,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
     columns = sorted({series.by for series in terms.run.series.values() if series.by is not None})
     days = [due_day.day for due_day in due_days.due]
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
-    charge = _charge_households(session, days)
+    charge = _charge_households(session, [due_day.day for due_day in due_days.due if due_day.is_drawn])
     try:
         return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw, charge=charge)
     finally:
