@@ -234,8 +234,9 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield from WITH_MODEL
         if facts.beyond_states:
             yield BEYOND_STATES
-    if facts.estimated_from:
+    if facts.estimated_from or _is_estimated_in_full(facts.model):
         yield ESTIMATED
+    if facts.estimated_from:
         yield model_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED
@@ -245,6 +246,10 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
+
+
+def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
+    return model is not None and model["source"] == "estimated" and not model_texts.is_private(model)
 
 
 def odds_factor(loss: int) -> str:

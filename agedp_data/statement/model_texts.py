@@ -55,8 +55,8 @@ MOVED_OUT_BESIDE_ENVELOPE: Final = (
 )
 SELECTED: Final = (
     "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
-    "lie below the curve of the model. For the other households only the bounds that need no model hold. Which ones is "
-    "not published."
+    "lie below the curve of the model. For the other households only the caps hold, and the bounds that need no model. "
+    "Which ones is not published."
 )
 SELECTED_OF: Final = (
     "The curve of the model was drawn from a public family of curves, by the readings of {period}; the households are "

@@ -79,10 +79,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         days=sorted(released),
         skipped=sorted({row.day for row in rows} - released),  # a day that one series only skipped is released
         published_on=sorted({row.published_on for row in rows if row.state == "released"}),
-        bounds=[
-            *loss_bounds(terms, rows),
-            *([] if account and not account.gaps else bounds_across_populations(ledger, population)),
-        ],
+        bounds=[*loss_bounds(terms, rows), *([] if is_complete else bounds_across_populations(ledger, population))],
         limits=terms.notion.limits,
         ending=series_end(terms, view),
         model=model.public if model else None,

@@ -119,7 +119,8 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
     assert not any("conditional_days" in figure for figure in stated["figures"])
     sentence = (
         "With probability at least 0.999999, the estimated chains (at the confidence level 0.99) of at least 95 % of "
-        "the households lie below this curve. For the other households only the caps hold. Which ones is not published."
+        "the households lie below the curve of the model. For the other households only the caps hold, and the bounds "
+        "that need no model. Which ones is not published."
     )
     assert sentence in stated["warnings"]
     assert sentence in text
@@ -134,7 +135,8 @@ def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figu
 
 
 def test_a_small_failure_probability_is_not_rounded_to_certainty():
-    tiny = {"publish": "private", "coverage": "0.95", "failure_probability": f"0.{'0' * 40}1"}
+    public = {"publish": "private", "coverage": "0.95", "households": 9, "period": ["2012-01-01", "2012-01-31"]}
+    tiny = public | {"failure_probability": f"0.{'0' * 40}1"}
     assert f"0.{'9' * 41} at least 95 %" in share_text(tiny)
 
 

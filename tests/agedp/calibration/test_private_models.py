@@ -228,6 +228,13 @@ def test_what_cannot_be_kept_is_refused_before_a_reading_is_read(homes):
     assert not (homes.folder / "ledger.sqlite").exists()
 
 
+def test_a_model_is_used_for_the_population_that_selected_it(homes):
+    calibrate(homes.run_file)
+    homes.edit(('name = "homes"', 'name = "others"'), ("ledger.sqlite", "other.sqlite"))
+    with pytest.raises(RunFileError, match=r"selected by the households of population 'homes' .* not of 'others'"):
+        homes.context()
+
+
 def test_another_ledger_adopts_the_draws_with_the_model(homes):
     made = calibrate(homes.run_file)
     homes.edit(("ledger.sqlite", "other.sqlite"))

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 
 from agedp.internal_records.household_accounts import HouseholdAccounts
@@ -21,10 +22,12 @@ from agedp.pipeline import sanitise
 from agedp.stages import report
 from agedp.stages.amend import amend
 from agedp.stages.ingest import read_files
+from agedp_data import mechanisms
 from agedp_data.errors import AgedpError, ContractChanged, LedgerBehind, LedgerError, Refused
 from agedp_data.ledger import Ledger
 from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount
 from agedp_data.roster import read_roster
+from agedp_data.statement.note_texts import OVERLAP
 from agedp_flows.text.household_text import household_lines, rebuild_register, shared_lines
 from tests.agedp.conftest import House, ended_in_draw
 from tests.postgresql import PostgreSQL
@@ -99,7 +102,7 @@ def test_of_one_population_the_account_equals_day_and_total(house: House) -> Non
     found = account(house)
     assert (found.day, found.total, found.gaps) == (HALF, 5 * HALF, ())
     text = (house.folder / "release" / "STATEMENT.md").read_text()
-    assert "the largest loss about one household: of a day 0.5, in all 2.5." in text
+    assert "the losses about one household come to at most: of a day 0.5, in all 2.5." in text
     assert "cannot see shared homes" not in text
     house.release.verify()
 
@@ -181,7 +184,36 @@ def test_split_and_merged_populations_add_up_by_household(house: House) -> None:
     assert sums(house, "merged") == (3 * HALF, 9 * HALF)
 
 
-def test_each_rehearsal_over_readings_is_a_draw_of_its_own(house: House) -> None:
+def test_households_that_are_taken_off_a_refused_roster_are_free(house: House) -> None:
+    name_population(house, "one", "ABC")
+    house.run(today=after(1))
+    name_population(house, "two", "CDE", more='shared_households = "refuse"')
+    with pytest.raises(Refused, match="2013-01-01"):
+        house.run(today=after(1))
+    name_population(house, "two", "DE", more='shared_households = "refuse"')
+    house.run(today=after(1))
+    assert sums(house, "two") == (HALF, HALF)
+
+
+def test_another_population_of_the_ledger_is_a_known_gap_in_another_folder(house: House) -> None:
+    name_population(house, "one")
+    house.run(today=after(2))
+    name_population(house, "two")
+    house.edit(("two.sqlite", "one.sqlite"), ('confidential = "confidential"', 'confidential = "confidential2"'))
+    house.run(today=after(2))
+    assert account(house, "two", "one.sqlite").gaps == ("releases",)
+    statement = json.loads((house.folder / "two" / "statement.json").read_text())
+    across = {bound["name"]: bound["epsilon"] for bound in statement["figures"]}
+    assert across["total with the other populations"] == "2"
+    assert OVERLAP in statement["notes"]
+
+
+@pytest.mark.parametrize("same_values", [False, True])
+def test_each_rehearsal_over_readings_is_a_draw_of_its_own(
+    house: House, monkeypatch: pytest.MonkeyPatch, *, same_values: bool
+) -> None:
+    if same_values:  # equal rows in all ledgers
+        monkeypatch.setattr(mechanisms, "discrete_laplace", lambda values, **_: np.asarray(values))
     name_population(house, "try", mode="rehearsal")
     for number in (1, 2, 3):  # the same contract on the same date: the same first row of the ledger
         house.run(as_of=after(3))
@@ -192,6 +224,15 @@ def test_each_rehearsal_over_readings_is_a_draw_of_its_own(house: House) -> None
     name_population(house, "homes")
     house.run(today=after(2))
     assert sums(house, "homes") == (4 * HALF, 8 * HALF)
+
+
+def test_a_rehearsal_that_shares_no_household_is_not_repeated(house: House) -> None:
+    name_population(house, "try", mode="rehearsal", more='shared_households = "refuse"')
+    house.run(as_of=after(3))
+    (house.folder / "try.sqlite").unlink()
+    shutil.rmtree(house.folder / "try")
+    with pytest.raises(Refused, match="were rehearsed on readings in another ledger"):
+        house.run(as_of=after(3))
 
 
 def test_a_moved_ledger_counts_once(house: House) -> None:
