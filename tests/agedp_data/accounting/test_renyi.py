@@ -152,7 +152,7 @@ def test_a_span_is_free_of_order_and_grows_with_every_row(rows: list[tuple[int, 
 
 
 def test_the_largest_equal_loss_of_a_year_fits_and_one_more_does_not() -> None:
-    def curve(loss: int) -> np.ndarray:  # type: ignore[type-arg]
+    def curve(loss: int) -> np.ndarray:
         return laplace_curve(50_000, 50_000 * NANO / loss)
 
     loss = largest_equal_loss(curve, 365, epsilon=10 * NANO, delta=Decimal("1e-6"), cap=NANO)
