@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -40,6 +40,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
+from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.series.series import AnySeries, series_of
 
@@ -71,8 +72,12 @@ def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:
     return {**registered, "form": FORM, "needs": NEEDS[FORM]} if is_later(registered) else registered
 
 
-def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None) -> Notion:
-    """Return the promise in a contract's text, as it is enforced; `earlier` are the series of all contracts.
+def promise_of(
+    text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None = None, charges: Iterable[PeriodLoss] = ()
+) -> Notion:
+    """Return the promise in a contract's text, as it is enforced.
+
+    `earlier` are the series of all contracts, `charges` the losses of the population's calibration draws.
 
     >>> text = '{"promise":{"notion":"classical","epsilon_per_day":"0.5","max_day_epsilon":"0.5","epsilon_total":"9"}}'
     >>> promise_of(text).loss([], "2013-01-01", None)
@@ -90,7 +95,7 @@ def promise_of(text: str, earlier: Mapping[str, Mapping[str, AnySeries]] | None 
         )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
-    return promise.for_publication(Publication(series, earlier or {}, first, last))
+    return promise.for_publication(Publication(series, earlier or {}, first, last, charges=tuple(charges)))
 
 
 def _read(value: object) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -25,6 +25,7 @@ from agedp_data.notions.aged_loss import HALF_HOUR
 from agedp_data.notions.alternatives import Comparison
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
+from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.parameters import Section, exact_text, wrong
@@ -69,6 +70,7 @@ class RunFile(Section):
     _folder: Path = PrivateAttr(default=Path())
     _has_temporary_ledger: bool = PrivateAttr(default=False)
     _earlier: Mapping[str, Mapping[str, AnySeries]] = PrivateAttr(default_factory=dict)
+    _charges: tuple[PeriodLoss, ...] = PrivateAttr(default=())
     _over: tuple[tuple[object, ...], Notion] | None = PrivateAttr(default=None)
 
     @property
@@ -95,7 +97,7 @@ class RunFile(Section):
     @property
     def notion(self) -> Notion:
         """Return the promise as it is enforced."""
-        of = (self.promise, self.series, self.schedule, self._earlier)
+        of = (self.promise, self.series, self.schedule, self._earlier, self._charges)
         if self._over is None or any(old is not new for old, new in zip(self._over[0], of, strict=True)):
             self._over = of, self.promise.for_publication(self.publication)
         return self._over[1]
@@ -103,7 +105,9 @@ class RunFile(Section):
     @property
     def publication(self) -> Publication:
         """Return the series and days under the promise, of this file and of the contracts that it follows."""
-        return Publication(self.series, self._earlier, self.schedule.first_day, self.schedule.last_day)
+        return Publication(
+            self.series, self._earlier, self.schedule.first_day, self.schedule.last_day, charges=self._charges
+        )
 
     @property
     def comparison(self) -> Comparison:
@@ -120,15 +124,24 @@ class RunFile(Section):
             delta_kwh=compare.delta_kwh,
         )
 
-    def following(self, earlier: Mapping[str, Mapping[str, AnySeries]]) -> Self:
+    def following(
+        self, earlier: Mapping[str, Mapping[str, AnySeries]], charges: Iterable[PeriodLoss] | None = None
+    ) -> Self:
         """Return the same run file as a successor of earlier contracts, for bounds over their releases.
 
         Args:
             earlier: the series of each earlier contract, by the contract's hash. A release counts by the series of the
                 contract under which it was charged.
+            charges: the losses of the population's calibration draws; None leaves those of this run file.
         """
         copy = self.model_copy()
         copy._earlier = earlier
+        return copy if charges is None else copy.charging(charges)
+
+    def charging(self, charges: Iterable[PeriodLoss]) -> Self:
+        """Return the same run file with the losses of its population's calibration draws, which its promise counts."""
+        copy = self.model_copy()
+        copy._charges = tuple(charges)
         return copy
 
     @property

@@ -5,7 +5,8 @@ Example: with risk = 0.1 and age_days = 2, a chain that mixes fast lets each day
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import ClassVar, Literal, Self
 
@@ -25,10 +26,10 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     TighteningRule,
-    day_losses,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.publication import Publication
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 
@@ -103,7 +104,7 @@ class AgeDependent(EnforcedPromise):
         if self.risk is None:
             return floor_nano(self.epsilon_per_day or 0)
         constant, aged = self._constant(leakage_bound)
-        bound, age = floor_nano(self.risk), self.age_days * aged.leakage_bound.steps_per_day
+        bound, age = floor_nano(self.risk) - self.charge, self.age_days * aged.leakage_bound.steps_per_day
 
         composition, instant = aged.of(losses), aged.instant(day)
         newest = max([instant, *composition.inputs[-1:]])
@@ -124,7 +125,7 @@ class AgeDependent(EnforcedPromise):
         if self.risk is not None:
             rows = [row for row in (*history, new_row) if row.state == "released"]
             _, aged = self._constant(leakage_bound)
-            risk = self._account.risk_at(rows, aged, new_row.published_on)
+            risk = self._account.risk_at(rows, aged, new_row.published_on) + self.charge
             refuse_above(new_row.day, f"the risk to {ABOUT[self.secret]}", risk, ("risk", floor_nano(self.risk)))
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
@@ -143,7 +144,20 @@ class AgeDependent(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and last the largest risk from `at` on."""
-        return [*spent_bounds(day_losses(history)), *self._account.bounds(history, leakage_bound, at)]
+        return [*self.cap_bounds(history), *self._account.bounds(history, leakage_bound, at)]
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the caps, and `risk` if that is what is promised, each with the draws that take a part of it."""
+        yield from super().charged_limits()
+        if self.risk is not None:
+            yield "risk", self.charge, floor_nano(self.risk)
+
+    def for_publication(self, publication: Publication) -> Self:
+        """Return this promise over what is published; with other draws its loss is solved anew."""
+        promise = super().for_publication(publication)
+        if publication.charges != self.charges:
+            promise._solved = ModelCache()
+        return promise
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -169,6 +183,7 @@ class AgeDependent(EnforcedPromise):
         promise = comparison.promise
         promised = promise._account if isinstance(promise, cls) else None
         accountant = promised or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
+        accountant = replace(accountant, charge=total_charge(comparison.publication.charges))
         further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
         return (*(() if promised else (accountant,)), *further)
 
@@ -181,7 +196,7 @@ class AgeDependent(EnforcedPromise):
 
     @property
     def _account(self) -> AgedLoss:
-        return AgedLoss(self.age_days, self.method, self.secret)
+        return AgedLoss(self.age_days, self.method, self.secret, charge=self.charge)
 
     def _refuse_young(self, new_row: HistoryRow) -> None:
         # The date is all that is recorded, so its last instant must already be too early.
@@ -202,7 +217,7 @@ class AgeDependent(EnforcedPromise):
 
     def _solve(self, aged: AgedLeakage) -> int:
         age = self.age_days * aged.leakage_bound.steps_per_day
-        bound = floor_nano(self.risk or 0)
+        bound = floor_nano(self.risk or 0) - self.charge
 
         def keeps(loss: int) -> bool:
             if aged.leakage_bound.assume != "markov":

@@ -138,7 +138,8 @@ class AgedLoss:
     `age_days` is the age below which nothing is released; where the publication date alone proves a larger age, that
     one counts. For the secret "day" ages are rounded down to whole days, since the current day began then. A model
     without bounds by `method` (an earlier curve beside a newer kernel) is read by its total variations; a bound that is
-    reported for its method alone is then left out.
+    reported for its method alone is then left out. `charge` is the loss of all calibration draws, added unaged
+    (`period_loss`).
 
     Source: [A] Definition 10 and Theorem 3, composed as in `Composition` [nano-epsilon].
 
@@ -150,6 +151,7 @@ class AgedLoss:
     method: Method
     secret: Secret
     bound_name: str = RISK
+    charge: int = 0
     name: ClassVar[str] = "age-dependent"
 
     def bounds(
@@ -162,7 +164,7 @@ class AgedLoss:
             return []
         method: Method = self.method if self.method in leakage_bound.methods else "total_variation"
         assumption = f"{ASSUMED[leakage_bound.assume]} (method {method})"
-        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at)
+        value = self._largest(history, AgedLeakage(leakage_bound, method=method), at) + self.charge
         return [LossBound(self.bound_name, value, "conditional", ABOUT[self.secret], assumption)]
 
     def by(self, method: Method) -> AgedLoss:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LossBound
+from agedp_data.notions.period_loss import charge_on
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.w_event import largest_window
 from agedp_data.parameters import exact_text, watt_hours
@@ -71,6 +72,8 @@ class BoundedChangeLosses:
 class BoundedChangeLoss:
     """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days.
 
+    Calibration draws count in full, whatever the size (`period_loss`).
+
     Source: [D], as in `Neighbourhood`; losses in [nano-epsilon].
     """
 
@@ -95,14 +98,13 @@ class BoundedChangeLoss:
         """Return the largest loss of a day and, with `window_days`, of a window."""
         del leakage_bound, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
+        charges = self.publication.charges
+        largest = max((loss + charge_on(charges, day) for day, loss in losses.items()), default=0)
         change = f"a change of one household's use by at most {exact_text(self.size_kwh)} kWh"
-        bounds = [
-            LossBound(
-                self.day_bound_name, max(losses.values(), default=0), ASSUMPTION_FREE, f"{change}, on any one day"
-            )
-        ]
+        scope = f"{change}, on any one {'published day' if charges else 'day'}"
+        bounds = [LossBound(self.day_bound_name, largest, ASSUMPTION_FREE, scope)]
         if self.window_days is not None:
-            value = largest_window(losses, days=self.window_days)
+            value = largest_window(losses, days=self.window_days, charges=charges)
             about = f"{change} a day, on any {self.window_days} consecutive days"
             bounds.append(LossBound(self.window_bound_name, value, ASSUMPTION_FREE, about))
         return bounds

@@ -21,8 +21,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     TighteningRule,
-    day_losses,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Epsilon, wrong
@@ -80,7 +78,7 @@ class Classical(EnforcedPromise):
     ) -> list[LossBound]:
         """Return the largest loss of a day and the total."""
         del leakage_bound, at
-        return spent_bounds(day_losses(history))
+        return self.cap_bounds(history)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:

@@ -11,24 +11,23 @@ skipped as well: on another date there might be some, but a backlog would hold u
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import PrivateAttr, model_validator
 
-from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic, infinite_horizon_schedule, schedule
+from agedp_data.accounting.discount_schedules import Exponential, Hyperbolic
 from agedp_data.accounting.discounting import DiscountName, DiscountWeights
-from agedp_data.arrays import Floats
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
 from agedp_data.notions.classical import refuse_day_above_caps
+from agedp_data.notions.discount_plans import NamedDiscount, PlannedLosses, closed_plan, endless_plan
 from agedp_data.notions.discounted_loss import BY_CLOCK, Clock, DiscountedLoss, discount_weights, format_weight
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
@@ -36,18 +35,15 @@ from agedp_data.notions.notion import (
     Accountant,
     HistoryRow,
     LossBound,
-    ReleaseHistory,
     TighteningRule,
-    day_losses,
     day_number,
     losses_by_day_number,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.release_history import ReleaseHistory
 from agedp_data.parameters import Amount, Days, Epsilon, wrong
 
-_Planned = tuple[int, ...]
-_Named = Exponential | Hyperbolic
 ScheduleName = Literal["renewal", "optimal", "constant", "classical", "paper"]
 
 _WITH_HORIZON: tuple[ScheduleName, ...] = ("optimal", "constant", "classical")
@@ -185,16 +181,16 @@ class Discounted(EnforcedPromise):
             for row in history:
                 if row.day == day and row.state == "released":
                     earlier[self._tick(row)] -= row.loss
-        bound, now = floor_nano(self.epsilon), day_number(day)
+        bound, now = floor_nano(self.epsilon) - self.charge, day_number(day)
         if self.clock == "publication-day":
             now = max([*ticks, *([day_number(published_on)] if published_on else [])], default=now)
         available = self._weights.available(earlier, now, bound)
-        planned = min(self.day_cap, self.planned_loss(losses, day, leakage_bound))
+        planned = min(self.day_limit(day), self.planned_loss(losses, day, leakage_bound))
         regular = min(self._second, planned) if self.schedule == "renewal" else planned
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
         allowed = min(planned, available)
-        if self.total_cap is not None and allowed > self.total_cap - sum(losses.values()):
+        if self.total_cap is not None and allowed > self.total_cap - self.charge - sum(losses.values()):
             return 0
         return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 
@@ -208,7 +204,7 @@ class Discounted(EnforcedPromise):
         del leakage_bound
         ticks, now = self._ticks(history), self._tick(new_row)
         ticks[now] = ticks.get(now, 0) + new_row.loss
-        value = self._weights.largest(ticks, since=now)
+        value = self._weights.largest(ticks, since=now) + self.charge
         refuse_above(new_row.day, "the discounted sum", value, ("epsilon", floor_nano(self.epsilon)))
         if self.horizon_days is not None and new_row.loss > 0:
             released = sum(loss > 0 for loss in self.losses_with(history, new_row).values())
@@ -222,8 +218,13 @@ class Discounted(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the undiscounted total, and the discounted sums."""
-        discounted = DiscountedLoss(self.discount, self.rate, self.clock).bounds(history, leakage_bound, at)
-        return [*spent_bounds(day_losses(history)), *discounted]
+        account = DiscountedLoss(self.discount, self.rate, self.clock, self.charge)
+        return [*self.cap_bounds(history), *account.bounds(history, leakage_bound, at)]
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the caps and epsilon, each with the draws that take a part of it."""
+        yield from super().charged_limits()
+        yield "epsilon", self.charge, floor_nano(self.epsilon)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -257,9 +258,11 @@ class Discounted(EnforcedPromise):
             ("exponential", comparison.exponential),
             ("hyperbolic", comparison.hyperbolic),
         ]
-        accountants = [DiscountedLoss(name, rate, "data-day") for name, rate in discounts if rate is not None]
-        promise = comparison.promise
-        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock) if isinstance(promise, cls) else None
+        charge, promise = total_charge(comparison.publication.charges), comparison.promise
+        accountants = [DiscountedLoss(name, rate, "data-day", charge) for name, rate in discounts if rate is not None]
+        if not isinstance(promise, cls):
+            return tuple(accountants)
+        promised = DiscountedLoss(promise.discount, promise.rate, promise.clock, charge)
         return tuple(accountant for accountant in accountants if accountant != promised)
 
     def alternatives(self, days: int) -> dict[str, float]:
@@ -276,24 +279,26 @@ class Discounted(EnforcedPromise):
         for name in names:
             if name != "optimal" or name == self.schedule or count <= _SOON_SOLVED:
                 ended = name != self.schedule or name == "renewal" or self.horizon_days is not None
-                losses = (_closed if ended else _endless)(self._discounting, float(self.epsilon), count, name)
+                losses = (closed_plan if ended else endless_plan)(self._discounting, float(self._room), count, name)
                 if losses[-1] > 0 and not self._cut(losses):
                     mean_noise[name] = float(np.mean(NANO / np.array(losses)))
         return mean_noise if self.schedule in mean_noise else {}
 
-    def _cut(self, losses: _Planned) -> bool:
+    def _cut(self, losses: PlannedLosses) -> bool:
         """Return whether a cap cuts a schedule."""
         return max(losses) > self.day_cap or (self.total_cap is not None and sum(losses) > self.total_cap)
 
     def _wanted(self, released: int) -> int:
         """Return the loss of the next release by the schedule [nano-epsilon]."""
+        if self._room <= 0:
+            return 0
         if self.schedule == "renewal":
-            return floor_nano(self.epsilon)
+            return floor_nano(self._room)
         if self.horizon_days is None:
             count = max(64, 1 << released.bit_length())
-            losses = _endless(self._discounting, float(self.epsilon), count, self.schedule)
+            losses = endless_plan(self._discounting, float(self._room), count, self.schedule)
             return losses[released]
-        losses = _closed(self._discounting, float(self.epsilon), self.horizon_days, self.schedule)
+        losses = closed_plan(self._discounting, float(self._room), self.horizon_days, self.schedule)
         return losses[released] if released < self.horizon_days else 0
 
     @property
@@ -301,10 +306,15 @@ class Discounted(EnforcedPromise):
         """Return renewal's second loss, epsilon less what the first still counts; later ones fall by a logarithm."""
         rate = Fraction(self.rate)
         part = 1 - rate if self.discount == "exponential" else rate / (1 + rate)
-        return floor_nano(part * Fraction(self.epsilon))
+        return floor_nano(part * Fraction(self._room))
 
     @property
-    def _discounting(self) -> _Named:
+    def _room(self) -> Decimal:
+        """Return what the calibration draws leave of epsilon for the schedule [epsilon]."""
+        return Decimal(floor_nano(self.epsilon) - self.charge) / NANO if self.charges else self.epsilon
+
+    @property
+    def _discounting(self) -> NamedDiscount:
         return Exponential(float(self.rate)) if self.discount == "exponential" else Hyperbolic(float(self.rate))
 
     @property
@@ -334,17 +344,3 @@ def _hard_to_solve(days: int | None) -> str:
     if days is None:
         return "an optimum needs [schedule] last_day"
     return f"an optimum over {days} days takes long; renewal is near it" if days > _SOON_SOLVED else ""
-
-
-@lru_cache(maxsize=64)
-def _closed(discount: _Named, epsilon: float, horizon: int, method: str) -> _Planned:
-    return _whole(schedule(discount, epsilon=epsilon, horizon=horizon, method=method))
-
-
-@lru_cache(maxsize=64)
-def _endless(discount: _Named, epsilon: float, releases: int, method: str) -> _Planned:
-    return _whole(infinite_horizon_schedule(discount, epsilon=epsilon, releases=releases, method=method))
-
-
-def _whole(losses: Floats) -> _Planned:
-    return tuple(floor_nano(loss) for loss in losses.tolist())

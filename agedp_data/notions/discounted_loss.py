@@ -26,7 +26,9 @@ _OF_CLOCK: Final[dict[Clock, str]] = {"data-day": "days of the data", "publicati
 class DiscountedLoss:
     r"""Accountant of the discounted loss: the discounted sum of all days' losses, free of assumptions.
 
-    .. math:: \max_t \sum_{k \le t} a(t - k)\, \varepsilon_k
+    .. math:: \max_t \sum_{k \le t} a(t - k)\, \varepsilon_k + \sum_i e_i
+
+    `charge` is the loss of all calibration draws e_i, which count in full on every day (`period_loss`).
 
     Source: [F] Definitions 10 and 14, in integers [nano-epsilon]. Erratum: both must hold for every t.
 
@@ -37,6 +39,7 @@ class DiscountedLoss:
     discount: DiscountName
     rate: Decimal
     clock: Clock
+    charge: int = 0
     name: ClassVar[str] = "discounted"
 
     def bounds(
@@ -53,10 +56,14 @@ class DiscountedLoss:
         newest = max([*ticks, *([day_number(at)] if at else [])], default=0)
         counted = format_weight(self.discount, self.rate)
         scope = f"all published days of one household, a loss j {_OF_CLOCK[self.clock]} ago counted {counted}"
+        if self.charge:
+            scope += ", the calibration draws counted in full"
         worst, now = self.names
+        largest = weights.largest(ticks) + self.charge
+        newest_sum = weighted_sum_to_nano(weights.total(ticks, newest)) + self.charge
         return [
-            LossBound(worst, weights.largest(ticks), "assumption-free", f"{scope}, on the worst day", odds=False),
-            LossBound(now, weighted_sum_to_nano(weights.total(ticks, newest)), "assumption-free", scope, odds=False),
+            LossBound(worst, largest, "assumption-free", f"{scope}, on the worst day", odds=False),
+            LossBound(now, newest_sum, "assumption-free", scope, odds=False),
         ]
 
     @property

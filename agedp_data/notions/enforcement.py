@@ -1,9 +1,16 @@
-"""Enforcement of a promise, the same for every notion: the caps first, then the notion's own rule."""
+"""Enforcement of a promise, the same for every notion: the caps first, then the notion's own rule.
+
+Calibration draws count like releases (`period_loss`): a day of their periods has less of its limit left, all days have
+less of `epsilon_total`, and each notion leaves room for them in its own bound. Draws that leave nothing are refused
+before they are drawn (`check_charges_fit`).
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
 from typing import TypeVar
 
 from pydantic import PrivateAttr
@@ -11,7 +18,10 @@ from pydantic import PrivateAttr
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.notion import HistoryRow, LossBound, Promise, ReleaseHistory
+from agedp_data.notions.cap_bounds import spent_bounds
+from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise, day_losses
+from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
+from agedp_data.notions.release_history import ReleaseHistory
 
 _Answer = TypeVar("_Answer")
 
@@ -30,6 +40,31 @@ class EnforcedPromise(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
 
     _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
+
+    @property
+    def charge(self) -> int:
+        """Return the loss of all calibration draws together [nano-epsilon]."""
+        return total_charge(self.charges)
+
+    def charge_on(self, day: str) -> int:
+        """Return the loss of the calibration draws about a day [nano-epsilon]."""
+        return charge_on(self.charges, day)
+
+    def day_limit(self, day: str) -> int:
+        """Return the loss that the releases of a day may have [nano-epsilon]: its limit, less the draws about it."""
+        return self._day_key[1] - self.charge_on(day)
+
+    @property
+    def _day_key(self) -> tuple[str, int]:
+        """Return the key and the value of the limit of a day; without draws the notion's own rule is stricter."""
+        limit = self.limits[DAY_BOUND] if self.charges else self.day_cap
+        if limit is None or limit >= self.day_cap:
+            return "max_day_epsilon", self.day_cap
+        return "the limit of a day", limit
+
+    def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
+        """Return the largest loss of a day and the total, the calibration draws among them."""
+        return spent_bounds(day_losses(history), self.charges)
 
     def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
         """Return the loss of each day if `new_row`, a released row, came to the history."""
@@ -75,8 +110,8 @@ class EnforcedPromise(Promise, ABC):
     def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
         """Return the planned loss of the whole day, cut by the caps, less the loss of the day's own rows."""
         losses = self._day_losses.of(history)
-        spent, planned = losses.pop(day, 0), min(self.day_cap, planned)
-        if self.total_cap is not None and planned > self.total_cap - sum(losses.values()):
+        spent, planned = losses.pop(day, 0), min(self.day_limit(day), planned)
+        if self.total_cap is not None and planned > self.total_cap - self.charge - sum(losses.values()):
             return 0
         return max(0, planned - spent)
 
@@ -87,13 +122,54 @@ class EnforcedPromise(Promise, ABC):
         if new_row.loss < 0:
             raise Refused(f"{new_row.day}: a loss cannot be negative; nothing was drawn")
         losses = self.losses_with(history, new_row)
-        refuse_above(new_row.day, "the day", losses[new_row.day], ("max_day_epsilon", self.day_cap))
+        refuse_above(new_row.day, "the day", losses[new_row.day] + self.charge_on(new_row.day), self._day_key)
         if self.total_cap is not None:
-            refuse_above(new_row.day, "the sum over all days", sum(losses.values()), ("epsilon_total", self.total_cap))
+            total = sum(losses.values()) + self.charge
+            refuse_above(new_row.day, "the sum over all days", total, ("epsilon_total", self.total_cap))
         self.check(history, new_row, leakage_bound)
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Do nothing: without a model in the promise, what was admitted stays within it."""
+
+    def check_charges(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
+        """Raise Refused if the calibration draws bring a bound above its limit, or leave nothing for a day.
+
+        Use it before a draw, with the draw among the charges of the publication; then there may be no model yet. What
+        was above a limit without draws, because the promise was tightened, is no reason.
+        """
+        if not self.charges:
+            return
+        limits, without = self.limits, self.for_publication(replace(self._publication, charges=()))
+        spent = {bound.name: bound.value for bound in without.bounds(history, leakage_bound, None)}
+        for bound in self.bounds(history, leakage_bound, None):
+            limit, value = limits.get(bound.name), bound.value
+            if limit is not None and value is not None and value > max(limit, spent[bound.name] or 0):
+                raise Refused(
+                    f"with calibration draws of {format_epsilon(self.charge)} the bound {bound.name!r} comes to "
+                    f"{format_epsilon(value)}, more than {format_epsilon(limit)}. Lower the losses of the draws, or "
+                    "raise the bound; nothing was drawn"
+                )
+        for key, charge, limit in self.charged_limits():
+            if charge >= limit:
+                raise Refused(
+                    f"{key} = {format_epsilon(limit)} leaves nothing for a release beside calibration draws of "
+                    f"{format_epsilon(charge)}. Lower the losses of the draws, or raise {key}; nothing was drawn"
+                )
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the keys of the promise of which draws take a part: key, loss of the draws, limit [nano-epsilon].
+
+        The day's limit counts the draws about days to be released. A notion adds the keys of its own.
+        """
+        yield (*self._day_key[:1], self.charge_of_windows(1), self._day_key[1])
+        if self.total_cap is not None:
+            yield "epsilon_total", self.charge, self.total_cap
+
+    def charge_of_windows(self, days: int) -> int:
+        """Return the largest loss of the draws in any window of so many days that contains a day to be released."""
+        first, last = self._publication.first_day, self._publication.last_day
+        around = ((first or date.min).isoformat(), (last or date.max).isoformat())
+        return largest_charged_window(self.charges, {}, days=days, around=around)
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""

@@ -12,7 +12,7 @@ more than the windows around a day have left. A day beyond such a plan gets the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -34,8 +34,6 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     TighteningRule,
-    day_losses,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.publication import Publication
@@ -99,7 +97,6 @@ class Neighbourhood(EnforcedPromise):
     fraction: Fraction01 | None = None
     """The fraction, required for spend = "fraction"."""
 
-    _publication: Publication = PrivateAttr(default=_UNBOUND)
     _small: BoundedChangeLosses = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
@@ -109,8 +106,8 @@ class Neighbourhood(EnforcedPromise):
 
     def for_publication(self, publication: Publication) -> Self:
         """Return this promise over what is published."""
-        promise = self.model_copy()
-        promise._publication, promise._small = publication, BoundedChangeLosses(publication, self.delta_wh)
+        promise = super().for_publication(publication)
+        promise._small = BoundedChangeLosses(publication, self.delta_wh)
         return promise
 
     @property
@@ -198,7 +195,8 @@ class Neighbourhood(EnforcedPromise):
         other_days = dict(losses)
         other_days.pop(day, None)
         window = floor_nano(self.epsilon_per_window)
-        available = max(0, window - fullest_window(other_days, day, days=self.window_days))
+        spent = fullest_window(other_days, day, days=self.window_days, charges=self.charges)
+        available = max(0, window - spent)
         return int(self._wanted(day, available) * self._publication.times(self.delta_wh))
 
     def _wanted(self, day: str, available: int) -> int:
@@ -206,12 +204,14 @@ class Neighbourhood(EnforcedPromise):
         window = floor_nano(self.epsilon_per_window)
         if self.fraction is not None:
             return int(Fraction(self.fraction) * available)
+        draws = fullest_window({}, day, days=self.window_days, charges=self.charges) if day else 0
+        room = max(0, window - draws)
         first, last = self._publication.first_day, self._publication.last_day
         if self.spend == "per-request" or first is None or last is None:
-            return min(available, window // self.window_days)
+            return min(available, room // self.window_days)
         plan = _plan((last - first).days + 1, self.window_days, self.epsilon_per_window)
         index = (date.fromisoformat(day) - first).days if day else 0
-        return min(available, plan[index] if 0 <= index < len(plan) else min(plan))
+        return min(available, (plan[index] if 0 <= index < len(plan) else min(plan)) * room // window)
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse a release with which a window that contains the day loses too much about small changes.
@@ -220,7 +220,8 @@ class Neighbourhood(EnforcedPromise):
             Refused: it does.
         """
         del leakage_bound
-        spent = fullest_window(self._small.with_next(history, new_row), new_row.day, days=self.window_days)
+        losses = self._small.with_next(history, new_row)
+        spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 
@@ -228,7 +229,12 @@ class Neighbourhood(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the losses about small changes of a day and of a window."""
-        return [*spent_bounds(day_losses(history)), *self._own.bounds(history, leakage_bound, at)]
+        return [*self.cap_bounds(history), *self._own.bounds(history, leakage_bound, at)]
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the caps and the window's epsilon, each with the draws that take a part of it."""
+        yield from super().charged_limits()
+        yield "epsilon_per_window", self.charge_of_windows(self.window_days), floor_nano(self.epsilon_per_window)
 
     @property
     def _own(self) -> BoundedChangeLoss:

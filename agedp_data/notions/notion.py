@@ -13,10 +13,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Literal, Protocol, Self
 
+from pydantic import PrivateAttr
+
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText
+from agedp_data.notions.period_loss import Charges
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import AgeDays, Epsilon, Section, Total
 
@@ -27,6 +30,7 @@ TighteningRule = Literal["lower", "raise"]
 ASSUMPTION_FREE: Final = "assumption-free"
 DAY_BOUND: Final = "day"
 TOTAL_BOUND: Final = "total"
+CALIBRATION_DAY_BOUND: Final = "calibration day"
 
 
 class HistoryRow(Protocol):
@@ -116,6 +120,10 @@ class Notion(Accountant, Protocol):
         """Upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
 
     @property
+    def charges(self) -> Charges:
+        """Losses of the population's calibration draws, which count in every bound."""
+
+    @property
     def remark(self) -> str:
         """Sentence for the plan about the promise and its caps; "" for none."""
 
@@ -139,6 +147,9 @@ class Notion(Accountant, Protocol):
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the released days already break the promise under this leakage bound (a newer model's)."""
+
+    def check_charges(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
+        """Raise Refused if the calibration draws break the promise, or leave nothing for a day to be released."""
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that the released days break for ever, each with the reason: the series has ended."""
@@ -165,6 +176,8 @@ class Promise(Section):
     epsilon_total: Total
     """Cap on the sum of epsilon over all days, at which the series ends."""
 
+    _publication: Publication = PrivateAttr(default=Publication())
+
     @property
     def day_cap(self) -> int:
         """Return the cap of any one day, whole 1e-9 epsilon."""
@@ -174,6 +187,11 @@ class Promise(Section):
     def total_cap(self) -> int | None:
         """Return the sum at which the series ends, whole 1e-9 epsilon; None if unlimited."""
         return None if self.epsilon_total == "unlimited" else floor_nano(self.epsilon_total)
+
+    @property
+    def charges(self) -> Charges:
+        """Return the losses of the population's calibration draws."""
+        return self._publication.charges
 
     @property
     def limits(self) -> dict[str, int | None]:
@@ -191,9 +209,10 @@ class Promise(Section):
         return False
 
     def for_publication(self, publication: Publication) -> Self:
-        """Return this promise with its series and period, which few notions use."""
-        del publication
-        return self
+        """Return this promise over what is published, the losses of calibration draws among it."""
+        promise = self.model_copy()
+        promise._publication = publication
+        return promise
 
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
         """Return the part of a day's budget that a series with this share gets: for most notions the share."""
@@ -296,51 +315,3 @@ def day_number(day: str) -> int:
     (1, 366)
     """
     return date.fromisoformat(day).toordinal()
-
-
-class ReleaseHistory:
-    """Loss of each day of a growing history, by day of the data or of publication; rows are added up once.
-
-    Use it where the same history is asked about again after every release.
-    """
-
-    def __init__(self, by: Literal["day", "published_on"] = "day") -> None:
-        self._by = by
-        self._last: tuple[tuple[HistoryRow, ...], dict[str, int]] = ((), {})
-
-    def __eq__(self, other: object) -> bool:
-        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
-        return isinstance(other, ReleaseHistory)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def of(self, history: Sequence[HistoryRow]) -> dict[str, int]:
-        """Return a copy of `day_losses(history)` [nano-epsilon], which the caller may change."""
-        rows, losses = self._last
-        if tuple(history[: len(rows)]) != rows:
-            rows, losses = (), {}
-        losses = dict(losses)
-        for row in history[len(rows) :]:
-            if row.state == "released":
-                day = row.day if self._by == "day" else row.published_on
-                losses[day] = losses.get(day, 0) + row.loss
-        self._last = (tuple(history), losses)
-        return dict(losses)
-
-
-def spent_bounds(losses: dict[str, int]) -> list[LossBound]:
-    r"""Return the two assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
-
-    .. math:: \max_d \varepsilon_d, \qquad \sum_d \varepsilon_d
-
-    Source: sequential composition, [A] Proposition 2, as `day_losses`.
-
-    Args:
-        losses: loss of each day [nano-epsilon].
-
-    >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
-    [7, 12]
-    """
-    day = LossBound(DAY_BOUND, max(losses.values(), default=0), "assumption-free", "any one day of one household")
-    total = LossBound(TOTAL_BOUND, sum(losses.values()), "assumption-free", "all published days of one household")
-    return [day, total]

@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Protocol
 
+from agedp_data.notions.period_loss import Charges
 from agedp_data.series.sensitivity import Change, Move
 
 
@@ -47,13 +48,15 @@ Series = Mapping[str, Statistic]
 class Publication:
     """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
 
-    For an unknown series or contract every change counts as the largest one.
+    For an unknown series or contract every change counts as the largest one. `charges` are the losses of the
+    population's calibration draws, which count beside those of its releases (`period_loss`).
     """
 
     series: Series = field(default_factory=dict)
     earlier: Mapping[str, Series] = field(default_factory=dict)
     first_day: date | None = None
     last_day: date | None = None
+    charges: Charges = ()
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return the part of a row's recorded loss that is the loss about a change of at most this size [Wh].

@@ -11,7 +11,7 @@ exceed alpha does end it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import repeat
@@ -38,9 +38,10 @@ from agedp_data.notions.notion import (
     day_losses,
     day_number,
     losses_by_day_number,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.publication import Publication
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
@@ -132,7 +133,7 @@ class Temporal(EnforcedPromise):
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, less where days are out of order or earlier losses exceed the plan."""
         temporal_losses, plan = self._under(leakage_bound)
-        alpha, spent, number = floor_nano(self.alpha), losses_by_day_number(losses), day_number(day)
+        alpha, spent, number = self._alpha_of_releases, losses_by_day_number(losses), day_number(day)
         planned, later = self._plan_rest(plan, len(spent))
         if planned == 0 or self._as_planned(spent, number, plan):
             return planned
@@ -163,7 +164,8 @@ class Temporal(EnforcedPromise):
                 f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
-        bound = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
+        leakage = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
+        bound = None if leakage is None else leakage + self.charge
         refuse_above(
             new_row.day, "the temporal leakage of all releases about one day", bound, ("alpha", floor_nano(self.alpha))
         )
@@ -182,7 +184,8 @@ class Temporal(EnforcedPromise):
         losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
-        day, bound = self._under(leakage_bound)[0].day_of_largest_leakage(losses)
+        day, leakage = self._under(leakage_bound)[0].day_of_largest_leakage(losses)
+        bound = leakage + self.charge
         if bound <= floor_nano(self.alpha):
             return {}
         date_text = date.fromordinal(day).isoformat()
@@ -193,12 +196,26 @@ class Temporal(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
-        return [*spent_bounds(day_losses(history)), *TemporalLeakage().bounds(history, leakage_bound, at)]
+        return [*self.cap_bounds(history), *TemporalLeakage(self.charge).bounds(history, leakage_bound, at)]
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the caps and alpha, each with the draws that take a part of it."""
+        yield from super().charged_limits()
+        yield "alpha", self.charge, floor_nano(self.alpha)
+
+    def for_publication(self, publication: Publication) -> Self:
+        """Return this promise over what is published; with other draws its plan is made anew."""
+        promise = super().for_publication(publication)
+        if publication.charges != self.charges:
+            promise._cache = ModelCache()
+        return promise
 
     @classmethod
     def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
-        return () if not comparison.methods or isinstance(comparison.promise, cls) else (TemporalLeakage(),)
+        if not comparison.methods or isinstance(comparison.promise, cls):
+            return ()
+        return (TemporalLeakage(total_charge(comparison.publication.charges)),)
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return that the temporal correlation of the model is too strong for the plan, and a plan that is possible."""
@@ -220,7 +237,12 @@ class Temporal(EnforcedPromise):
         return f"alpha = {self.alpha:f} over {self.horizon_days} days leaves a day less than 0.000000001"
 
     def _part(self, days: int) -> str:
-        return f"epsilon {format_epsilon(floor_nano(self.alpha) // days)}"
+        return f"epsilon {format_epsilon(self._alpha_of_releases // days)}"
+
+    @property
+    def _alpha_of_releases(self) -> int:
+        """Return what the calibration draws leave of alpha, 0 if nothing [nano-epsilon]."""
+        return max(0, floor_nano(self.alpha) - self.charge)
 
     @property
     def _endless(self) -> bool:
@@ -255,12 +277,15 @@ class Temporal(EnforcedPromise):
 
     def _plan(self, leakage_bound: LeakageBoundLike) -> Plan:
         horizon = None if self.horizon_days == "unlimited" else self.horizon_days
-        return temporal_allocation(leakage_bound, floor_nano(self.alpha), horizon, self.budget, self.day_cap)
+        alpha = self._alpha_of_releases
+        return temporal_allocation(leakage_bound, alpha, horizon, self.budget, self.day_cap) if alpha else ()
 
 
 @dataclass(frozen=True, slots=True)
 class TemporalLeakage:
     """Accountant of the temporal leakage about any one day by all days released so far, under any promise.
+
+    `charge` is the loss of all calibration draws, which is added (`period_loss`).
 
     Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
 
@@ -268,6 +293,7 @@ class TemporalLeakage:
         [T] https://doi.org/10.1109/TKDE.2018.2824328
     """
 
+    charge: int = 0
     name: ClassVar[str] = "temporal"
 
     def bounds(
@@ -277,5 +303,7 @@ class TemporalLeakage:
         del at
         if leakage_bound is None or not leakage_bound.has_both_directions:
             return []
-        value = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
-        return [LossBound(LEAKAGE, value, "conditional", _ABOUT, ASSUMED["markov"])]
+        leakage = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
+        value = None if leakage is None else leakage + self.charge
+        about = f"{_ABOUT} and the calibration draws" if self.charge else _ABOUT
+        return [LossBound(LEAKAGE, value, "conditional", about, ASSUMED["markov"])]

@@ -6,7 +6,7 @@ checked in all windows that contain it, those of later days among them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import ClassVar, Final, Literal, Self, get_args
@@ -25,9 +25,9 @@ from agedp_data.notions.notion import (
     LossBound,
     TighteningRule,
     day_losses,
-    spent_bounds,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.period_loss import Charges, largest_charged_window
 from agedp_data.parameters import Days, Epsilon, wrong
 
 Spend = Literal["even", "remaining"]
@@ -86,18 +86,23 @@ class WEvent(EnforcedPromise):
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
-        """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left."""
+        """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left.
+
+        Around a calibration its draws come first: a window has w equal parts of the rest at most.
+        """
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
-        available = max(0, window - fullest_window(losses, day, days=self.window_days))
+        available = max(0, window - fullest_window(losses, day, days=self.window_days, charges=self.charges))
         if self.spend == "remaining":
             return available // 2
-        return min(available, window // self.window_days)
+        draws = fullest_window({}, day, days=self.window_days, charges=self.charges)
+        return min(available, max(0, window - draws) // self.window_days)
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del leakage_bound
-        spent = fullest_window(self.losses_with(history, new_row), new_row.day, days=self.window_days)
+        losses = self.losses_with(history, new_row)
+        spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
         refuse_above(new_row.day, f"a window of {self.window_days} days", spent, bound)
 
@@ -105,8 +110,13 @@ class WEvent(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
-        windows = WindowLoss(self.window_days).bounds(history, leakage_bound, at)
-        return [*spent_bounds(day_losses(history)), *windows]
+        windows = WindowLoss(self.window_days, self.charges).bounds(history, leakage_bound, at)
+        return [*self.cap_bounds(history), *windows]
+
+    def charged_limits(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the caps and the window's epsilon, each with the draws that take a part of it."""
+        yield from super().charged_limits()
+        yield "epsilon_per_window", self.charge_of_windows(self.window_days), floor_nano(self.epsilon_per_window)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -124,7 +134,7 @@ class WEvent(EnforcedPromise):
         """Return the accountant of the window of [compare], by default a week, unless that window is promised."""
         days = comparison.window_days or _WEEK
         promised = comparison.promise.window_days if isinstance(comparison.promise, cls) else None
-        return () if days == promised else (WindowLoss(days),)
+        return () if days == promised else (WindowLoss(days, comparison.publication.charges),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +142,8 @@ class WindowLoss:
     r"""Accountant of the w-event loss: the largest sum over `window_days` consecutive days of the data.
 
     .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
+
+    A calibration draw is in each window that touches its period, once (`largest_charged_window`).
 
     Source: Kellaris et al., as in `WEvent` [nano-epsilon].
 
@@ -141,6 +153,7 @@ class WindowLoss:
     """
 
     window_days: int
+    charges: Charges = ()
     name: ClassVar[str] = "w-event"
 
     def bounds(
@@ -148,7 +161,7 @@ class WindowLoss:
     ) -> list[LossBound]:
         """Return the largest sum over windows."""
         del leakage_bound, at
-        value = largest_window(day_losses(history), days=self.window_days)
+        value = largest_window(day_losses(history), days=self.window_days, charges=self.charges)
         about = f"any {self.window_days} consecutive days of one household"
         return [LossBound(self.bound_name, value, "assumption-free", about)]
 
@@ -158,7 +171,7 @@ class WindowLoss:
         return f"window of {self.window_days} days"
 
 
-def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
+def fullest_window(losses: Mapping[str, int], day: str, *, days: int, charges: Charges = ()) -> int:
     r"""Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
 
     Use it to find how much of a window's bound a further release on `day` may spend.
@@ -171,6 +184,7 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
         losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
         day: ISO date.
         days: length of the window.
+        charges: losses of calibration draws, each once in every window that touches its period.
 
     References:
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
@@ -179,6 +193,8 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
     >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
     5
     """
+    if charges:
+        return largest_charged_window(charges, losses, days=days, around=(day, day))
     middle, reach = date.fromisoformat(day), timedelta(days=days - 1)
     first, last = _text(middle, -reach), _text(middle, reach)
     if len(losses) > 2 * days:
@@ -188,7 +204,7 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int) -> int:
     return largest_window(nearby, days=days)
 
 
-def largest_window(losses: Mapping[str, int], *, days: int) -> int:
+def largest_window(losses: Mapping[str, int], *, days: int, charges: Charges = ()) -> int:
     r"""Largest loss of any `days` consecutive days [nano-epsilon]; a day without a release counts as 0.
 
     .. math:: \max_t \sum_{k=t}^{t+w-1} \varepsilon_k
@@ -198,6 +214,7 @@ def largest_window(losses: Mapping[str, int], *, days: int) -> int:
     Args:
         losses: loss of each released day [nano-epsilon].
         days: length w of the window [days].
+        charges: losses of calibration draws, each once in every window that touches its period.
 
     Returns:
         [nano-epsilon]; 0 without losses.
@@ -209,6 +226,8 @@ def largest_window(losses: Mapping[str, int], *, days: int) -> int:
     >>> largest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, days=3)
     7
     """
+    if charges:
+        return largest_charged_window(charges, losses, days=days)
     ordered = sorted((date.fromisoformat(day).toordinal(), loss) for day, loss in losses.items())
     largest = total = start = 0
     for ordinal, loss in ordered:

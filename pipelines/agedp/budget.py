@@ -17,7 +17,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -31,8 +31,10 @@ from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
+from agedp_data.notions.period_loss import Charges, PeriodLoss, total_charge
 from agedp_data.series.series import AnySeries, series_of
 
 WHOLE_DAY: Final = Fraction(1)
@@ -129,6 +131,34 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
+
+
+def charges_of(draws: Iterable[CalibrationDraw]) -> Charges:
+    """Return the losses of calibration draws, as notions count them."""
+    return tuple(PeriodLoss(draw.first_day, draw.last_day, draw.loss) for draw in draws)
+
+
+def check_charges_fit(
+    run: RunFile,
+    charges: Iterable[PeriodLoss],
+    rows: Sequence[HistoryRow] = (),
+    leakage_bound: LeakageBound | None = None,
+) -> None:
+    """Check, before anything is drawn, that calibration draws leave the promise of a run file something to release.
+
+    Args:
+        run: the run file.
+        charges: the losses of all draws about the population: those in the ledger, and those to be made.
+        rows: what is released already.
+        leakage_bound: the model in force; None before there is one.
+
+    Raises:
+        Refused: they break the promise with the rows, or leave nothing of a limit; the message names the key.
+    """
+    try:
+        run.charging(charges).notion.check_charges(rows, leakage_bound)
+    except Refused as refused:
+        raise Refused(f"{run.name}: [promise] {refused}") from None
 
 
 def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, AnySeries]]:
@@ -254,17 +284,20 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
         return f"horizon_days = {horizon} days are released and the series is over"
     if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
         return obstacle
-    spent = sum(row.loss for row in history)
+    draws = total_charge(terms.notion.charges)
+    spent = sum(row.loss for row in history) + draws
     if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
         models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
         constraints = [
-            *(["the days released so far"] if spent else []),
+            *(["the days released so far"] if spent > draws else []),
+            *(["the calibration draws"] if draws else []),
             *(["this model" if models == 1 else "each of its models, earlier ones included"] if models else []),
         ]
         constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
         return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
     total = f"epsilon_total = {promise.epsilon_total:f}"
-    return f"the promise permits no further release: {format_epsilon(spent)} is spent, {total}"
+    of_draws = f", {format_epsilon(draws)} of it by calibration draws" if draws else ""
+    return f"the promise permits no further release: {format_epsilon(spent)} is spent{of_draws}, {total}"
 
 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import ReleaseTerms, binding_models, model_id, series_by_contract
+from agedp.budget import ReleaseTerms, binding_models, charges_of, model_id, series_by_contract
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
@@ -25,6 +25,7 @@ from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
+from agedp_data.notions.period_loss import Charges
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,11 @@ class LedgerSession:
         return ForecastView(self.rows, self.run.roster, self.run.today, self.contracts)
 
     @property
+    def charges(self) -> Charges:
+        """Return the losses of the calibration draws about the population in the ledger."""
+        return () if self.ledger is None else charges_of(self.ledger.calibration_draws(self.population))
+
+    @property
     def promise(self) -> dict[str, Any]:
         """Return the contract text of the run file, as a mapping."""
         return contract_part(self.run.run_file, model=self.model.id if self.model else None)
@@ -220,7 +226,7 @@ class LedgerSession:
         if self.ledger is not None:
             bounds = binding_models(self.ledger, self.population).items()
             earlier_models = {name: leakage_bound for name, leakage_bound in bounds if name != newest}
-            run_file = run_file.following(series_by_contract(self.contracts))
+            run_file = run_file.following(series_by_contract(self.contracts), self.charges)
         leakage_bound = self.model.leakage_bound if self.model else None
         return ReleaseTerms(run_file, leakage_bound, earlier_models, contract, newest)
 

@@ -27,7 +27,8 @@ from agedp_data.ledger.records import differences
 from agedp_data.ledger.witness import names_witness
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
-from agedp_data.notions.notion import Accountant, LossBound, day_losses, spent_bounds
+from agedp_data.notions.cap_bounds import spent_bounds
+from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import (

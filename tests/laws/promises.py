@@ -5,7 +5,7 @@ A new notion is one more entry of `TRIED`; the laws in `test_every_notion.py` kn
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -18,9 +18,11 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from agedp_data.errors import Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PROBABILITY_UNIT, PiecewiseLeakage
 from agedp_data.notions import NOTIONS, Promise
+from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.series.series import Mean
 
@@ -162,12 +164,35 @@ class Alike(dict[str, Mean]):
 CLAMPS = st.sampled_from([None, Decimal(7), Decimal(50)])
 
 
-def over(promise: Promise, clamp: Decimal | None) -> Promise:
-    """Return a promise over a mean with this clamp, whatever its series is called; without one it is left alone."""
-    if clamp is None:
-        return promise
-    series = Alike(any=Mean(statistic="mean", clamp_kwh=clamp))
-    return promise.for_publication(Publication(series, {}, date(2013, 2, 27), date(2013, 3, 20)))
+CHARGES = st.lists(
+    st.builds(
+        lambda first, days, loss: PeriodLoss(
+            (date(2013, 3, 1) + timedelta(days=first)).isoformat(),
+            (date(2013, 3, 1) + timedelta(days=first + days)).isoformat(),
+            loss,
+        ),
+        st.integers(-15, 12),
+        st.integers(0, 20),
+        st.integers(1, 500).map(lambda each: 10**6 * each) | st.integers(1, 5),
+    ),
+    max_size=2,
+)
+"""Calibration draws about periods before, around and after the days of the stories."""
+
+
+def over(promise: Promise, clamp: Decimal | None, charges: Sequence[PeriodLoss] = ()) -> Promise:
+    """Return a promise over a mean with this clamp, whatever its series is called; without one, over no series.
+
+    Charges that the promise has no room for are left out.
+    """
+    series = {} if clamp is None else Alike(any=Mean(statistic="mean", clamp_kwh=clamp))
+    days = () if clamp is None else (date(2013, 2, 27), date(2013, 3, 20))
+    with_draws = promise.for_publication(Publication(series, {}, *days, charges=tuple(charges)))
+    try:
+        with_draws.check_charges([], None)
+    except Refused:
+        return promise.for_publication(Publication(series, {}, *days))
+    return with_draws
 
 
 def bounds(promise: Promise) -> dict[str, Decimal]:
@@ -199,5 +224,5 @@ def promises(draw: st.DrawFn, notion: type[Promise]) -> Any:
             promise = notion.model_validate({**keys, "max_day_epsilon": caps[0], "epsilon_total": caps[1]})
         except ValidationError:
             continue
-        return over(promise, draw(CLAMPS))
+        return over(promise, draw(CLAMPS), draw(CHARGES))
     return reject()  # no caps help: for example a window's amount that rounds to nothing a day

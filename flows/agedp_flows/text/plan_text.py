@@ -179,9 +179,10 @@ def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return the spent and planned loss, its total cap, and the end of the promise."""
     planned = sum(row.loss for row in plan.now.releases)
     total = session.run.run_file.promise.epsilon_total
+    draws = " and calibration draws" if session.charges else ""
     total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
     lines = [
-        "Cumulative epsilon per household (sequential composition of all published days): "
+        f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
         *_promised_bound_lines(session, plan),
     ]

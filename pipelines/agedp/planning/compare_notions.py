@@ -44,6 +44,7 @@ from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.alternatives import Alternative, unavailable
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
+from agedp_data.notions.period_loss import total_charge
 
 _NEGLIGIBLE_NANO: Final = 1000
 
@@ -185,14 +186,15 @@ class _PromiseSearch:
             return obstacle
         model = ["this model"] if self.days.model else []
         released = ["what is released already"] if self.days.view.rows else []
-        conditions = " and ".join(["these caps", *model, *released])
+        draws = ["the calibration draws"] if notion.charges else []
+        conditions = " and ".join(["these caps", *model, *released, *draws])
         return f"releases no day: under {conditions} no loss, however small, keeps the figure"
 
     def _permitted(self, limit: int | None) -> int | None:
         """Return a limit, at most the loss that the caps permit on all requested days: no bound exceeds it."""
         if limit is None or self.days.is_endless:
             return limit
-        spent = sum(row.loss for row in self.days.view.rows)
+        spent = sum(row.loss for row in self.days.view.rows) + total_charge(self.run.notion.charges)
         return min(limit, spent + self.run.promise.day_cap * len(self.days.households))
 
     def _meets_target(self, series: SeriesCost, target: ComparisonTarget, spent_bound: int) -> bool:

@@ -30,6 +30,7 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions.age_dependent import AgeDependent
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
 
@@ -104,6 +105,7 @@ class _FrontierSearch:
         if self.households < 1:
             raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])
+        self.charge = total_charge(run.notion.charges)
         self.cap = to_float(promise.day_cap)
         self.change = day_to_day_change([row for row in rows if row.series == self.name])
         self.horizon = min(HORIZON_DAYS, max(1, int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day + 1))
@@ -117,8 +119,11 @@ class _FrontierSearch:
         return math.hypot(self.noise_kwh(loss), math.sqrt(total_days) * self.change.kwh)
 
     def risk(self, loss: float, age: int, interval: int) -> float:
-        """Return the peak risk; ages and intervals are rounded down to tabulated ages, which gives an upper bound."""
-        return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval)
+        """Return the peak risk, calibration draws included.
+
+        Ages and intervals are rounded down to tabulated ages, which gives an upper bound.
+        """
+        return self.peak(loss, self._tabulated(age), self._tabulated(interval), interval) + to_float(self.charge)
 
     def _tabulated(self, days: int) -> int:
         smaller_ages = [int(age) for age in self.leakage_bound.ages if age <= days * self.leakage_bound.steps_per_day]
@@ -148,7 +153,7 @@ class _FrontierSearch:
         days, total = self.run.schedule.days, self.run.promise.total_cap
         ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
         if total is not None:
-            ends.append((max(1, int(to_float(total) / loss)), "epsilon_total"))
+            ends.append((max(1, int(to_float(total - self.charge) / loss)), "epsilon_total"))
         return min(ends, default=None)
 
     def frontier(self) -> Frontier:
@@ -179,7 +184,7 @@ class _FrontierSearch:
 
     def _promised(self) -> SchedulePoint | None:
         """Return the schedule of the run file, one release per day; None if its loss is not constant."""
-        promise = self.run.promise
+        promise = self.run.notion
         if not isinstance(promise, AgeDependent):
             return None
         loss = to_float(promise.planned_loss({}, self.run.schedule.first_day.isoformat(), self.leakage_bound))
@@ -196,10 +201,12 @@ class _FrontierSearch:
 
     def _schedule_point(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
         total = self.run.promise.total_cap
-        days = None if total is None else int(to_float(total) / plan.loss) * int(plan.interval)
+        days = None if total is None else int(to_float(total - self.charge) / plan.loss) * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
         adds_up_to, ended_by = (None, "") if series_end is None else (series_end[0] * plan.loss, series_end[1])
+        if adds_up_to is not None:
+            adds_up_to += to_float(self.charge)
         noise, risk, error = self.noise_kwh(plan.loss), plan.risk, plan.penalty
         return SchedulePoint(
             plan.loss, age, interval, risk, error, noise, days, adds_up_to, ended_by, promised, cheapest

@@ -22,6 +22,7 @@ from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -99,7 +100,10 @@ class SimulatedDays:
         rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
         unusable, skipped = sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh), len(simulated.skipped)
         noise = rms, max(noises_kwh), unusable
-        published, ended_by = (min(dates), max(dates)), _ended_by(run.promise, simulated)
+        published, ended_by = (
+            (min(dates), max(dates)),
+            _ended_by(run.promise, simulated, total_charge(run.notion.charges)),
+        )
         beyond = self.is_endless and not simulated.ended
         return SeriesCost(bound_value, losses, *noise, days[0], days[-1], published, skipped, ended_by, beyond)
 
@@ -129,9 +133,9 @@ def smallest_group(roster: Roster, day: date, by: str | None, min_households: in
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 
-def _ended_by(promise: Promise, simulated: SimulatedSeries) -> str:
+def _ended_by(promise: Promise, simulated: SimulatedSeries, charge: int) -> str:
     if not simulated.ended:
         return ""
-    spent = sum(row.loss for row in simulated.history)
+    spent = sum(row.loss for row in simulated.history) + charge
     needed = simulated.released[-1].loss
     return "epsilon_total" if promise.total_cap is not None and promise.total_cap - spent < needed else "promise"

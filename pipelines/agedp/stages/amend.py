@@ -168,12 +168,15 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         )
     old, new = comparable(json.loads(contracts[-1].promise), json.loads(canonical(session.promise)))
     adopted = {model.id: model.leakage_bound} if model else {}
-    series = series_by_contract(contracts)
+    series, charges = series_by_contract(contracts), session.charges
     before = ForecastContract(
-        old, EffectivePromise(promise_of(contracts[-1].promise, series), _bounds_in_order(old, models))
+        old, EffectivePromise(promise_of(contracts[-1].promise, series, charges), _bounds_in_order(old, models))
     )
     after = ForecastContract(
-        new, EffectivePromise(promise_of(canonical(session.promise), series), _bounds_in_order(new, adopted | models))
+        new,
+        EffectivePromise(
+            promise_of(canonical(session.promise), series, charges), _bounds_in_order(new, adopted | models)
+        ),
     )
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
     changes = tuple(_judge_change(change, after.effective_promise.violations(rows)) for change in amendment(old, new))

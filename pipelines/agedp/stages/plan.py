@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-from agedp.budget import ReleaseTerms, closed_days, plan_release
+from agedp.budget import ReleaseTerms, check_charges_fit, closed_days, plan_release
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
@@ -38,6 +38,7 @@ from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
+from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
 
 _MIN_BYTES = 2**16
@@ -108,6 +109,8 @@ def find_due_days(session: LedgerSession) -> DueDays:
     if session.ledger is None:
         session.check_nothing_released()
     else:
+        if not session.contracts:
+            check_charges_fit(run.run_file, session.charges)
         _check_ledger_mode(run.run_file, session.ledger)
         session.check_contract_unchanged()
         rows = session.ledger.rows()
@@ -241,7 +244,7 @@ def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[
 
 @dataclass(frozen=True, slots=True)
 class RunForecast:
-    """Loss spent [nano-epsilon], due days with the releases planned now, forecast, and the terms of all of them."""
+    """Loss spent, draws included [nano-epsilon], due days with the releases planned now, forecast, and their terms."""
 
     spent: int
     due_days: DueDays
@@ -257,7 +260,7 @@ def forecast_run(session: LedgerSession) -> RunForecast:
         ContractChanged: the run file differs from the contract.
     """
     due_days = find_due_days(session)
-    spent, terms = sum(row.loss for row in session.rows), session.terms()
+    spent, terms = sum(row.loss for row in session.rows) + total_charge(session.charges), session.terms()
     due_plan = plan_due_days(terms, due_days.due, session.rows)
     expected = forecast(ForecastContract.of(terms), session.forecast_view)
     return RunForecast(spent, due_days, due_plan, expected, terms)

@@ -26,7 +26,7 @@ from agedp_data.errors import Refused
 from agedp_data.epsilon import floor_nano
 from agedp_data.notions.alternatives import Alternative, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
-from agedp_data.notions.notion import DAY_BOUND, LossBound, day_losses, spent_bounds
+from agedp_data.notions.notion import DAY_BOUND, LossBound, day_losses
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.parameters import Days, Epsilon
 
@@ -69,7 +69,7 @@ class Limited(EnforcedPromise):
     def bounds(self, history, leakage_bound, at):
         losses = day_losses(history)
         own = LossBound(BOUND, sum(losses.values()), "assumption-free", "all released days of one household")
-        return [*spent_bounds(losses), own]
+        return [*self.cap_bounds(history), own]
 
     @classmethod
     def candidates(cls, comparison):

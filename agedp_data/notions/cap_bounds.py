@@ -1,0 +1,59 @@
+"""The bounds that the caps of every promise are about: the largest loss of a day, and the sum over all days."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.notions.period_loss import (
+    Charges,
+    charge_on,
+    format_periods,
+    largest_charged_window,
+    total_charge,
+)
+
+
+def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossBound]:
+    r"""Return the assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
+
+    .. math:: \max_d \Bigl[ \varepsilon_d + \sum_{i:\, d \in P_i} e_i \Bigr], \qquad
+        \sum_d \varepsilon_d + \sum_i e_i
+
+    With draws e_i about the periods P_i the first is over published days; a third bound is over the days of all P_i,
+    published or not, which no cap of the promise limits where nothing is published.
+
+    Source: sequential composition, [A] Proposition 2, as `day_losses` and `period_loss`.
+
+    Args:
+        losses: loss of each day [nano-epsilon].
+        charges: losses of calibration draws.
+
+    >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
+    [7, 12]
+    >>> draw = PeriodLoss("2012-01-01", "2013-01-01", 4)
+    >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7}, (draw,))]
+    [9, 16, 9]
+    """
+    with_draws = {day: loss + charge_on(charges, day) for day, loss in losses.items()}
+    day = LossBound(
+        DAY_BOUND,
+        max(with_draws.values(), default=0),
+        ASSUMPTION_FREE,
+        "any one published day of one household" if charges else "any one day of one household",
+    )
+    scope = "all published days of one household"
+    if not charges:
+        return [day, LossBound(TOTAL_BOUND, sum(losses.values()), ASSUMPTION_FREE, scope)]
+    total = sum(losses.values()) + total_charge(charges)
+    in_periods = {day: loss for day, loss in losses.items() if charge_on(charges, day)}
+    return [
+        day,
+        LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, f"{scope}, and all its days of the calibration"),
+        LossBound(
+            CALIBRATION_DAY_BOUND,
+            largest_charged_window(charges, in_periods, days=1),
+            ASSUMPTION_FREE,
+            f"any one day of one household from {format_periods(charges)}, published or not",
+        ),
+    ]
