@@ -28,7 +28,7 @@ https://doi.org/10.48550/arXiv.1311.0776
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Final
@@ -208,13 +208,40 @@ def approximate_epsilon(curve: Curve, delta: EpsilonLike, *, pure: int) -> int:
     >>> approximate_epsilon(year, Decimal("1e-6"), pure=36_500_000_000)  # SPANS: 10.748
     10748499677
     """
+    return int(approximate_epsilons(curve[None, :], delta, pure=[pure])[0])
+
+
+def approximate_epsilons(curves: Curve, delta: EpsilonLike, *, pure: Sequence[int]) -> list[int]:
+    r"""Epsilon of each of n spans at a delta; `approximate_epsilon` for many windows at once.
+
+    Source: [CKS] Proposition 12.
+
+    Args:
+        curves: curve of each span, shape (n, 64) [1e-12 epsilon].
+        delta: probability, 0 <= delta < 1 [-].
+        pure: sum of the pure losses of each span, n integers [nano-epsilon].
+
+    Returns:
+        n integers, rounded up [nano-epsilon].
+
+    Raises:
+        ChainError: a delta outside [0, 1).
+
+    References:
+        [CKS] https://doi.org/10.48550/arXiv.2004.00010
+
+    >>> approximate_epsilons(laplace_curve([1, 1], [1.0, 2.0]), 0, pure=[10**9, 5 * 10**8])
+    [1000000000, 500000000]
+    """
     if not 0 <= delta < 1:
         raise ChainError(f"delta = {delta}: a probability from 0 to below 1")
     if delta == 0:
-        return pure
-    bounds = curve.astype(np.float64) / PICO + np.log1p(-1 / ORDERS) - (_log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-    slack = _SLACK * (curve.astype(np.float64) / PICO + (1 - _log(delta)) / (ORDERS - 1) + 1)
-    return max(0, min(pure, ceil_nano(float((bounds + slack).min()))))
+        return list(pure)
+    log_delta, renyi = _log(delta), curves.astype(np.float64) / PICO
+    bounds = renyi + np.log1p(-1 / ORDERS) - (log_delta + np.log(ORDERS)) / (ORDERS - 1)
+    slack = _SLACK * (renyi + (1 - log_delta) / (ORDERS - 1) + 1)
+    smallest = (bounds + slack).min(axis=1).tolist()
+    return [max(0, min(total, ceil_nano(bound))) for bound, total in zip(smallest, pure, strict=True)]
 
 
 def approximate_delta(curve: Curve, epsilon: EpsilonLike) -> float:
@@ -263,10 +290,9 @@ def largest_equal_loss(
     Returns:
         Integer, rounded down [nano-epsilon]; 0 if no loss fits.
 
-    >>> year = largest_equal_loss(lambda loss: laplace_curve(50_000, 50_000 * NANO / loss), 365,
-    ...                           epsilon=10 * NANO, delta=1e-6, cap=NANO)
-    >>> year / NANO  # SPANS: .09390
-    0.093907504
+    >>> largest_equal_loss(lambda loss: laplace_curve(50_000, 50_000 * 10**9 / loss), 365,
+    ...                    epsilon=10 * 10**9, delta=1e-6, cap=10**9)  # 0.0939 a day
+    93907504
     """
     low, high = 0, cap + 1
     while high - low > 1:
@@ -306,18 +332,9 @@ def _rounded_up(renyi: Floats, pure: Floats) -> Curve:
     slack = _SLACK * (1 + np.minimum(pure, _LARGE_LOSS) + 1 / (ORDERS - 1))
     bound = np.minimum(np.maximum(renyi, 0) + slack, pure * (1 + _SLACK))
     if bound.size and bound.max() * PICO > _INT64_LIMIT:
-        exact = [ceil_pico(value) for value in bound.ravel()]
+        exact = [math.ceil(Fraction(value) * PICO) for value in bound.ravel()]
         return np.array(exact, object).reshape(bound.shape)
     return np.asarray(np.ceil(bound * PICO), np.int64)
-
-
-def ceil_pico(value: float) -> int:
-    """Return a loss as an integer of 1e-12 epsilon, rounded up.
-
-    >>> ceil_pico(0.5)
-    500000000000
-    """
-    return math.ceil(Fraction(value) * PICO)
 
 
 def _log(delta: EpsilonLike) -> float:
