@@ -66,7 +66,7 @@ def tight_epsilon(releases: Iterable[Release], delta: float) -> float:
         return 0.0
     step = 2.2 * pure / _POINTS
     law = _composed_law(rows, step)
-    losses = (np.arange(_POINTS) - _POINTS // 2) * step
+    losses = np.asarray((np.arange(_POINTS) - _POINTS // 2) * step, np.float64)
     return min(pure, _smallest_epsilon(losses, law, delta))
 
 
@@ -89,7 +89,7 @@ def _law(sensitivity: int, scale: float, step: float) -> Floats:
     rest = -math.expm1(-1 / scale) / (1 + q) * np.exp(-moved / scale)
     weights = np.concatenate([[1 / (1 + q)], rest, [math.exp(-sensitivity / scale) / (1 + q)]])
     cells = np.ceil(losses / step - _TOLERANCE).astype(np.int64) % _POINTS
-    return np.bincount(cells, weights, minlength=_POINTS)
+    return np.asarray(np.bincount(cells, weights, minlength=_POINTS), np.float64)
 
 
 def _smallest_epsilon(losses: Floats, law: Floats, delta: float) -> float:
