@@ -35,6 +35,10 @@ WORKS = {
     "10.1287/opre.33.5.1107": r"Grassmann",
     "10.1017/CBO9780511802843": r"Davison, Hinkley",
     "10.1090/mbk/107": r"Levin, Peres",
+    "10.1109/CSF.2017.11": r"\[M\]",
+    "10.48550/arXiv.2004.00010": r"\[CKS\]",
+    "10.48550/arXiv.1311.0776": r"\[KOV\]",
+    "10.48550/arXiv.1906.03049": r"\[KJH\]",
 }
 """DOI and what stands beside it. Add a DOI only after a look-up; otherwise cite author, title, venue and year."""
 LINK = re.compile(r"https://doi\.org/(\S+?)[.,)]?(?=\s|$)")
