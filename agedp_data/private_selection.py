@@ -33,6 +33,8 @@ from agedp_data.errors import ChainError
 
 Ints = NDArray[np.int64]
 
+_RANK_RISK = Decimal("0.05")
+"""Probability that the rank of a private quantile is off by more than its text says."""
 QUANTILE_GRID: tuple[Decimal, ...] = tuple(Decimal(hundredths) / 100 for hundredths in range(101))
 """Candidates of a private quantile of a spectral gap or a total variation: 0, .01, ..., 1."""
 
@@ -205,16 +207,25 @@ def quantile_target(households: int, probability: Decimal) -> int:
 def private_quantiles(public: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the private quantiles in a model's public part: each question with its `value`, and a `text` for people.
 
+    The text has the error of the rank: with probability .95 the value is a quantile whose rank differs by no more
+    households than `selection_margin` has (two of the same score apart, [MT] Lemma 7).
+
     >>> question = {"of": "total-variation", "age_days": 7, "probability": "0.95", "epsilon": "0.1"}
-    >>> [quantile] = private_quantiles({"quantiles": [question], "quantile_values": ["0.12"]})
-    >>> quantile["text"], quantile["value"]
-    ('Private 0.95 quantile of the total variation at 7 d (epsilon 0.1)', '0.12')
+    >>> [quantile] = private_quantiles({"quantiles": [question], "quantile_values": ["0.12"], "households": 5566})
+    >>> quantile["value"], quantile["text"].partition(";")[2]  # (2/.1) ln(101/.05) = 152.2
+    ('0.12', ' its rank among 5,566 households is off by at most 153 with probability 0.95)')
     """
     answers = zip(public.get("quantiles", ()), public.get("quantile_values", ()), strict=True)
-    return [{**question, "value": value, "text": _quantile_text(question)} for question, value in answers]
+    return [
+        {**question, "value": value, "text": _quantile_text(question, public["households"])}
+        for question, value in answers
+    ]
 
 
-def _quantile_text(question: Mapping[str, Any]) -> str:
+def _quantile_text(question: Mapping[str, Any], households: int) -> str:
     at = f" at {question['age_days']} d" if "age_days" in question else ""
     figure = f"{question['of'].replace('-', ' ')}{at}"
-    return f"Private {question['probability']} quantile of the {figure} (epsilon {question['epsilon']})"
+    loss = Decimal(question["epsilon"])
+    margin = math.ceil(selection_margin(choices=len(QUANTILE_GRID), failure_probability=_RANK_RISK, loss=loss))
+    error = f"its rank among {households:,} households is off by at most {margin:,} with probability 0.95"
+    return f"Private {question['probability']} quantile of the {figure} (epsilon {question['epsilon']}; {error})"

@@ -37,8 +37,8 @@ class OutputSection(Section):
     """URL of the ledger, without a password. Back it up, never edit it."""
     household_register: RegisterUrl = None
     """URL of the household register, without a password, where several machines or folders share one; in the
-    confidential folder unless written. Copy the file `household_register.key` into each confidential folder that uses
-    it.
+    confidential folder unless written. The key of a file, `household_register.key`, is beside it; that of a server is
+    in the confidential folder: copy it into each one that uses the server.
     """
     witness: WitnessLocation = None
     """Where the newest head of the ledger is confirmed: a file on another disk, an object (`s3://`) or a row

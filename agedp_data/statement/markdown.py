@@ -14,6 +14,7 @@ from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
+from agedp_data.private_selection import private_quantiles
 from agedp_data.statement.document import (
     ContractVersion,
     PublicationDates,
@@ -211,6 +212,7 @@ def _model_texts(model: StatedModel) -> list[str]:
     period = " to ".join(model.period) if model.period else "an earlier period"
     source = _SOURCES.get(model.publish or model.source or "", "").format(period=period)
     selection = [" ".join(selection_texts(model.content()))] if model.publish == "private" else []
+    selection += [f"{quantile['text']}: {quantile['value']}." for quantile in private_quantiles(model.content())]
     basis = f"Source: {model.basis}" if model.basis is not None else ""
     settings = {key: value for key, value in model.content().items() if key != "draws"}
     return [source, *selection, basis, _list([f"{key} = {value}" for key, value in _leaves(settings)])]

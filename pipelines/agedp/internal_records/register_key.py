@@ -3,9 +3,9 @@
     <confidential>/household_register.key       32 random bytes of the system, for its owner only
     <confidential>/household_register.sqlite    the register, unless [output] household_register names another place
 
-The key is in each confidential folder that uses the register; a database on a server never sees it. A register that is
-being created has its key under a temporary name, so that a killed run leaves neither a key without a register nor a
-register without a key.
+The key is in each confidential folder that uses the register, or beside a file of SQLite that several folders share; a
+database on a server never sees it. A register that is being created has its key under a temporary name, so that a
+killed run leaves neither a key without a register nor a register without a key.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ KEY_BYTES: Final = 32
 CHECK, BEGAN, REBUILT = "check", "began", "rebuilt"
 _KEY_FILE: Final = "household_register.key"
 _REGISTER_FILE: Final = "household_register.sqlite"
+_FILE_URL: Final = "sqlite:///"
 _COPY = (
     f"put back a copy of {_KEY_FILE}, from a backup or from another confidential folder that uses the register. If "
     "there is none, nobody can use the register any more: name another one, and fill it from each of its ledgers "
@@ -70,7 +71,7 @@ class RegisterPlace:
         try:
             return self._is_complete(expected=expected)
         except LedgerError:
-            with locks.exclusive_lock(self.folder):  # another run may just have created both
+            with locks.exclusive_lock(self._key_path.parent):  # another run may just have created both
                 return self._is_complete(expected=expected)
 
     def _is_complete(self, *, expected: bool) -> bool:
@@ -102,7 +103,7 @@ class RegisterPlace:
         key = self._read_key(self._key_path)
         if key is not None and not rebuilding:
             return key
-        with locks.exclusive_lock(self.folder):
+        with locks.exclusive_lock(self._key_path.parent):
             key = self._read_key(self._key_path)
             if key is not None and not rebuilding:  # another run was faster
                 return key
@@ -121,11 +122,14 @@ class RegisterPlace:
 
     @property
     def _key_path(self) -> Path:
-        return self.folder / _KEY_FILE
+        """Return where the key is: in the confidential folder, or beside a file that several folders share."""
+        own = self.folder / _KEY_FILE
+        shared = self.url is not None and self.url.startswith(_FILE_URL) and not atomic_files.path_exists(own)
+        return Path(str(self.url).removeprefix(_FILE_URL)).parent / _KEY_FILE if shared else own
 
     @property
     def _begun_path(self) -> Path:
-        return self.folder / f"{_KEY_FILE}.begun"
+        return self._key_path.with_name(f"{_KEY_FILE}.begun")
 
     @staticmethod
     def _read_key(path: Path) -> HouseholdKey | None:

@@ -37,6 +37,7 @@ DAYS = [FIRST + timedelta(days=i) for i in range(8)]
 HOMES = "ABCDEF"
 HALF = 500_000_000
 REGISTER, KEY = "household_register.sqlite", "household_register.key"
+SHARED = 'household_register = "sqlite:///shared/register.sqlite"'
 
 
 def after(number: int) -> date:
@@ -206,6 +207,19 @@ def test_another_population_of_the_ledger_is_a_known_gap_in_another_folder(house
     across = {bound["name"]: bound["epsilon"] for bound in statement["figures"]}
     assert across["total with the other populations"] == "2"
     assert OVERLAP in statement["notes"]
+
+
+def test_folders_share_a_register_in_a_file_and_the_key_beside_it(house: House) -> None:
+    (house.folder / "shared").mkdir()
+    for name in ("one", "two"):
+        name_population(house, name)
+        house.edit(('confidential = "confidential"', f'confidential = "{name}-confidential"\n{SHARED}'))
+        house.run(today=after(2))
+    assert sums(house, "two") == (2 * HALF, 4 * HALF)
+    assert {path.name for path in (house.folder / "shared").iterdir()} >= {KEY, "register.sqlite"}
+    (house.folder / "shared" / KEY).unlink()
+    with pytest.raises(LedgerError, match="the key of the household register is not there"):
+        house.run(today=after(3))
 
 
 @pytest.mark.parametrize("same_values", [False, True])
