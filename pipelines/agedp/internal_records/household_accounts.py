@@ -232,13 +232,13 @@ class HouseholdAccounts:
         always = Membership(0, tuple((number, first, _DISTANT_DAY) for number in sorted(own_sources)), 1)
         meta = rows.meta()
         return AccountOverview(
-            largest_sums(memberships.values(), draws, sources, of=source.id),
+            largest_sums(memberships.values(), draws, sources, of=own_sources),
             largest_sums([always], own_draws, sources),
             self._shared(rows, source, [None])[0],
             sum(
                 entry.households
                 for entry in memberships.values()
-                if any(number == source.id for number, _, _ in entry.ranges)
+                if any(number in own_sources for number, _, _ in entry.ranges)
             ),
             meta[REBUILT] or meta[BEGAN],
             bool(meta[REBUILT]),

@@ -45,15 +45,15 @@ def largest_sums(
     draws: Sequence[CountedDraw],
     sources: Mapping[int, RegisterSource],
     *,
-    of: int | None = None,
+    of: Collection[int] | None = None,
 ) -> LargestSums:
-    """Return the largest sums over the households that are in the source `of`, or over all households.
+    """Return the largest sums over the households that are in a source of `of`, or over all households.
 
     Args:
         memberships: those that at least one household has.
         draws: the draws of all sources.
         sources: every source by id; open ranges end with its newest day.
-        of: id of a source; None for all households.
+        of: ids of sources; None for all households.
     """
     if not draws:
         return LargestSums()
@@ -61,7 +61,7 @@ def largest_sums(
     losses = _SourceLosses(draws, first, max(draw.last_day for draw in draws) + 1 - first)
     day, total = 0, 0
     for membership in memberships:
-        if of is not None and all(source != of for source, _, _ in membership.ranges):
+        if of is not None and all(source not in of for source, _, _ in membership.ranges):
             continue
         spans = [
             (source, max(begin - first, 0), (sources[source].newest if end is None else end) + 1 - first)

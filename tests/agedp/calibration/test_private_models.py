@@ -22,6 +22,7 @@ from agedp_data.errors import Refused, RunFileError
 from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.mixing import total_variation_forward
 from agedp_flows.text.calibration_text import calibration_json, calibration_lines
+from agedp_flows.text.household_text import household_lines
 from tests.agedp.conftest import House
 
 FIRST, DAYS = date(2013, 1, 1), 24
@@ -226,6 +227,16 @@ def test_what_cannot_be_kept_is_refused_before_a_reading_is_read(homes):
         with pytest.raises(kind, match=problem):
             calibrate(homes.run_file)
     assert not (homes.folder / "ledger.sqlite").exists()
+
+
+def test_draws_are_charged_to_the_households_before_a_day_is_released(homes):
+    calibrate(homes.run_file)
+    lines = household_lines(homes.run_file)
+    assert "Households of the population in the register: 6" in lines
+    assert "Largest loss about all days of a household: 5" in lines  # 4 for the member, 1 for the quantile
+    homes.edit(('name = "homes"', 'name = "others"'), ("ledger.sqlite", "other.sqlite"), ('"model"', '"another"'))
+    calibrate(homes.run_file)
+    assert "Largest loss about all days of a household: 10" in household_lines(homes.run_file)
 
 
 def test_a_model_is_used_for_the_population_that_selected_it(homes):

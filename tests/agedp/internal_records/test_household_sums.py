@@ -124,7 +124,7 @@ def check(rows: RegisterRows, populations: list[Population]) -> None:
     memberships, draws = rows.memberships().values(), rows.draws()
     sources = {source.id: source for source in rows.sources()}
     for population in populations:
-        found = largest_sums(memberships, draws, sources, of=population.source.id)
+        found = largest_sums(memberships, draws, sources, of={population.source.id})
         assert found == brute_force(populations, population)
     first, second = populations
     shared = shared_households(memberships, sources, of=first.source.id, elsewhere={second.source.id})
@@ -151,6 +151,6 @@ def test_a_calibration_counts_once_and_on_every_day_of_its_period() -> None:
     draws.append(CountedDraw(2, 6, 8, "q", "v", 100))
     both = register_rows.Membership(1, ((1, 5, None), (2, 6, None)), 1)
     late = register_rows.Membership(2, ((1, 8, None),), 1)
-    assert largest_sums([both], draws, sources, of=1) == LargestSums(130, 160)
-    assert largest_sums([late], draws, sources, of=1) == LargestSums(20, 20)
-    assert largest_sums([both], draws, sources, of=3) == LargestSums()
+    assert largest_sums([both], draws, sources, of={1}) == LargestSums(130, 160)
+    assert largest_sums([late], draws, sources, of={1}) == LargestSums(20, 20)
+    assert largest_sums([both], draws, sources, of={3}) == LargestSums()
