@@ -124,8 +124,12 @@ def test_a_kernel_steps_by_days_unless_it_says_half_hours(tmp_path, step, steps_
 def test_bounds_under_a_private_selection_name_the_share_that_it_bounds(tmp_path):
     bound = kernel(tmp_path, [[0.5, 0.5], [0.5, 0.5]])
     private = {"publish": "private", "coverage": "0.95", "failure_probability": "0.01", "source": "estimated"}
+    private |= {"households": 900, "period": ["2012-01-01", "2012-12-31"]}
     rows = [Line("2013-01-01", 5, "2013-01-03")]
-    for settings, expected in ((private, "at least 0.99 at least 95 % of the households are"), ({}, "each household")):
+    share = (
+        "at least 0.99 at least 95 % of the 900 households that were on the roster from 2012-01-01 to 2012-12-31 are"
+    )
+    for settings, expected in ((private, share), ({}, "each household")):
         model = Model(public_text(settings, bound), bound)
         again = Model.from_text(model.text)
         assert (again.leakage_bound, again.id) == (model.leakage_bound, model.id)
