@@ -29,7 +29,6 @@ from agedp_data.notions.notion import (
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import Publication
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 
@@ -87,7 +86,7 @@ class AgeDependent(EnforcedPromise):
     secret: Secret
     """What the bound is about: the total of the current day, or one half-hour."""
 
-    _solved: ModelCache[tuple[LeakageBoundLike, int, AgedLeakage]] = PrivateAttr(default_factory=ModelCache)
+    _solutions: ModelCache[tuple[LeakageBoundLike, int, AgedLeakage]] = PrivateAttr(default_factory=ModelCache)
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -152,13 +151,6 @@ class AgeDependent(EnforcedPromise):
         if self.risk is not None:
             yield "risk", self.charge, floor_nano(self.risk)
 
-    def for_publication(self, publication: Publication) -> Self:
-        """Return this promise over what is published; with other draws its loss is solved anew."""
-        promise = super().for_publication(publication)
-        if publication.charges != self.charges:
-            promise._solved = ModelCache()
-        return promise
-
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
         """Return the risk by every method of the model, at the age of the run file, or at the end of the day."""
@@ -210,10 +202,10 @@ class AgeDependent(EnforcedPromise):
     def _constant(self, leakage_bound: LeakageBoundLike | None) -> tuple[int, AgedLeakage]:
         if leakage_bound is None:
             raise ChainError("a promise of risk needs a model; declare one, or run `agedp calibrate`")
-        if id(leakage_bound) not in self._solved:
+        if id(leakage_bound) not in self._solutions:
             aged = AgedLeakage(leakage_bound, method=self.method)
-            self._solved[id(leakage_bound)] = (leakage_bound, self._solve(aged), aged)
-        return self._solved[id(leakage_bound)][1:]
+            self._solutions[id(leakage_bound)] = (leakage_bound, self._solve(aged), aged)
+        return self._solutions[id(leakage_bound)][1:]
 
     def _solve(self, aged: AgedLeakage) -> int:
         age = self.age_days * aged.leakage_bound.steps_per_day

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import PrivateAttr
 
@@ -22,6 +22,7 @@ from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise, day_losses
 from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
+from agedp_data.notions.publication import Publication
 from agedp_data.notions.release_history import ReleaseHistory
 
 _Answer = TypeVar("_Answer")
@@ -41,6 +42,15 @@ class EnforcedPromise(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
 
     _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
+    _solutions: ModelCache[Any] = PrivateAttr(default_factory=ModelCache)
+    """What a notion solved under a model, for these calibration draws."""
+
+    def for_publication(self, publication: Publication) -> Self:
+        """Return this promise over what is published; with other draws it is solved anew under every model."""
+        promise = super().for_publication(publication)
+        if publication.charges != self.charges:
+            promise._solutions = ModelCache()
+        return promise
 
     @property
     def charge(self) -> int:

@@ -41,7 +41,6 @@ from agedp_data.notions.notion import (
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.period_loss import total_charge
-from agedp_data.notions.publication import Publication
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
@@ -94,7 +93,7 @@ class Temporal(EnforcedPromise):
     budget: Budget
     """Allocation of alpha to the days; [the notions](notions.md) compare them."""
 
-    _cache: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
+    _solutions: ModelCache[tuple[LeakageBoundLike, TemporalLosses, Plan]] = PrivateAttr(default_factory=ModelCache)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
@@ -204,13 +203,6 @@ class Temporal(EnforcedPromise):
         yield from super().charged_limits()
         yield "alpha", self.charge, floor_nano(self.alpha)
 
-    def for_publication(self, publication: Publication) -> Self:
-        """Return this promise over what is published; with other draws its plan is made anew."""
-        promise = super().for_publication(publication)
-        if publication.charges != self.charges:
-            promise._cache = ModelCache()
-        return promise
-
     @classmethod
     def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
         """Return the temporal leakage under the model, unless it is what is promised."""
@@ -272,9 +264,13 @@ class Temporal(EnforcedPromise):
                 'notion = "temporal" needs a model with forward leakage, and this model has none: calibrate again '
                 "under another [model] file, or declare a kernel"
             )
-        if id(leakage_bound) not in self._cache:
-            self._cache[id(leakage_bound)] = (leakage_bound, TemporalLosses(leakage_bound), self._plan(leakage_bound))
-        return self._cache[id(leakage_bound)][1:]
+        if id(leakage_bound) not in self._solutions:
+            self._solutions[id(leakage_bound)] = (
+                leakage_bound,
+                TemporalLosses(leakage_bound),
+                self._plan(leakage_bound),
+            )
+        return self._solutions[id(leakage_bound)][1:]
 
     def _plan(self, leakage_bound: LeakageBoundLike) -> Plan:
         horizon = None if self.horizon_days == "unlimited" else self.horizon_days

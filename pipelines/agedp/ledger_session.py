@@ -182,7 +182,7 @@ class LedgerSession:
         own = self.run.run_file.schedule
         for contract in () if self.ledger is None else self.ledger.contracts():
             schedule = meaning_of(contract.promise)["schedule"]
-            if (schedule["mode"] == "rehearsal") != (own.mode == "rehearsal"):
+            if (schedule["mode"] == "rehearsal") != self.is_rehearsal:
                 raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
             if (schedule.get("rehearsal_on") != "synthetic") != own.reads_input:
                 raise LedgerError(
@@ -256,12 +256,16 @@ class LedgerSession:
         return () if self.ledger is None else self.ledger.calibration_draws(self.population)
 
     @property
+    def model_draws(self) -> tuple[CalibrationDraw, ...]:
+        """Return the calibration draws that come with the model, as they are charged to the population."""
+        if self.model is None or '"draws":' not in self.model.text:
+            return ()
+        return draws_of_model(self.model.public, self.population)
+
+    @property
     def charges(self) -> Charges:
         """Return the losses of all calibration draws: those in the ledger, and those that come with the model."""
-        stored = {draw.key: draw for draw in self.stored_draws}
-        public = self.model.public if self.model is not None and '"draws":' in self.model.text else {}
-        of_model = {draw.key: draw for draw in draws_of_model(public, self.population)}
-        return charges_of({**stored, **of_model}.values())
+        return charges_of({draw.key: draw for draw in (*self.stored_draws, *self.model_draws)}.values())
 
     def check_charges_fit(self, further: Iterable[PeriodLoss] = ()) -> None:
         """Check that the promise has room for all calibration draws, and for `further` ones before they are made.

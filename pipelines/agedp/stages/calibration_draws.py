@@ -23,7 +23,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.ledger import canonical
-from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
+from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.roster import Roster
 
@@ -93,7 +93,7 @@ def adopt_draws(session: LedgerSession, *, at: date) -> None:
     Raises:
         LedgerError: the ledger has another answer to one of the questions.
     """
-    for draw in draws_of_model(session.model.public if session.model else {}, session.population):
+    for draw in session.model_draws:
         session.open_ledger.adopt(draw, at=at)
 
 

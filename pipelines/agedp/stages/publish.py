@@ -120,7 +120,7 @@ def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
         for row in ledger.all_rows()
         if not isinstance(row, StatementRecord) or row.population == session.population
     ]
-    today = [] if session.run.run_file.schedule.mode == "rehearsal" else [session.run.today.isoformat()]
+    today = [] if session.is_rehearsal else [session.run.today.isoformat()]
     return max([*dates, *today])
 
 
