@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from agedp.preflight.alerts import format_alerts
+from agedp.stages import aggregate
 from agedp_data.errors import ContractChanged, PreflightFailed, RunFileError, UnreadableFile
 
 FIRST = date(2013, 1, 1)
@@ -207,6 +208,16 @@ def test_after_the_first_release_the_same_files_are_only_reported(house):
     assert [row.state for row in work.released] == ["released", "released"]
     assert {"interval", "coverage"} <= {each.check for each in work.checked.findings if each.verdict == "warning"}
     assert {each.verdict for each in work.checked.findings} <= {"ok", "warning"}
+
+
+def test_a_run_beside_another_that_reports_the_same_days_finds_the_same(house, monkeypatch):
+    prepare(house, rows(HOMES, range(4)), mode="live", promise=LIVE, days=9)
+    house.run(today=day(2))
+    expected = findings(house)
+    counts = iter([0, 1])  # the other run reports its day between two readings of this one
+    monkeypatch.setattr(aggregate, "count_reported", lambda *_, **__: next(counts))
+    house.run(today=day(2))
+    assert findings(house) == expected
 
 
 def test_a_new_live_population_must_write_corrections(house):

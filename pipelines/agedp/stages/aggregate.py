@@ -66,24 +66,22 @@ def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
     return tuple(notice for notice in checks if notice is not None)
 
 
-def unreported_days(session: LedgerSession) -> set[date]:
+def _unreported_days(session: LedgerSession, released: Sequence[ReleaseRecord], reported: int | None) -> set[date]:
     """Return released days with retained readings whose input is not reported yet; none if this is not recorded."""
-    run = session.run
-    number = count_reported(run.paths.folder, population=run.population)
-    if number is None:
+    if reported is None:
         return set()
-    days = [row.day for row in session.rows if row.state == "released"][number:]
-    return {date.fromisoformat(day) for day in days if day[:7] >= run.store.retained_from()}
+    days = [row.day for row in released][reported:]
+    return {date.fromisoformat(day) for day in days if day[:7] >= session.run.store.retained_from()}
 
 
-def unrecorded_days(session: LedgerSession) -> set[date]:
+def _unrecorded_days(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> set[date]:
     """Return released days with retained readings but without recorded true values.
 
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
     recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
-    missing = {date.fromisoformat(row.day) for row in session.rows if _is_missing(session, row, recorded)}
+    missing = {date.fromisoformat(row.day) for row in rows if _is_missing(session, row, recorded)}
     return {day for day in missing if f"{day:%Y-%m}" >= run.store.retained_from()}
 
 
@@ -115,15 +113,18 @@ def sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> D
 
 
 def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
-    # another run may have released a due day, and deleted its readings, while this one waited
-    run, recorded = session.run, {(row.day, row.series) for row in session.rows}
+    # another run may have released a due day, and deleted its readings, while this one waited; it may also release and
+    # report at this moment: everything below is decided by one reading of the ledger, and a later one of the count
+    run, rows = session.run, session.rows
+    reported = count_reported(run.paths.folder, population=run.population)
+    recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
     due = {
         due_day.day
         for due_day in due_days.due
         if any((str(due_day.day), name) not in recorded for name in due_day.series)
     }
-    unreported = unreported_days(session)
-    days = sorted(due | unrecorded_days(session) | unreported)
+    unreported = _unreported_days(session, released, reported)
+    days = sorted(due | _unrecorded_days(session, rows) | unreported)
     series, states = run.run_file.series, run.run_file.counted_states
     if run.run_file.schedule.reads_input:
         compute_state_days(run.store, delivery, days, states, engine=run.engine)
@@ -133,9 +134,8 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     else:
         by_day = aggregate_synthetic(run.run_file, run.roster, days=days, path=run.paths.sums)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
-    is_first = not session.released_days
-    examines_all = is_first or count_reported(run.paths.folder, population=run.population) == 0
-    return DailySums(by_day, delivery, drawn, tuple(sorted({*drawn, *unreported})), examines_all, is_first)
+    examines_all = not released or reported == 0
+    return DailySums(by_day, delivery, drawn, tuple(sorted({*drawn, *unreported})), examines_all, not released)
 
 
 def aggregate(
