@@ -19,14 +19,15 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 from agedp_data.epsilon import format_delta
-from agedp_data.notions.notion import TOTAL_BOUND, LossBound, span_name
+from agedp_data.notions.notion import TOTAL_BOUND, LossBound
+from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.statement.document import StatedBound
 
 SPANS: Final = (
     "The total and window figures with a delta are about all that one household did on their days. Had it used "
-    "anything else on these days, every set of results would be at most e^epsilon times as probable, plus delta{aside}. "
-    "No model of the household is needed, and the total holds however its days depend on each other. They say nothing "
-    "beyond the total without a delta, which also holds, and they bound no change of odds by themselves."
+    "anything else on these days, every set of results would be at most e^epsilon times as probable, plus "
+    "delta{aside}. No model of the household is needed, and the total holds however its days depend on each other. "
+    "They say nothing beyond the total without a delta, which also holds, and bound no change of odds by themselves."
 )
 SECOND_POPULATION: Final = (
     "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
@@ -87,6 +88,15 @@ def with_delta(delta: str | None) -> str:
     return "" if delta is None else f" with delta {format_delta(Decimal(delta))}"
 
 
+def total_name(delta: str | None) -> str:
+    """Return the name of the bound on all days at a delta, as a statement writes it.
+
+    >>> total_name("0.000001"), total_name(None)
+    ('total (delta 1e-6)', 'total')
+    """
+    return name_at_delta(TOTAL_BOUND, None if delta is None else Decimal(delta))
+
+
 def part_text(delta: Decimal) -> str:
     """Return a probability in words, rounded up.
 
@@ -103,12 +113,3 @@ def short_epsilon(text: str) -> str:
     ('10.75', '36.5', '81670')
     """
     return f"{_FOUR_DIGITS.plus(Decimal(text)):f}"
-
-
-def total_name(delta: Decimal | None) -> str:
-    """Return the name of the bound on all days, with the delta that is promised, if one is.
-
-    >>> total_name(Decimal("1e-6")), total_name(None)
-    ('total (delta 1e-6)', 'total')
-    """
-    return TOTAL_BOUND if delta is None else span_name(None, delta)

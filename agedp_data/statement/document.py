@@ -167,8 +167,8 @@ class Ending(DocumentPart):
     spent: Annotated[
         Amount,
         Field(
-            description="Sum of the losses of all released days and calibration draws: the figure `total`, or that with "
-            "delta."
+            description="Sum of the losses of all released days and calibration draws: the figure `total`; with a "
+            "delta, the figure `total` at it."
         ),
     ]
     remaining: _Cap = Field(alias="left", description="What is left of epsilon_total.")

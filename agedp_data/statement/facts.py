@@ -8,9 +8,8 @@ Decisions:
   them in the terms of the glossary.
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
   is larger (tightening a bound does not undo releases).
-* `factor` is e^epsilon, the factor by which odds may change, rounded up. A bound with a delta has none: e^epsilon
-  alone bounds no change of odds.
-* With a promised delta, what is spent, left and added is that of the total with this delta.
+* `factor` is e^epsilon, the factor by which odds may change, rounded up; none with a delta (`delta_texts`).
+* With a promised delta, what is spent, left and added is that of the total at this delta.
 * Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
   households.
 """
@@ -25,6 +24,7 @@ from typing import Any, Literal
 from agedp_data.config.contract_document import Contract
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
 from agedp_data.statement import delta_texts, model_texts
 from agedp_data.statement.document import (
@@ -107,8 +107,8 @@ class SeriesEnd:
     """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
 
     `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
-    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited; with a
-    `delta`, the cap of the (epsilon, delta) total.
+    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, at `delta` if one is
+    promised; None if unlimited.
     """
 
     last_day: str
@@ -229,10 +229,9 @@ def _stated_account(facts: StatementFacts) -> StatedAccount | None:
     account = facts.account
     if account is None:
         return None
-    day, total, aside = format_epsilon(account.day), format_epsilon(account.total), model_texts.aside(facts.envelope_days)
-    text = HOUSEHOLD_ACCOUNT.format(day=day, total=total, since=account.since, aside=aside)
-    text += delta_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""
-    return StatedAccount(day=day, total=total, since=account.since, text=text)
+    amounts = {"day": format_epsilon(account.day), "total": format_epsilon(account.total), "since": account.since}
+    text = HOUSEHOLD_ACCOUNT.format(**amounts, aside=model_texts.aside(facts.envelope_days))
+    return StatedAccount(**amounts, text=text + (delta_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
@@ -318,7 +317,7 @@ def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
 
 def _ending(facts: StatementFacts) -> Ending:
     cap, delta = facts.ending.total, facts.ending.delta
-    total = delta_texts.total_name(delta)
+    total = name_at_delta(TOTAL_BOUND, delta)
     spent = max((bound.value or 0 for bound in facts.bounds if bound.name == total), default=0)
     ending = Ending(
         spent=format_epsilon(spent),
@@ -333,13 +332,12 @@ def _second_population(facts: StatementFacts) -> SecondPopulation:
     delta = facts.ending.delta
     day, total = (
         "unlimited" if limit is None else format_epsilon(limit)
-        for limit in (facts.limits[DAY_BOUND], facts.limits[delta_texts.total_name(delta)])
+        for limit in (facts.limits[DAY_BOUND], facts.limits[name_at_delta(TOTAL_BOUND, delta)])
     )
     adds = AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
-    texts = (SECOND_POPULATION, SECOND_POPULATION_COUNTED)
-    if delta is not None:
-        texts = (delta_texts.SECOND_POPULATION, delta_texts.SECOND_POPULATION_COUNTED)
-    text = texts[facts.account is not None]
+    text = delta_texts.SECOND_POPULATION if delta else SECOND_POPULATION
+    if facts.account is not None:
+        text = delta_texts.SECOND_POPULATION_COUNTED if delta else SECOND_POPULATION_COUNTED
     return SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)
 
 

@@ -259,10 +259,9 @@ def _second_population(statement: Statement) -> list[str]:
     second = statement.second_population
     if second is None:
         return []
-    delta = second.adds.delta
     adds = (
         f"Under the same promise it may add {second.adds.day} to the bound *day* and {second.adds.total}"
-        f"{with_delta(delta)} to the bound *{total_name(None if delta is None else Decimal(delta))}*."
+        f"{with_delta(second.adds.delta)} to the bound *{total_name(second.adds.delta)}*."
     )
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"

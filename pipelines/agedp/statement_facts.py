@@ -33,7 +33,6 @@ from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
-from agedp_data.statement.delta_texts import total_name
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
@@ -124,7 +123,7 @@ def _question_text(query: Mapping[str, Any]) -> str:
 
 
 def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
-    """Return the bounds of these releases under the promise, under every other notion that applies, and with a delta."""
+    """Return the bounds of these releases under the promise, under other notions that apply, and with a delta."""
     accountants = [
         terms.notion,
         *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(terms.run.comparison)),

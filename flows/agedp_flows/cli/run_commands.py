@@ -177,7 +177,9 @@ def verify(
     span: Annotated[
         str | None,
         typer.Option(
-            metavar="DAYS|total", help="also print the (epsilon, delta) bound of the worst such days", show_default=False
+            metavar="DAYS|total",
+            help="also print the (epsilon, delta) bound of the worst such days",
+            show_default=False,
         ),
     ] = None,
     delta: Annotated[

@@ -9,7 +9,7 @@ import re
 
 from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
-from agedp_data.notions.span_loss import RESULTS
+from agedp_data.notions.notion_text import RESULTS
 from agedp_data.statement.delta_texts import with_delta
 from agedp_data.statement.document import StatedBound
 

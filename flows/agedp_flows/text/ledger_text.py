@@ -1,4 +1,4 @@
-"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, the check of a folder against a ledger, its spans."""
+"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and of the checks of a release folder."""
 
 from __future__ import annotations
 

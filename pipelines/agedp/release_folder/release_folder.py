@@ -273,19 +273,13 @@ def _check_bounds(statement: Statement, spent: Mapping[str, int], draws: Sequenc
     expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
     is_consistent = (
         {name: stated[name] for name in expected} == expected
-        and (statement.ending is None or (statement.ending.spent, statement.ending.delta) == _spent(statement))
+        and (statement.ending is None or statement.ending.spent == stated[total_name(statement.ending.delta)])
         and all(_is_consistent(bound) for bound in statement.bounds)
         and statement.charges == charges
         and _account_covers(statement.household_account, expected)
     )
     if not is_consistent:
         raise InputError(_DIFFERENT)
-
-
-def _spent(statement: Statement) -> tuple[str, str | None]:
-    """Return the loss of all days, with the promised delta if there is one."""
-    delta = statement.contract.promise.delta
-    return statement.unconditional_epsilons[total_name(None if delta is None else Decimal(delta))], delta
 
 
 def _account_covers(account: StatedAccount | None, expected: Mapping[str, str]) -> bool:

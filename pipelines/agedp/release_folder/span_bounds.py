@@ -41,7 +41,7 @@ class SpanBound:
     """Bound on the loss about one household from any `days` consecutive days of the data, or from all days (None).
 
     Had the household used anything else on these days, every set of results would be at most e^`epsilon` times as
-    probable, plus `delta`. `sum_of_losses` is the largest sum of the losses in such a span, which holds without a delta.
+    probable, plus `delta`. `sum_of_losses`, the largest sum of losses in such a span, holds without a delta.
     """
 
     days: int | None
@@ -107,10 +107,12 @@ def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iter
 def agrees_with_rows(statement: Statement, rows: Sequence[Row]) -> bool:
     """Return whether the bounds over spans of days with a delta are those of the rows, and none is left out.
 
-    Statements of earlier versions have none.
+    Statements of earlier versions have none, and their promise has no delta.
     """
     stated = {bound.name: (bound.epsilon, bound.delta, bound.scope) for bound in filter(is_of_span, statement.bounds)}
     delta = statement.contract.promise.delta
+    if statement.ending is not None and statement.ending.delta != delta:
+        return False
     if not stated and delta is None:
         return True
     publication = publication_of(rows)

@@ -108,7 +108,7 @@ def noise_factors(
     """Return by bound the factor by which the noise would change if the bound were equal to epsilon 1.
 
     All losses are multiplied by the same number and the noise is divided by it; the number is found by iteration, to
-    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite or 0, or have a delta, are left out.
+    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite, 0 or with a delta are left out.
     """
     released = _released_rows(rows)
     factors: dict[BoundKey, float | None] = {}

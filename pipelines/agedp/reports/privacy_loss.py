@@ -15,7 +15,6 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from agedp.reports.axes import (
     Scale,
-    by_month,
     date_axis,
     evenly_spaced,
     format_number,
