@@ -53,7 +53,7 @@ def epsilon(losses: np.ndarray, delta: float, pure: float) -> float:
 
 
 def totals(rows: Sequence[Mapping[str, Any]], *, always: bool = True) -> dict[str, float]:
-    """Return the total at both deltas by name [1e-9]; with `always` False only if one is below the sum of the losses."""
+    """Return the total at both deltas by name [1e-9]; unless `always`, only if one is below the sum of the losses."""
     losses, pure = of_rows(rows), sum(row["loss"] for row in rows)
     values = {f"total (delta {delta})": epsilon(losses, float(delta), pure / 1e9) * 1e9 for delta in ("1e-6", "1e-9")}
     return values if always or min(values.values()) < pure - 1 else {}

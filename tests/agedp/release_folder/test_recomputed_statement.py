@@ -1,7 +1,6 @@
 """Numbers of a statement recomputed from the published Parquet and the ledger's rows, by fractions and plain loops.
 
-Nothing of the notions, their mathematics or the statement's own code is used: a second reading of MATHS 2b, 3 and 5,
-and of SPANS, section A.
+Nothing of the notions, their mathematics or the statement's own code is used: a second reading of MATHS 2b, 3 and 5.
 """
 
 from __future__ import annotations
@@ -246,8 +245,7 @@ def promised_limits(release):
     key = daily.get(terms["notion"], "epsilon_per_day")
     found = {"day": smallest(terms["max_day_epsilon"], terms.get(key, terms["max_day_epsilon"]))}
     found["total"] = terms["epsilon_total"]
-    if "delta" in terms:
-        found |= {"total": "unlimited", "total (delta 1e-6)": terms["epsilon_total"]}
+    found |= {"total": "unlimited", "total (delta 1e-6)": terms["epsilon_total"]} if "delta" in terms else {}
     if terms["notion"] == "w-event":
         found["window of 4 days"] = terms["epsilon_per_window"]
     if terms["notion"] == "discounted":
