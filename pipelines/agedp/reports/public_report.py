@@ -16,7 +16,6 @@ from decimal import Decimal
 from fractions import Fraction
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.span_bounds import span_losses
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import render_page, statement_to_html
@@ -32,6 +31,7 @@ from agedp.reports.privacy_loss import (
     size_parts,
 )
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
+from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
@@ -138,7 +138,6 @@ def public_report(
     accountants = [
         promise,
         *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(run.comparison)),
-        *span_losses(statement.bounds, run.publication),
     ]
     days = len({row.day for row in rows if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
@@ -208,6 +207,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
 
 def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
     curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
+    curves |= spans_over_time(report.statement.bounds, report.rows, report.publication)
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}

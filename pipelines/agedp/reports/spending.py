@@ -7,12 +7,10 @@ from datetime import date, timedelta
 from decimal import Decimal
 from itertools import accumulate
 
-import numpy as np
-
 from agedp.reports.axes import by_month, date_axis, format_rounded_up, linear_axis
 from agedp.reports.html import side_by_side, table
+from agedp.reports.span_growth import growing_span
 from agedp.reports.svg import Level, Line, chart
-from agedp_data.accounting.renyi import approximate_epsilons
 from agedp_data.config.contract_document import PromiseTerms
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
@@ -63,14 +61,8 @@ def _totals_at(
     delta: Decimal, rows: Sequence[ReleaseRecord], publication: Publication, all_days: Sequence[date]
 ) -> list[int]:
     """Return the loss of all rows up to each day, and of the calibration draws, at a delta [nano-epsilon]."""
-    curves = SpanCurves(publication)
-    spans = curves.of(rows)
-    numbers = sorted(spans)
-    totals = [*accumulate((spans[number] for number in numbers), initial=curves.draws)][1:]
-    pure = [total.pure for total in totals]
-    epsilons = dict(
-        zip(numbers, approximate_epsilons(np.array([total.curve for total in totals]), delta, pure=pure), strict=True)
-    )
+    growing = growing_span(SpanCurves(publication), rows, publication, None)
+    epsilons = dict(zip(growing.days, growing.largest_so_far(delta), strict=True))
     return [*accumulate((epsilons.get(day.toordinal(), 0) for day in all_days), max)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -11,14 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp import statement_facts
-from agedp.release_folder import span_bounds as product
 from agedp.release_folder.release_folder import open_release
-from agedp.release_folder.span_bounds import agrees_with_rows, span_bounds
+from agedp.release_folder.span_bounds import agrees_with_rows, publication_of, span_bounds
+from agedp.reports.span_growth import spans_over_time
 from agedp.stages.publish import publish_release
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.notions.period_loss import PeriodLoss
+from agedp_data.notions.span_loss import SpanLoss
 from agedp_data.statement.document import read_statement
+from agedp_data.statement.facts import state_bound
 from tests.agedp.release_folder import span_oracle
 from tests.agedp.release_folder.resealed import reseal
 from tests.command import agedp
@@ -138,43 +142,55 @@ def test_a_wrong_span_is_one_line(homes, words, message):
     assert agedp("verify", homes.folder / "before", *words) == (2, "", f"agedp: {message}\n")
 
 
+SERIES = {
+    "use": {"statistic": "mean", "clamp_kwh": "5", "share": "0.5", "max_missing": 2, "missing_kwh": "0"},
+    "counts": {
+        "statistic": "distribution", "form": "histogram", "clamp_kwh": "5", "share": "0.5", "max_missing": 2,
+        "missing_kwh": "0", "bins_kwh": ["0", "1", "5"],
+    },
+}  # fmt: skip
+CONTRACT = ContractRecord("homes", json.dumps({"series": SERIES}), hash="c")
+COMMON = {
+    "population": "homes", "revision": 0, "state": "released", "cells": ("all",), "values": (0,), "households": (30,),
+    "mechanism": "discrete-laplace", "input_ended_at": "", "published_on": "2015-01-01", "contract": "c", "model": "",
+}  # fmt: skip
+ROWS = [
+    {"day": str(FIRST + timedelta(days=i)), "series": name, "sensitivity": sensitivity, "scale": scale}
+    | {"loss": mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)}
+    for i in [*range(150), *range(200, 520)]  # a gap
+    for name, sensitivity, base in (("use", 5_000, 40_000.0), ("counts", 2, 16.0))
+    for scale in [base / (1 + (100 < i < 130))]  # a month with twice the loss
+]
+RECORDS = [ReleaseRecord(**COMMON, **row) for row in ROWS]
+
+
 def test_the_worst_year_of_any_rows_is_found_among_all_windows():
-    series = {
-        "use": {"statistic": "mean", "clamp_kwh": "5", "share": "0.5", "max_missing": 2, "missing_kwh": "0"},
-        "counts": {
-            "statistic": "distribution", "form": "histogram", "clamp_kwh": "5", "share": "0.5", "max_missing": 2,
-            "missing_kwh": "0", "bins_kwh": ["0", "1", "5"],
-        },
-    }  # fmt: skip
-    contract = ContractRecord("homes", json.dumps({"series": series}), hash="c")
-    rows = [
-        {"day": str(FIRST + timedelta(days=i)), "series": name, "sensitivity": sensitivity, "scale": scale}
-        for i in [*range(150), *range(200, 520)]  # a gap
-        for name, sensitivity, base in (("use", 5_000, 40_000.0), ("counts", 2, 16.0))
-        for scale in [base / (1 + (100 < i < 130))]  # a month with twice the loss
-    ]
-    for row in rows:
-        row["loss"] = mechanisms.recorded_loss(sensitivity=row["sensitivity"], scale=row["scale"])
-    common = {
-        "population": "homes", "revision": 0, "state": "released", "cells": ("all",), "values": (0,),
-        "households": (30,), "mechanism": "discrete-laplace", "input_ended_at": "", "published_on": "2015-01-01",
-        "contract": "c", "model": "",
-    }  # fmt: skip
-    window, total = span_bounds([contract, *(ReleaseRecord(**common, **row) for row in rows)], 365, "1e-9")
+    window, total = span_bounds([CONTRACT, *RECORDS], 365, "1e-9")
     assert (window.days, total.days, window.delta) == (365, None, Decimal("1e-9"))
-    numbers = [day(row["day"]).toordinal() for row in rows]
+    numbers = [day(row["day"]).toordinal() for row in ROWS]
     spans = [
-        [row for row, number in zip(rows, numbers, strict=True) if first <= number < first + 365]
-        for first in sorted(set(numbers))
+        [row for row, number in zip(ROWS, numbers, strict=True) if first <= number < first + 365]
+        for first in sorted(set(numbers))[::5]  # the month lies in the first of them and the last
     ]
-    for bound, candidates in ((window, spans), (total, [rows])):
+    for bound, candidates in ((window, spans), (total, [ROWS])):
         pure = [sum(row["loss"] for row in span) / 1e9 for span in candidates]
-        values = [
-            span_oracle.epsilon(span_oracle.of_rows(span, ["counts"]), 1e-9, loss)
-            for span, loss in zip(candidates, pure, strict=True)
-        ]
+        losses = [span_oracle.of_rows(span, ["counts"]) for span in candidates]
+        values = [span_oracle.epsilon(loss, 1e-9, spent) for loss, spent in zip(losses, pure, strict=True)]
         assert float(bound.epsilon) == pytest.approx(max(values), abs=1e-8)
         assert float(bound.sum_of_losses) == pytest.approx(max(pure), abs=1e-9)
         assert bound.epsilon < bound.sum_of_losses * Decimal("0.7")
     with pytest.raises(InputError, match="days = True"):
-        product.span_bounds([contract], True, "1e-6")
+        span_bounds([CONTRACT], True, "1e-6")
+
+
+def test_a_span_in_the_report_is_that_of_a_ledger_that_ends_there():
+    draws = (PeriodLoss("2012-06-01", "2013-01-20", 2 * 10**9), PeriodLoss("2013-12-01", "2013-12-31", 10**9))
+    publication = replace(publication_of([CONTRACT]), charges=draws)
+    for days in (None, 90):
+        loss = SpanLoss(publication, Decimal("1e-6"), days)
+        bounds = [state_bound(bound, {}) for bound in loss.bounds(RECORDS, None, None)]
+        [over_time] = spans_over_time(bounds, RECORDS, publication, points=7).values()
+        ends = [[row for row in RECORDS if row.day <= day] for day in over_time.days]
+        first = next(i for i, day in enumerate(over_time.days) if day >= draws[1].first_day)
+        assert [loss.epsilon(rows) for rows in ends][first:] == [*over_time.values][first:]
+        assert over_time.days[-1] == RECORDS[-1].day
