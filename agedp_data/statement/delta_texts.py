@@ -41,7 +41,7 @@ SECOND_POPULATION_COUNTED: Final = (
     "second population under the same promise may add the amounts given here to the day's figure, and to epsilon and "
     "delta of the total with a delta."
 )
-ACCOUNT_WITHOUT_DELTA: Final = " Both are sums of losses, without a delta."
+ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses and have no delta."
 
 _OF_DELTA: Final = (
     "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "

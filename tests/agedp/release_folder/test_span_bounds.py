@@ -64,7 +64,8 @@ def test_the_next_publication_of_a_running_series_has_them_without_a_draw(homes)
     assert {name: float(bound.epsilon) * 1e9 for name, bound in new.items()} == pytest.approx(expected, abs=3)
     assert {(bound.kind, bound.factor, bound.limit) for bound in new.values()} == {("assumption-free", "", "")}
     assert after.ending == before.ending
-    assert after.household_account.text == f"{before.household_account.text} Both are sums of losses, without a delta."
+    without_delta = " The amounts of this account are sums of losses and have no delta."
+    assert after.household_account.text == before.household_account.text + without_delta
     text = (homes.release.path / "STATEMENT.md").read_text()
     assert "about all its days (composition), or epsilon 9.746657827 with delta 1e-6" in text
     assert "every set of results would be at most e^9.747 times as probable, plus one in 1,000,000." in text
