@@ -5,7 +5,8 @@ The idea: the losses of a year of daily releases rarely all come out at their wo
 .. math:: R_a = \frac{1}{a - 1} \ln \mathbb{E}_{y \sim Q} \left( \frac{P(y)}{Q(y)} \right)^a ,
 
 of independent releases adds up, as their pure losses do, but grows with the square of a small loss. At the end it is
-converted to an epsilon that holds but for a probability of delta. Nothing is assumed about the household.
+converted to an epsilon at a delta: every set of results is at most e^epsilon times as probable, plus delta. Nothing is
+assumed about the household.
 
 Example: a year of daily releases with epsilon 0.1 each has a pure total of 36.5. At delta = 1e-6 it is 10.75.
 

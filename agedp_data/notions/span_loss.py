@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Final
 
-from agedp_data.epsilon import format_delta
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, TOTAL_BOUND, HistoryRow, LossBound
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 
@@ -75,7 +74,7 @@ class SpanLoss:
         """Return the bound with a value [nano-epsilon]."""
         days = "all published days" if self.days is None else f"any {self.days} consecutive days"
         draws = ", and all its days of the calibration" if self.publication.charges and self.days is None else ""
-        about = f"{days} of one household{draws}, but for a probability of {format_delta(self.delta)}"
+        about = scope_at_delta(f"{days} of one household{draws}", self.delta)
         return LossBound(self.bound_name, epsilon, ASSUMPTION_FREE, about, odds=False, delta=self.delta)
 
 

@@ -227,7 +227,7 @@ def test_a_statement_is_of_that_form_and_read_as_it_was_written(changed):
     CHECK.validate(content)
     assert plain(content)
     later = content | {"key_of_a_later_version": {"more": [1]}}
-    later["figures"][0]["delta"] = "0"
+    later["figures"][0]["of_a_later_version"] = "0"
     assert json.loads(read_statement(json.dumps(later)).text()) == later
     for key in ("from_whom", "versions", "ending", "second_population", "software"):  # the first schema lacks some
         earlier = {name: value for name, value in CLAIM.items() if name != key}

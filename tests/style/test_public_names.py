@@ -31,6 +31,7 @@ CALLS = {
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
+    "ReleaseFolder.span_bounds(*, days, delta) "
     "verify(folder, *, ledger=None) audit(run_file, ...) "
     "Classical(*, max_day_epsilon, epsilon_total, epsilon_per_day) "
     "WEvent(*, max_day_epsilon, epsilon_total, window_days, epsilon_per_window, spend) "

@@ -40,6 +40,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
 from agedp_data.series.series import AnySeries
+from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
@@ -140,6 +141,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines += _newest_lines(folder)
         bounds = folder.read_statement().bounds
         lines += [labelled_bound(bound) for bound in bounds[:2]]
+        lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
         lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *shared_lines(summary.session)]
@@ -240,17 +242,22 @@ def promised_bound_lines(
 ) -> list[str]:
     """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
-    `bounds` are those of a statement by name.
+    With a promised delta, the total with it is such a bound too. `bounds` are those of a statement by name.
     """
-    bounded_names = [
-        name for name, limit in notion.limits.items() if limit is not None and name not in _BOUNDS_OF_EVERY_NOTION
+    limited = [
+        bounds[name]
+        for name, limit in notion.limits.items()
+        if limit is not None and name in bounds and name not in _BOUNDS_OF_EVERY_NOTION
     ]
-    bound = next((bounds[name] for name in bounded_names if name in bounds), None)
-    if bound is None:
-        return []
-    epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound.conditional_days)}"
-    text = f"{label}: {epsilon}. Scope: {scope_text(bound.scope)}."
-    return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
+    totals = [bound for bound in limited if is_of_span(bound) and bound.name.startswith(TOTAL_BOUND)]
+    own = [bound for bound in limited if bound not in totals]
+    return [_promised_bound_line(bound, label) for bound in [*totals, *own[:1]]]
+
+
+def _promised_bound_line(bound: StatedBound, label: str) -> str:
+    epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
+    text = f"{label}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
+    return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses, check_tables
+from agedp.release_folder.span_bounds import SpanBound, agrees_with_rows, span_bounds
 from agedp_data.datasets import filesystem
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
@@ -26,6 +27,7 @@ from agedp_data.messages import escape_text, suggest_file
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
+from agedp_data.statement.delta_texts import total_name
 from agedp_data.statement.document import SCHEMA, StatedAccount, StatedBound, Statement, read_statement
 from agedp_data.statement.facts import odds_factor
 
@@ -146,6 +148,23 @@ class ReleaseFolder:
         except LedgerError as error:
             raise InputError(f"{ROWS}: {error}") from None
 
+    def span_bounds(self, *, days: int | None, delta: str | float | Decimal) -> tuple[SpanBound, ...]:
+        """Return the (epsilon, delta) bounds on the loss about one household over spans of days, from the rows alone.
+
+        Use it for a folder of any version; its statement need not contain these bounds.
+
+        Args:
+            days: length of a window of consecutive days of the data; None for all days only.
+            delta: probability above 0, such as "1e-6".
+
+        Returns:
+            The bound of the worst window, if `days` is a number, and that of all days.
+
+        Raises:
+            InputError: days or delta out of range, or ledger_rows.jsonl is missing or damaged.
+        """
+        return span_bounds(self.ledger_rows().rows, days, delta)
+
     def other_files(self) -> tuple[str, ...]:
         """Return the names of files in the folder that are not part of a release and are not verified."""
         return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
@@ -170,6 +189,8 @@ class ReleaseFolder:
             check_tables(self.averages() | self.distributions(), statement, releases, contracts)
             _check_statement(statement, releases, contracts)
             _check_bounds(statement, day_losses(releases), draws)
+            if not agrees_with_rows(statement, export.rows):
+                raise InputError(_DIFFERENT)
             _check_account(statement, export)
             _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
@@ -252,7 +273,7 @@ def _check_bounds(statement: Statement, spent: Mapping[str, int], draws: Sequenc
     expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
     is_consistent = (
         {name: stated[name] for name in expected} == expected
-        and (statement.ending is None or statement.ending.spent == expected["total"])
+        and (statement.ending is None or statement.ending.spent == stated[total_name(statement.ending.delta)])
         and all(_is_consistent(bound) for bound in statement.bounds)
         and statement.charges == charges
         and _account_covers(statement.household_account, expected)
@@ -287,7 +308,8 @@ def _is_consistent(bound: StatedBound) -> bool:
     if not _EPSILON_TEXT.fullmatch(bound.epsilon):
         return False
     is_within_limit = bound.limit in ("", "unlimited") or Decimal(bound.limit) >= Decimal(bound.epsilon)
-    return is_within_limit and bound.factor in ("", odds_factor(round_nano(Decimal(bound.epsilon))))
+    factors = ("",) if bound.delta is not None else ("", odds_factor(round_nano(Decimal(bound.epsilon))))
+    return is_within_limit and bound.factor in factors
 
 
 def _check_words(words: str, statement: Statement) -> None:

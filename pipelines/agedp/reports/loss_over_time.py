@@ -108,7 +108,7 @@ def noise_factors(
     """Return by bound the factor by which the noise would change if the bound were equal to epsilon 1.
 
     All losses are multiplied by the same number and the noise is divided by it; the number is found by iteration, to
-    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite or 0 are left out.
+    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite, 0 or with a delta are left out.
     """
     released = _released_rows(rows)
     factors: dict[BoundKey, float | None] = {}
@@ -134,7 +134,8 @@ class _NoiseSearch:
             if loss_factor != 1.0
             else self.rows
         )
-        return {bound_key(bound): bound.value for bound in self.accountant.bounds(rows, self.leakage_bound, None)}
+        bounds = self.accountant.bounds(rows, self.leakage_bound, None)
+        return {bound_key(bound): bound.value for bound in bounds if bound.delta is None}
 
     def noise_factor(self, key: BoundKey, value: int) -> float | None:
         """Return the noise factor that brings a bound of this value to epsilon 1, None if none does."""
