@@ -21,7 +21,8 @@ from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import Contract
-from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.config.delta_size import is_large_delta
+from agedp_data.epsilon import NANO, format_delta, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.statement import model_texts
 from agedp_data.statement.document import (
@@ -40,6 +41,7 @@ from agedp_data.statement.document import (
 from agedp_data.statement.note_texts import (
     BEYOND,
     HOUSEHOLD_ACCOUNT,
+    LARGE_DELTA,
     REHEARSAL,
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
@@ -228,6 +230,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield model_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
     else:
         yield from ALWAYS
+    yield from _delta_warnings(facts.contract)
     if facts.model is not None:
         if model_texts.is_private(facts.model):
             yield from model_texts.selection_texts(facts.model)
@@ -246,6 +249,12 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
+
+
+def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
+    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
+    if delta is not None and is_large_delta(Decimal(delta), households):
+        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)
 
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:

@@ -32,6 +32,7 @@ from agedp_flows.text.run_text import (
     typical_noise_line,
     waiting_lines,
 )
+from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
@@ -51,6 +52,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
+        **span_json(session, plan),
         **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(session, plan)) else {}),
         **({} if session.rows else {"notions": _notions_json(session)}),
         "contract": session.promise,
@@ -105,6 +107,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
         *_spent_lines(session, plan),
         *_horizon_lines(session),
         *filter(None, [plan.terms.notion.remark]),
+        *span_lines(session, plan),
         *_alternatives_lines(session, plan),
         *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
         *([] if plan.forecast.next_day is None else _notions_lines(session)),
@@ -180,7 +183,7 @@ def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     planned = sum(row.loss for row in plan.now.releases)
     total = session.run.run_file.promise.epsilon_total
     draws = " and calibration draws" if session.charges else ""
-    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
+    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}{plan.terms.notion.at_delta}"
     lines = [
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",

@@ -38,7 +38,8 @@ from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Busy, InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
+from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
+from agedp_data.notions.notion import Notion
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
@@ -79,7 +80,6 @@ def _table(findings: Sequence[Finding]) -> list[str]:
 
 
 _MAX_COUNTS = 12
-_BOUNDS_OF_EVERY_NOTION = (DAY_BOUND, TOTAL_BOUND)
 _TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
 
 
@@ -238,19 +238,19 @@ def _table_line(row: Mapping[Any, Any]) -> str:
 def promised_bound_lines(
     notion: Notion, bounds: Mapping[str, StatedBound], *, label: str = "Bound of the notion"
 ) -> list[str]:
-    """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
+    """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
     `bounds` are those of a statement by name.
     """
-    bounded_names = [
-        name for name, limit in notion.limits.items() if limit is not None and name not in _BOUNDS_OF_EVERY_NOTION
-    ]
-    bound = next((bounds[name] for name in bounded_names if name in bounds), None)
-    if bound is None:
-        return []
+    total_at_delta = (name for name, limit in notion.limits.items() if limit is not None and is_total_at_delta(name))
+    shown = [bounds[name] for name in (*total_at_delta, own_bound_name(notion.limits)) if name in bounds]
+    return [_promised_bound_line(bound, label) for bound in shown]
+
+
+def _promised_bound_line(bound: StatedBound, label: str) -> str:
     epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound.conditional_days)}"
     text = f"{label}: {epsilon}. Scope: {scope_text(bound.scope)}."
-    return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
+    return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -43,7 +43,8 @@ from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.alternatives import Alternative, unavailable
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
+from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -213,9 +214,10 @@ class _PromiseSearch:
         """
         promise_of_file = self.run.promise
         caps = {"max_day_epsilon": promise_of_file.max_day_epsilon, "epsilon_total": promise_of_file.epsilon_total}
+        delta = {} if promise_of_file.delta is None else {"delta": promise_of_file.delta}
         age = {} if self.run.schedule.mode == "archive" else {"age_days": promise_of_file.age_days}
         try:
-            promise = notion.model_validate({"notion": notion.name, **caps, **age, **candidate.keys(epsilon)})
+            promise = notion.model_validate({"notion": notion.name, **caps, **delta, **age, **candidate.keys(epsilon)})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             key = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
@@ -275,6 +277,5 @@ class _PromiseSearch:
 
 
 def _bound_name(notion: Notion, candidate: Alternative) -> str:
-    """Return the name of the bound that a candidate limits: its own, or the first that is neither day nor total."""
-    names = (name for name in notion.limits if name not in (DAY_BOUND, TOTAL_BOUND))
-    return candidate.bound_name or next(names, DAY_BOUND)
+    """Return the name of the bound that a candidate limits: its own, or the notion's, or a day's."""
+    return candidate.bound_name or own_bound_name(notion.limits) or DAY_BOUND

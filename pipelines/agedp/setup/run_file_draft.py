@@ -34,7 +34,7 @@ _CHOICES: Final = {
     "model": ("[model] source", "source"),
 }
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
-_LAST: Final = ("max_day_epsilon", "epsilon_total")
+_LAST: Final = ("max_day_epsilon", "epsilon_total", "delta")
 _COMMENTED: Final = 40
 _DISTRIBUTION: Final = quoted("distribution")
 _FURTHER: Final = {5: "five", 6: "six", 7: "seven"}.get(len(NOTIONS) - 1, str(len(NOTIONS) - 1))
