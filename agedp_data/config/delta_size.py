@@ -44,11 +44,22 @@ def delta_problems(promise: Promise, min_households: int) -> Iterator[str]:
             f"exceeds 1/min_households = 1/{min_households}: the bounds would permit to reveal one of these households "
             f"in full. Write 1/{min_households}^2 = {_rounded(min_households)} or less"
         )
-    if promise.total_cap is None and not own_bound_name(promise.limits).endswith(name_at_delta("", promise.delta)):
+    if not applies_to_a_bound(promise):
         yield (
             'applies to no bound: epsilon_total = "unlimited", and a day\'s epsilon has no delta. Write a number in '
             "epsilon_total, or remove delta"
         )
+
+
+def applies_to_a_bound(promise: Promise) -> bool:
+    """Return whether the delta of a promise applies to one of its bounds; True without a delta.
+
+    Source: data structure, without a formula.
+
+    Args:
+        promise: the promise with its caps.
+    """
+    return promise.total_cap is not None or own_bound_name(promise.limits).endswith(name_at_delta("", promise.delta))
 
 
 def is_large_delta(delta: Decimal | Fraction, min_households: int) -> bool:

@@ -296,7 +296,8 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
     total = f"epsilon_total = {promise.epsilon_total:f}{notion.at_delta}"
     part = format_epsilon(draws) if promise.delta is None else "a part"
     of_draws = f", {part} of it by calibration draws" if draws else ""
-    return f"the promise permits no further release: {format_epsilon(notion.total(history))} is spent{of_draws}, {total}"
+    spent = format_epsilon(notion.total(history))
+    return f"the promise permits no further release: {spent} is spent{of_draws}, {total}"
 
 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:

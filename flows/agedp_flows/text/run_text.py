@@ -33,6 +33,8 @@ from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
 from agedp_data import mechanisms
+from agedp_data.config import RunFile
+from agedp_data.config.delta_size import delta_warning
 from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Busy, InputError
@@ -133,6 +135,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         + ("" if summary.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(summary.due_days.waiting)
+    lines += delta_warning_lines(run)
     if (last_day := end_within_30_days(summary.session)) is not None:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
@@ -193,6 +196,11 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
         return []
     wait = f"{count_text(len(days), 'due day')} wait{'s' * (len(days) == 1)} for delivery"
     return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
+
+
+def delta_warning_lines(run: RunFile) -> list[str]:
+    """Return the warning about a large delta; nothing for a smaller one or none."""
+    return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
 
 
 def skips_text(skips: Sequence[Skip]) -> str:

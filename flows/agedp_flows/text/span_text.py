@@ -10,18 +10,12 @@ from agedp.ledger_session import LedgerSession
 from agedp.planning.span_price import PeriodTotals, SpanPrice, filling_loss, period_totals, span_prices
 from agedp.stages.plan import RunForecast
 from agedp_data.config import RunFile
-from agedp_data.config.delta_size import delta_warning
 from agedp_data.epsilon import NANO, format_delta, format_epsilon
 from agedp_data.parameters import exact_text
-from agedp_flows.text.run_text import count_text, finite_or_none
+from agedp_flows.text.run_text import count_text, delta_warning_lines, finite_or_none
 
 _FOUR_DIGITS_DOWN: Final = Context(prec=4, rounding=ROUND_FLOOR)
 _FOUR_DIGITS_UP: Final = Context(prec=4, rounding=ROUND_CEILING)
-
-
-def delta_warning_lines(run: RunFile) -> list[str]:
-    """Return the warning about a large delta; nothing for a smaller one or none."""
-    return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
 
 
 def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
@@ -54,8 +48,8 @@ def _price_line(price: SpanPrice) -> str:
     return (
         f"delta = {format_delta(price.delta)}: {price.key} = {format_epsilon(price.epsilon)} over "
         f"{count_text(price.days, 'day')} permits epsilon {_shorten(price.loss)} on each of them, "
-        f"{_shorten(price.pure_total)} by their pure sum. Without delta it would permit {_shorten(price.pure_loss)} a "
-        f"day{ratio}"
+        f"{_rounded_up(price.pure_total)} by their pure sum. Without delta it would permit "
+        f"{_shorten(price.pure_loss)} a day{ratio}"
     )
 
 
@@ -72,9 +66,7 @@ def _total_lines(totals: PeriodTotals) -> Iterator[str]:
     )
     if totals.tight is not None:
         delta, epsilon = totals.tight
-        yield (
-            f"   tighter, not enforced (privacy-loss distribution): {epsilon:.4g} at delta = {format_delta(delta)}"
-        )
+        yield (f"   tighter, not enforced (privacy-loss distribution): {epsilon:.4g} at delta = {format_delta(delta)}")
 
 
 def _price_json(price: SpanPrice) -> dict[str, Any]:
@@ -102,9 +94,9 @@ def _totals_json(totals: PeriodTotals) -> dict[str, Any]:
 
 def _shorten(loss: int) -> str:
     """Return a loss that may be spent in four digits, rounded down, so that it can be written into a run file."""
-    return f"{_FOUR_DIGITS_DOWN.divide(Decimal(loss), NANO):f}"
+    return exact_text(_FOUR_DIGITS_DOWN.divide(Decimal(loss), NANO))
 
 
 def _rounded_up(loss: int) -> str:
     """Return a bound in four digits, rounded up."""
-    return f"{_FOUR_DIGITS_UP.divide(Decimal(loss), NANO):f}"
+    return exact_text(_FOUR_DIGITS_UP.divide(Decimal(loss), NANO))

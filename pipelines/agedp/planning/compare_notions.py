@@ -39,6 +39,7 @@ from agedp.planning.notion_comparison import (
 )
 from agedp.planning.simulated_days import SimulatedDays
 from agedp_data.config import RunFile, contract_part
+from agedp_data.config.delta_size import applies_to_a_bound
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
@@ -207,7 +208,7 @@ class _PromiseSearch:
         return series.reaches <= max(floor_nano(target.risk), spent_bound if target.from_run_file else 0)
 
     def _promising(self, notion: type[Promise], candidate: Alternative, epsilon: Decimal) -> RunFile:
-        """Return the run file with this promise in place of its own, under its caps.
+        """Return the run file with this promise in place of its own, under its caps, with its delta where it applies.
 
         Raises:
             RunFileError: there is no such promise for this run file.
@@ -222,6 +223,8 @@ class _PromiseSearch:
             problem = error.errors(include_url=False)[0]
             key = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
             raise RunFileError(f"{'.'.join(map(str, key))} {problem['msg']}".strip()) from None
+        if not applies_to_a_bound(promise):
+            promise = promise.model_copy(update={"delta": None})
         return self.run.promising(promise)
 
     def _smallest_epsilon(

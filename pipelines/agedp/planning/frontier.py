@@ -49,9 +49,9 @@ class SchedulePoint:
     A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
     the series, with the composed loss `adds_up_to`; None if nothing ends it.
 
-    `days` is the number of days that `epsilon_total`, at the promised delta, suffices for, None if unlimited. `promised` marks the schedule of
-    the run file; `cheapest` the daily schedule with the smallest error and a risk of at most the target (a run
-    publishes daily).
+    `days` is the number of days that `epsilon_total`, at the promised delta, suffices for, None if unlimited.
+    `promised` marks the schedule of the run file; `cheapest` the daily schedule with the smallest error and a risk of
+    at most the target (a run publishes daily).
     """
 
     loss: float

@@ -23,6 +23,7 @@ from agedp_data.accounting.privacy_loss_distribution import Release, tight_epsil
 from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, floor_nano
+from agedp_data.notions.cap_bounds import is_total_at_delta
 from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.notions.publication import Statistic, share_of
@@ -138,8 +139,7 @@ def period_totals(terms: ReleaseTerms, history: Sequence[HistoryRow]) -> PeriodT
     run, promised = terms.run, terms.run.promise.delta
     released = [row for row in history if row.state == "released"]
     bounds = span_figures(released, run.publication, promised)
-    names = {name_at_delta(TOTAL_BOUND, delta): delta for delta in (*STANDARD_DELTAS, *([promised] if promised else []))}
-    at = tuple((names[bound.name], bound.value or 0) for bound in bounds if bound.name in names)
+    at = tuple((bound.delta, bound.value or 0) for bound in bounds if bound.delta and is_total_at_delta(bound.name))
     if not at:
         return None
     curves = SpanCurves(run.publication)

@@ -167,7 +167,8 @@ class Proposals:
         return self._days
 
     def _budget(self) -> str:
-        return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
+        is_endless = self.toml("promise", "horizon_days") == quoted("unlimited")
+        return quoted("supremum" if is_endless and ("promise", "delta") not in self._options else "best")
 
     def _rate(self) -> str:
         return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
