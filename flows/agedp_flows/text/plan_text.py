@@ -1,4 +1,4 @@
-"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, what spans come to, the contract."""
+"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, what spans come to, contract."""
 
 from __future__ import annotations
 
