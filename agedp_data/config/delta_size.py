@@ -39,7 +39,7 @@ def delta_problems(promise: Promise, min_households: int) -> Iterator[str]:
     """
     if promise.delta is None:
         return
-    if promise.delta * min_households > 1:
+    if Fraction(promise.delta) * min_households > 1:
         yield (
             f"exceeds 1/min_households = 1/{min_households}: the bounds would permit to reveal one of these households "
             f"in full. Write 1/{min_households}^2 = {_rounded(min_households)} or less"

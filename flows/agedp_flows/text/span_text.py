@@ -24,7 +24,7 @@ def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     return [
         *delta_warning_lines(run),
         *map(_price_line, span_prices(run)),
-        *_filling_lines(run),
+        *([] if session.rows else _filling_lines(run)),
         *([] if totals is None else _total_lines(totals)),
     ]
 

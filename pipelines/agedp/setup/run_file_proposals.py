@@ -20,7 +20,7 @@ from agedp_data.datasets.validation import INTERVAL_MINUTES
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
-from agedp_data.parameters import Section, watt_hours
+from agedp_data.parameters import Section, exact_text, watt_hours
 
 CLASSICAL: Final = "classical"
 _DAY_EPSILON: Final = Decimal("0.5")
@@ -142,7 +142,7 @@ class Proposals:
         clamp = watt_hours(self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())) or 1
         days = multiply(laplace_curve(clamp, clamp / float(cap)), self._days)
         total = approximate_epsilon(days, delta, pure=ceil_nano(cap * self._days))
-        return f"{_FOUR_DIGITS_UP.divide(Decimal(total), NANO):f}"
+        return exact_text(_FOUR_DIGITS_UP.divide(Decimal(total), NANO))
 
     def _clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
