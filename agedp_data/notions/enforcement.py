@@ -8,6 +8,7 @@ before they are drawn (`check_charges_fit`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise,
 from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
 from agedp_data.notions.publication import Publication, share_of
 from agedp_data.notions.release_history import ReleaseHistory
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_curves import EMPTY, SpanCurves
 from agedp_data.notions.span_loss import SpanLoss
 
 _Answer = TypeVar("_Answer")
@@ -106,6 +107,15 @@ class EnforcedPromise(Promise, ABC):
             return loss <= self.total_cap - self.charge - sum(losses.values())
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
+
+    def permits_days(self, losses: Sequence[int]) -> bool:
+        """Return whether `epsilon_total` permits days with these losses [nano-epsilon], and nothing else."""
+        if self.total_cap is None or sum(losses) <= self.total_cap:
+            return True
+        if self.delta is None:
+            return False
+        days = (self._curves.of_planned_day(loss).times(number) for loss, number in Counter(losses).items())
+        return sum(days, EMPTY).epsilon(self.delta) <= self.total_cap
 
     @property
     def at_delta(self) -> str:

@@ -239,8 +239,8 @@ def _sum(curves: Curve, more: Curve) -> Curve:
 
 
 def _common_dtype(spans: Iterable[Span]) -> type:
-    """Return int64 if the sum of all curves fits into it, else object."""
-    return np.int64 if sum(float(span.curve.max()) for span in spans) < _INT64_LIMIT else object
+    """Return int64 if the sum of all curves fits into it, else object; a curve is largest at its last order."""
+    return np.int64 if sum(float(span.curve[-1]) for span in spans) < _INT64_LIMIT else object
 
 
 def _moves_counts(statistic: Statistic | None) -> bool:

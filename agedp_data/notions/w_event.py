@@ -171,10 +171,14 @@ class WEvent(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return both rules for spending a window's epsilon, for the promised window, that of [compare], or a week."""
+        """Return the rules for spending a window's epsilon, for the promised window, that of [compare], or a week.
+
+        With `delta` each day has an equal loss.
+        """
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         days = promised.window_days if promised else comparison.window_days or _WEEK
-        spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
+        rules = get_args(Spend) if comparison.promise.delta is None else ("even",)
+        spends = sorted(rules, key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", promise_keys("epsilon_per_window", window_days=days, spend=spend))
             for spend in spends

@@ -22,7 +22,8 @@ from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import Contract
-from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.config.delta_size import is_large_delta
+from agedp_data.epsilon import NANO, format_delta, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
@@ -43,6 +44,7 @@ from agedp_data.statement.document import (
 from agedp_data.statement.note_texts import (
     BEYOND,
     HOUSEHOLD_ACCOUNT,
+    LARGE_DELTA,
     REHEARSAL,
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
@@ -241,6 +243,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield from ALWAYS
     if facts.has_spans:
         yield delta_texts.SPANS.format(aside=model_texts.aside(facts.envelope_days))
+    yield from _delta_warnings(facts.contract)
     if facts.model is not None:
         if model_texts.is_private(facts.model):
             yield from model_texts.selection_texts(facts.model)
@@ -259,6 +262,12 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
+
+
+def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
+    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
+    if delta is not None and is_large_delta(Decimal(delta), households):
+        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)
 
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:

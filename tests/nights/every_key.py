@@ -64,7 +64,7 @@ _KERNEL = 'source="declared"; kernel="sticky.csv"; basis="made up"; assume="mark
 _AGED = 'notion="age-dependent"; secret="day"'
 _PROMISES = {
     "classical": ('notion="classical"; epsilon_per_day=0.5', ""),
-    "w-event": ('notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"', _CURVE),
+    "w-event": ('notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"; delta="1e-6"', _CURVE),
     "age-dependent": (f'{_AGED}; epsilon_per_day=0.5; method="total_variation"', _CURVE),
     "risk": (f'{_AGED}; risk=0.5; method="tight"', _KERNEL),
     "temporal": ('notion="temporal"; alpha=3; horizon_days=12; budget="exact"', _KERNEL),
@@ -122,6 +122,8 @@ amend bins_kwh=[0, 5, 40]; COUNTS & form="cumulative"; bins_kwh=[0, 5, 40]; COUN
 wrong bins_kwh=[0, 40]; COUNTS & bins_kwh=[0, 5, 30]; COUNTS & form="both"; bins_kwh=[0, 5, 40]; COUNTS
 [promise]
 amend age_days=3 & max_day_epsilon=0.55 & epsilon_total=8 | 3
+never delta=0.01
+wrong delta=0 | 1 | 0.4 | "few"
 never age_days=1 | 0 & max_day_epsilon=0.7 & epsilon_total=10 | "unlimited"
 [model]
 wrong file="model" & period=[2012-01-01, 2012-02-01] & states=12 & edges="quantile" & chain="homogeneous" | "cyclic"
@@ -136,8 +138,8 @@ amend epsilon_per_day=0.4
 never notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"; epsilon_per_day=- & epsilon_per_day=0.6
 """,
     "w-event": """
-amend window_days=4 & epsilon_per_window=1.2
-never window_days=2 & epsilon_per_window=1.6 & spend="remaining" & epsilon_per_window=1.2; window_days=2
+amend window_days=4 & epsilon_per_window=1.2 & delta="1e-7" | 0.0000001 | -
+never delta="1e-5" & window_days=2 & epsilon_per_window=1.6 & spend="remaining" & epsilon_per_window=1.2; window_days=2
 """,
     "age-dependent": """
 amend epsilon_per_day=0.4

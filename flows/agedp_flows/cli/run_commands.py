@@ -66,7 +66,8 @@ def plan(
     from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
-    from agedp_flows.text.plan_text import frontier_json, frontier_lines, plan_json, plan_lines
+    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
+    from agedp_flows.text.plan_text import plan_json, plan_lines
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
