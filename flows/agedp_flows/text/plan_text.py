@@ -32,6 +32,7 @@ from agedp_flows.text.run_text import (
     typical_noise_line,
     waiting_lines,
 )
+from agedp_flows.text.share_text import share_lines
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
@@ -104,6 +105,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
         *planned_preflight_lines(session, plan.due_days),
         *_spent_lines(session, plan),
         *_horizon_lines(session),
+        *share_lines(session, plan),
         *filter(None, [plan.terms.notion.remark]),
         *_alternatives_lines(session, plan),
         *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
