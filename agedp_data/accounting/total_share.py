@@ -46,6 +46,8 @@ class SpanBudget:
     """Bound of a span of `days`: `epsilon` at `delta` [nano-epsilon], and `cap`, the largest loss of a day.
 
     A delta of 0 is the pure sum. `sensitivity` is the clamp [Wh].
+
+    Source: data structure, without a formula.
     """
 
     days: int
@@ -61,6 +63,8 @@ class SharedNoise:
 
     `groups` is the noise of a group of each series, as a multiple of that of groups alone; `total` that of the total,
     as a multiple of that of the best sum of groups alone.
+
+    Source: data structure, without a formula; `shared_noise` computes it.
     """
 
     share: Fraction

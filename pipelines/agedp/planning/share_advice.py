@@ -8,7 +8,8 @@ Decisions:
 
 * Without `delta` in the promise, losses add up purely, and the shares of the run file are judged by that. The best
   share is then that under a promise with the first of the standard deltas.
-* The best share costs no group more than 10 % of noise. It is advice; nothing is decided by it.
+* The best share costs no group more than 10 % of noise and saves the total as much at least. It is advice; nothing is
+  decided by it.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from agedp_data.series.series import Mean
 
 MAX_COST: Final = 1.1
 """Largest noise of a group beside the best share of a total, as a multiple of that of groups alone."""
+_WORTHWHILE: Final = 0.9
+"""Largest noise of the total beside the best share, as a multiple of that of the sum of the groups."""
 _LEAST_GROUPS: Final = 2
 _LEAST_LOSS: Final = 1000
 """Loss of a day from which on rounding to nano-epsilon does not matter [nano-epsilon]."""
@@ -98,6 +101,7 @@ def _advise(run: RunFile, promise: Promise, expected: Forecast, roster: Roster, 
     groups = [(number, parts[name] / of_groups) for name, number in numbers.items()]
     delta, is_promised = promise.delta or STANDARD_DELTAS[0], promise.delta is not None
     budget = _span_budget(run, promise, expected, parts, delta)
+    best = largest_share(groups, budget, max_cost=MAX_COST)
     judged = budget if is_promised else _pure_budget(budget)
     return ShareAdvice(
         total="" if names[0] in numbers else names[0],
@@ -107,7 +111,7 @@ def _advise(run: RunFile, promise: Promise, expected: Forecast, roster: Roster, 
         delta=delta,
         promised=is_promised,
         noise=None if names[0] in numbers else shared_noise(share, groups, judged),
-        best=largest_share(groups, budget, max_cost=MAX_COST),
+        best=best if best is not None and best.total <= _WORTHWHILE else None,
     )
 
 
