@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -11,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import Package
 
+from agedp.release_folder.consistent_table import consistent_table
 from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord
 from tests.agedp.release_folder.resealed import reseal
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
@@ -80,6 +84,28 @@ def test_groups_add_up_to_the_precision_weighted_total(kept, number):
         assert set(rest["method"]) == {"released value: the released groups leave out households"}
         assert (rest["mean_kwh"] * rest["households"]).tolist() == pytest.approx(raw["tariff"][0].tolist())
     assert set(table.index.get_level_values("series")) == set(SERIES)
+
+
+@pytest.mark.parametrize(
+    ("changed", "methods"),
+    [
+        ({"state": "skipped", "cells": (), "values": (), "households": ()}, {"no total": 4}),
+        ({"published_on": "2026-01-02"}, {"no total": 4, "no groups": 1}),
+        ({"day": "2013-01-09"}, {}),  # still to be released: the day has no rows yet
+    ],
+)
+def test_groups_without_their_total_keep_their_values(kept, changed, methods):
+    day = str(FIRST)
+    rows = [row for row in kept.rows() if row.day == day]
+    rows = [replace(row, **changed) if row.series == "daily_mean" else row for row in rows]
+    contracts = [row for row in kept.release.ledger_rows().rows if isinstance(row, ContractRecord)]
+    table = consistent_table(kept.release.read_statement(), rows, contracts).to_pylist()
+    reasons = [row["method"].removeprefix("released value: ").split() for row in table if str(row["day"]) == day]
+    assert Counter(" ".join(words[:2]) for words in reasons) == methods
+    released = {(row.series, cell): value for row in rows for cell, value in zip(row.cells, row.values, strict=True)}
+    for row in table:
+        assert row["mean_kwh"] * row["households"] * 1000 == pytest.approx(released[row["series"], row["group"]])
+        assert row["based_on"] == row["series"]
 
 
 def test_the_table_is_described_and_listed(kept):
