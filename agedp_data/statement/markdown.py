@@ -15,6 +15,7 @@ from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.private_selection import private_quantiles
+from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.delta_texts import explanation, is_of_span, total_name, with_delta
 from agedp_data.statement.document import (
     ContractVersion,
@@ -280,7 +281,7 @@ def _series(contract: Contract) -> list[str]:
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
-    return [_list(texts), small]
+    return [_list(texts), *consistency_texts(contract), small]
 
 
 def _states_text(contract: Contract) -> str:

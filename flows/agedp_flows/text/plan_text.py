@@ -27,6 +27,7 @@ from agedp_flows.text.run_text import (
     typical_noise_line,
     waiting_lines,
 )
+from agedp_flows.text.share_text import share_lines
 from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
@@ -101,6 +102,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
         *planned_preflight_lines(session, plan.due_days),
         *_spent_lines(session, plan),
         *_horizon_lines(session),
+        *share_lines(session, plan),
         *filter(None, [plan.terms.notion.remark]),
         *span_lines(session, plan),
         *_alternatives_lines(session, plan),

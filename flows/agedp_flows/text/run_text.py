@@ -43,7 +43,7 @@ from agedp_data.messages import escape_text
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
 from agedp_data.series.series import AnySeries
-from agedp_data.statement.delta_texts import with_delta
+from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table
 from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses, check_tables
 from agedp.release_folder.span_bounds import SpanBound, agrees_with_rows, span_bounds
 from agedp_data.datasets import filesystem
@@ -44,7 +45,8 @@ _EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
+    names = (AVERAGES, CONSISTENT_FILE, STATEMENT, WORDS, ROWS, PACKAGE, SUMS)
+    return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,14 @@ class ReleaseFolder:
         name = name or min((path.stem for path in self.path.glob("daily_*.parquet")), default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
+
+    def consistent_averages(self) -> pd.DataFrame:
+        """Return the daily averages in which groups add up to their total: least-squares estimates.
+
+        Raises:
+            InputError: the release has no total beside groups, is of an early version, or the table is damaged.
+        """
+        return self.table(CONSISTENT_FILE.removesuffix(".parquet"))
 
     def averages(self) -> dict[str, pa.Table]:
         """Return the daily averages by file name: one file for each series that is a mean.
@@ -187,6 +197,8 @@ class ReleaseFolder:
             _check_rows_belong(statement, releases, contracts)
             check_losses(ROWS, releases, contracts)
             check_tables(self.averages() | self.distributions(), statement, releases, contracts)
+            if CONSISTENT_FILE in self.checksums:  # releases of early versions have none
+                check_consistent_table(self._arrow(CONSISTENT_FILE), statement, releases, contracts)
             _check_statement(statement, releases, contracts)
             _check_bounds(statement, day_losses(releases), draws)
             if not agrees_with_rows(statement, export.rows):
