@@ -10,6 +10,7 @@ Decisions:
   leaving one release of many to it gains next to nothing.
 * It is returned where it says more than both bounds beside it: the risk, composed from pure losses, and the bound of
   the span without ageing. Households that mix fast have the smaller risk, those that hardly mix the one of the span.
+  A pure risk has a smaller epsilon at a delta already; less than that says nothing.
 * Calibration draws are not aged. A draw with loss c has probabilities within e^c for all pasts of a household, so c is
   added, and delta of the releases is divided by e^c first.
 """
@@ -27,7 +28,7 @@ import numpy as np
 
 from agedp_data.accounting.approximate_ageing import aged_epsilon
 from agedp_data.accounting.renyi import compose
-from agedp_data.epsilon import to_float
+from agedp_data.epsilon import floor_nano, to_float
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, RISK, AgedLoss, assumed
 from agedp_data.notions.notion import HistoryRow, LossBound
@@ -74,7 +75,7 @@ class AgedSpanLoss:
             return []
         pure_risk = self.risk.bounds(history, leakage_bound, at)[0].value
         if pure_risk is not None:
-            if min(losses) >= pure_risk:
+            if all(loss >= _at_delta(pure_risk, delta) for loss, delta in zip(losses, self.deltas, strict=True)):
                 return []
             losses = [min(loss, pure_risk) for loss in losses]
         return [
@@ -107,6 +108,16 @@ class AgedSpanLoss:
         part = Fraction(delta) * Fraction(math.exp(-to_float(charge)) * _ROUNDED_DOWN) if charge else delta
         aged = (aged_epsilon(span.curve, distance, part, pure=span.pure) for distance, span in spans)
         return max(aged, default=0) + charge
+
+
+def _at_delta(risk: int, delta: Decimal) -> int:
+    """Return the epsilon at a delta of any release with this pure loss [nano-epsilon].
+
+    Randomised response, the worst of them, is (x, delta)-private for e^x = e^risk - delta (1 + e^risk).
+    """
+    epsilon = to_float(risk)
+    part = float(delta) * (1 + math.exp(-epsilon))
+    return max(0, floor_nano(epsilon + math.log1p(-part))) if part < 1 else 0
 
 
 def _together(spans: Sequence[Span]) -> Span:

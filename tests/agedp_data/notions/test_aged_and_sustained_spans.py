@@ -98,6 +98,7 @@ def test_a_draw_of_a_calibration_is_not_aged() -> None:
         ([0.5] * 40, "markov", 30),  # the risk of pure losses is smaller
         ([1.0] * 40, "markov", 30),  # nothing ages
         (MIXING, "curve", 30),  # no chain
+        ([1e-8] * 40, "markov", 30),  # the risk is smaller than delta
     ],
 )
 def test_no_aged_span_is_stated_that_says_nothing(distances: list[float], assume: str, age: int) -> None:
