@@ -83,13 +83,18 @@ class AgedSpanLoss:
                 name_at_delta(f"{RISK} of all days", delta),
                 loss,
                 "conditional",
-                scope_at_delta(f"{ABOUT[self.risk.secret]}, by all releases together", delta),
+                scope_at_delta(f"{ABOUT[self.risk.secret]}, by all releases together{self._age_text}", delta),
                 assumed(leakage_bound),
                 odds=False,
                 delta=delta,
             )
             for delta, loss in zip(self.deltas, losses, strict=True)
         ]
+
+    @property
+    def _age_text(self) -> str:
+        days = self.risk.age_days
+        return f", the newest of whose days is at least {days} day{'s' * (days > 1)} old" if days else ""
 
     def _spans(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike, at: str | None
