@@ -184,7 +184,8 @@ class AgeDependent(EnforcedPromise):
         further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
         if not isinstance(promise, cls):
             return (accountant, *further)
-        return (*further, AgedSpanLoss(accountant, publication, stated_deltas(promise.delta)))
+        sharpest = replace(accountant, method=comparison.methods[0])
+        return (*further, AgedSpanLoss(sharpest, publication, stated_deltas(promise.delta)))
 
     @property
     def limits(self) -> dict[str, int | None]:

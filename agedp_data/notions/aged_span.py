@@ -51,7 +51,7 @@ class AgedSpanLoss:
     with R the curve of all rows published until then, Delta the total variation at the age of the newest of them, and c
     the loss of the calibration draws; the largest over `at` and all later publications.
 
-    `risk` is the accountant of the pure risk: its age, secret and draws. `publication` is what is published.
+    `risk` is the accountant of the smallest pure risk: its age, secret and draws. `publication` is what is published.
 
     Source: `aged_epsilon`; the ages as in `AgedLoss` [nano-epsilon].
     """
