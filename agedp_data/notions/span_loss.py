@@ -99,10 +99,24 @@ def span_figures(
     """
     curves = SpanCurves(publication)
     numbers = curves.of(history)
-    deltas = sorted({*STANDARD_DELTAS, *([promised] if promised is not None else [])}, reverse=True)
+    deltas = stated_deltas(promised)
     reach = max(numbers, default=0) - min(numbers, default=0) + 1
     spans: list[int | None] = [None, *([YEAR] if numbers and reach > YEAR else [])]
     return [bound for days in spans for bound in _bounds_of(curves, history, days, deltas, publication, promised)]
+
+
+def stated_deltas(promised: Decimal | None) -> tuple[Decimal, ...]:
+    """Return the deltas of the figures of a statement, the largest first: the standard ones and the promised one.
+
+    Source: data structure, without a formula.
+
+    Args:
+        promised: the delta that is promised; None for none.
+
+    >>> [str(delta) for delta in stated_deltas(Decimal("1e-7"))]
+    ['0.000001', '1E-7', '1E-9']
+    """
+    return tuple(sorted({*STANDARD_DELTAS, *([] if promised is None else [promised])}, reverse=True))
 
 
 def _bounds_of(

@@ -77,6 +77,7 @@ class _CachedLeakageBound:
         self.methods, self.has_both_directions = leakage_bound.methods, leakage_bound.has_both_directions
         self.ages, self._leakage = leakage_bound.ages, cache(leakage_bound)
         self.exact_leakage, self.supremum = cache(leakage_bound.exact_leakage), cache(leakage_bound.supremum)
+        self.total_variation = leakage_bound.total_variation
 
     def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
         return self._leakage(age, loss, direction=direction, method=method)

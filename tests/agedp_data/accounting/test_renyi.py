@@ -73,6 +73,21 @@ def test_no_division_over_cells_exceeds_the_curve(moves: list[int], scale: float
     assert (parts <= laplace_curve(sum(moves), scale) + len(moves) + 40).all()
 
 
+def test_the_moments_of_a_row_are_those_of_two_points() -> None:
+    """E[W^s] with W = u or v, of which superadditivity in s follows (docs/mathematics.md)."""
+    for sensitivity, scale in ((1, 0.7), (3, 7.0), (30, 100.0)):
+        q, orders = np.exp(-1 / scale), ORDERS[ORDERS < 60]
+        x = q ** (2 * orders - 1)
+        weight_u, weight_v = (1 - q * x) / ((1 + q) * (1 - x)), (q - x) / ((1 + q) * (1 - x))
+        assert (weight_v >= 0).all()
+        np.testing.assert_allclose(weight_u + weight_v, 1)
+        moment = weight_u * np.exp((orders - 1) * sensitivity / scale) + weight_v * np.exp(
+            -orders * sensitivity / scale
+        )
+        expected = summed_curve(sensitivity, scale)[: len(orders)]
+        np.testing.assert_allclose(np.log(moment) / (orders - 1), expected, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize(
     ("loss", "days", "expected"), [(0.1, 365, 10.748), (0.5, 60, 22.195), (0.5, 365, 81.660), (0.02, 365, 1.789)]
 )
