@@ -117,6 +117,23 @@ def format_epsilon(nano_epsilon: int) -> str:
     return f"{'-' if nano_epsilon < 0 else ''}{integer_part}{'.' + digits if digits else ''}"
 
 
+def format_delta(delta: Decimal) -> str:
+    """Return a delta as short text, for names and sentences; a power of ten with its exponent.
+
+    Args:
+        delta: probability above 0 [-].
+
+    Returns:
+        Its digits and its exponent, the same text for every way of writing it.
+
+    >>> format_delta(Decimal("0.000001")), format_delta(Decimal("2.50e-7")), format_delta(Decimal("0.01"))
+    ('1e-6', '2.5e-7', '1e-2')
+    """
+    exponent = delta.adjusted()
+    digits = f"{delta.scaleb(-exponent).normalize():f}"
+    return f"{digits}e{exponent}"
+
+
 def to_float(nano_epsilon: int) -> float:
     """Return a loss as the nearest float; use it only for formulas that round their own result up.
 

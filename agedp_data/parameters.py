@@ -6,6 +6,7 @@ their decimal digits: `Decimal`, never a float.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -25,6 +26,8 @@ LARGEST: Final = Decimal(1_000_000)
 DECIMALS: Final = 15
 LONGEST_TEXT: Final = 1000
 SMALLEST_EPSILON: Final = Decimal("0.000000001")
+DELTA_DECIMALS: Final = 20
+_DELTA_TEXT: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?([eE]-?[0-9]{1,2})?", re.ASCII)
 
 
 class Marker:
@@ -125,6 +128,19 @@ def fraction(value: object) -> Decimal:
     if not 0 < amount < 1:
         raise wrong("must lie between 0 and 1, both excluded")
     return amount
+
+
+def _delta(value: object) -> Decimal:
+    """Return a probability strictly between 0 and 1, from a number or its text, "1e-6"."""
+    amount = Decimal(value) if isinstance(value, str) and _DELTA_TEXT.fullmatch(value) else value
+    if isinstance(amount, bool) or not isinstance(amount, int | Decimal):
+        raise wrong('must be a probability, such as "1e-6"')
+    probability = Decimal(amount)
+    if not 0 < probability < 1:
+        raise wrong("must lie between 0 and 1, both excluded; without delta the bounds hold without exception")
+    if -int(probability.normalize().as_tuple().exponent) > DELTA_DECIMALS:
+        raise wrong(f"has more than {DELTA_DECIMALS} decimals; write fewer")
+    return probability.normalize()
 
 
 def _share(value: object) -> Decimal:
@@ -274,6 +290,7 @@ TEXT: Final = WithJsonSchema({"type": "string"})
 NUMBERS: Final = WithJsonSchema({"type": "array", "items": {"type": "number"}})
 _NUMBER: Final = WithJsonSchema({"type": "number", "minimum": 0})
 _POSITIVE: Final = WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+_PROBABILITY: Final = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number", "exclusiveMinimum": 0}]})
 _OR_UNLIMITED: Final = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "unlimited"}]})
 
 Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
@@ -281,6 +298,7 @@ Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
 Share = Annotated[Decimal, PlainValidator(_share), _POSITIVE]
 Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE]
 Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED]
+Delta = Annotated[Decimal, PlainValidator(_delta), _PROBABILITY]
 Kwh = Annotated[Decimal, PlainValidator(kwh), _NUMBER]
 PositiveKwh = Annotated[Decimal, PlainValidator(positive_kwh), _POSITIVE]
 Text = Annotated[str, PlainValidator(text), TEXT]

@@ -11,7 +11,8 @@ share and of the other tables. Example: `promise.max_day_epsilon` may be lowered
 Decisions:
 
 * A key without a rule never changes: a new key of the run file is refused until its loosening direction is decided.
-* A missing key that bounds something counts as no bound, so writing one is allowed and removing one is not.
+* A missing key that bounds something counts as no bound, so writing one is allowed and removing one is not. A missing
+  delta counts as 0: writing one is refused and removing it is allowed, if the released days fit without it.
 * A new model is allowed because it loosens nothing by itself: of all models that the contracts ever named, the one with
   the larger bound applies to every later release. A model is replaced, never withdrawn: the bounds that rest on it
   would vanish from the statement.
@@ -104,7 +105,7 @@ def _read(value: object) -> object:
     return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
 
 
-Rule = Literal["lower", "raise", "either", "end", "share", "coarser", "witness", "apart", "never"]
+Rule = Literal["lower", "raise", "delta", "either", "end", "share", "coarser", "witness", "apart", "never"]
 Verdict = Literal["allowed", "refused"]
 
 RULES: Final[Mapping[str, Rule]] = {
@@ -128,6 +129,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.share": "share",
     "series.*.values": "coarser",
     "promise.age_days": "raise",
+    "promise.delta": "delta",
     "promise.epsilon_total": "lower",
     "promise.max_day_epsilon": "lower",
     "model.*": "either",
@@ -137,10 +139,16 @@ RULES: Final[Mapping[str, Rule]] = {
 ABSENT: Final = "(absent)"
 _DECIMAL = re.compile(r'-?[0-9]+|"-?[0-9]+(\.[0-9]+)?"')
 _DATE = re.compile(r'"[0-9]{4}-[0-9]{2}-[0-9]{2}"')
-_UNBOUNDED: Final[Mapping[str, Decimal]] = {"lower": Decimal("Infinity"), "raise": Decimal("-Infinity")}
+_WITHOUT_KEY: Final[Mapping[str, Decimal]] = {
+    "lower": Decimal("Infinity"),
+    "raise": Decimal("-Infinity"),
+    "delta": Decimal(0),
+}
+"""What a missing key counts as: no bound; a missing delta is the bound without exception."""
 _WHY_NOT: Final[Mapping[Rule, str]] = {
     "lower": "it may only be lowered: more would loosen the promise",
     "raise": "it may only be raised: less would loosen the promise",
+    "delta": "it may only be lowered or removed: more would loosen the promise",
     "either": "a model may be replaced, not withdrawn",
     "end": "without a number in epsilon_total it bounds the sum over all days: it may only come earlier",
     "share": "the shares of the series would not add up to 1",
@@ -152,6 +160,7 @@ _WHY_NOT: Final[Mapping[Rule, str]] = {
 _WHY: Final[Mapping[Rule, str]] = {
     "lower": "tightens the promise",
     "raise": "tightens the promise",
+    "delta": "tightens the promise",
     "either": "the promise stays as it is",
     "end": "epsilon_total bounds the sum over all days as before",
     "share": "the promise stays as it is",
@@ -231,7 +240,7 @@ def _has_total(new: Mapping[str, Any]) -> bool:
 
 
 def _judged(key: str, rule: Rule, old: str, new: str, *, fits: Mapping[Rule, bool]) -> ContractChange:
-    if rule in _UNBOUNDED:
+    if rule in _WITHOUT_KEY:
         allowed = _tightens(rule, old, new)
     elif rule == "end" and _comes_earlier(old, new):
         return ContractChange(key, old, new, "allowed", _WHY["lower"])
@@ -280,10 +289,10 @@ def _rule_of_notions(parameter: str, notions: Collection[object]) -> Rule:
 
 def _tightens(rule: Rule, old: str, new: str) -> bool:
     """Return whether a bound becomes tighter; False for a text that is not a number."""
-    old_size, new_size = (_UNBOUNDED[rule] if text == ABSENT else _size(text) for text in (old, new))
+    old_size, new_size = (_WITHOUT_KEY[rule] if text == ABSENT else _size(text) for text in (old, new))
     if old_size is None or new_size is None:
         return False
-    return new_size < old_size if rule == "lower" else new_size > old_size
+    return new_size > old_size if rule == "raise" else new_size < old_size
 
 
 def _size(text: str) -> Decimal | None:

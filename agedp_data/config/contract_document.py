@@ -194,7 +194,7 @@ class SeriesTerms(DocumentPart):
 class PromiseTerms(DocumentPart):
     """The notion and its parameters."""
 
-    optional = frozenset({"age_days"})
+    optional = frozenset({"age_days", "delta"})
     is_open = True
 
     notion: Annotated[str, Field(description="Which notion sets the noise.")]
@@ -205,8 +205,13 @@ class PromiseTerms(DocumentPart):
         str,
         AfterValidator(_check_cap),
         WithJsonSchema({"type": "string", "pattern": f"^({EPSILON}|unlimited)$"}),
-        Field(description="Sum at which the series ends."),
+        Field(description="Sum at which the series ends; with delta the (epsilon, delta) loss of all days."),
     ]
+    delta: Annotated[
+        Number | None,
+        WithJsonSchema({"type": "string", "pattern": r"^0\.[0-9]{1,20}$"}),
+        Field(description="Probability in the bounds over several days; absent: 0."),
+    ] = None
     age_days: Annotated[AgeDays | None, UNCHECKED] = None
 
 

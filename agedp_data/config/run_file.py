@@ -244,7 +244,7 @@ def _listed(run: RunFile) -> str:
 
 
 def _model_there(run: RunFile) -> Iterator[Problem]:
-    if run.promise.needs_model and run.model is None:
+    if run.promise.requires_model and run.model is None:
         yield "promise", "notion", "needs a [model]; declare one or estimate one with `agedp calibrate`"
 
 

@@ -191,7 +191,7 @@ class Discounted(EnforcedPromise):
         if available * _RESIDUE < regular:  # what roundings left of a schedule is no release
             return 0
         allowed = min(planned, available)
-        if self.total_cap is not None and allowed > self.total_cap - self.charge - sum(losses.values()):
+        if not self.fits_total(history, day, allowed):
             return 0
         return max(0, min(allowed - spent, self._weights.available(ticks, now, bound) if spent else available))
 

@@ -16,14 +16,16 @@ from typing import Any, Self, TypeVar
 
 from pydantic import PrivateAttr
 
-from agedp_data.epsilon import format_epsilon
+from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise, day_losses
 from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.publication import Publication, share_of
 from agedp_data.notions.release_history import ReleaseHistory
+from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_loss import SpanLoss
 
 _Answer = TypeVar("_Answer")
 
@@ -42,12 +44,16 @@ class EnforcedPromise(Promise, ABC):
     """A promise that sets the loss of each day and refuses what would break it."""
 
     _day_losses: ReleaseHistory = PrivateAttr(default_factory=ReleaseHistory)
+    _curves: SpanCurves = PrivateAttr(default_factory=lambda: SpanCurves(Publication()))
     _solutions: ModelCache[Any] = PrivateAttr(default_factory=ModelCache)
     """What a notion solved under a model, for these calibration draws."""
 
     def for_publication(self, publication: Publication) -> Self:
         """Return this promise over what is published; with other draws it is solved anew under every model."""
         promise = super().for_publication(publication)
+        parts = {name: promise.part_of_day(name, share_of(series)) for name, series in publication.series.items()}
+        if not promise._curves.are_of(publication, parts):
+            promise._curves = SpanCurves(publication, parts)
         if publication.charges != self.charges:
             promise._solutions = ModelCache()
         return promise
@@ -74,8 +80,37 @@ class EnforcedPromise(Promise, ABC):
         return self.TEXT.epsilon_key, limit
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
-        """Return the largest loss of a day and the total, the calibration draws among them."""
-        return spent_bounds(day_losses(history), self.charges)
+        """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
+        return [*spent_bounds(day_losses(history), self.charges), *self.span_bounds(history, None)]
+
+    def span_bounds(self, history: Sequence[HistoryRow], days: int | None) -> list[LossBound]:
+        """Return the loss of any so many days, or of all of them, at the promised delta; nothing without one."""
+        if self.delta is None:
+            return []
+        return SpanLoss(self._publication, self.delta, days, self._curves).bounds(history, None, None)
+
+    def total(self, history: Sequence[HistoryRow], new_row: HistoryRow | None = None) -> int:
+        """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at `delta` if promised."""
+        if self.delta is not None:
+            return self._curves.total(history, with_row=new_row).epsilon(self.delta)
+        losses = self._day_losses.of(history)
+        return sum(losses.values()) + self.charge + (0 if new_row is None else new_row.loss)
+
+    def fits_total(self, history: Sequence[HistoryRow], day: str, loss: int) -> bool:
+        """Return whether `epsilon_total` permits this loss of the whole of `day` [nano-epsilon], beside other days."""
+        if self.total_cap is None:
+            return True
+        if self.delta is None:
+            losses = self._day_losses.of(history)
+            losses.pop(day, 0)
+            return loss <= self.total_cap - self.charge - sum(losses.values())
+        others = self._curves.total(history, without=day)
+        return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
+
+    @property
+    def at_delta(self) -> str:
+        """Return the promised delta for messages about sums over several days, "" without one."""
+        return "" if self.delta is None else f" (delta {format_delta(self.delta)})"
 
     def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
         """Return the loss of each day if `new_row`, a released row, came to the history."""
@@ -122,7 +157,7 @@ class EnforcedPromise(Promise, ABC):
         """Return the planned loss of the whole day, cut by the caps, less the loss of the day's own rows."""
         losses = self._day_losses.of(history)
         spent, planned = losses.pop(day, 0), min(self.day_limit(day), planned)
-        if self.total_cap is not None and planned > self.total_cap - self.charge - sum(losses.values()):
+        if not self.fits_total(history, day, planned):
             return 0
         return max(0, planned - spent)
 
@@ -135,8 +170,8 @@ class EnforcedPromise(Promise, ABC):
         losses = self.losses_with(history, new_row)
         refuse_above(new_row.day, "the day", losses[new_row.day] + self.charge_on(new_row.day), self._day_key)
         if self.total_cap is not None:
-            total = sum(losses.values()) + self.charge
-            refuse_above(new_row.day, "the sum over all days", total, ("epsilon_total", self.total_cap))
+            what = f"the sum over all days{self.at_delta}"
+            refuse_above(new_row.day, what, self.total(history, new_row), ("epsilon_total", self.total_cap))
         self.check(history, new_row, leakage_bound)
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
@@ -192,7 +227,7 @@ class EnforcedPromise(Promise, ABC):
         """
         yield (*self._day_key[:1], self.charge_of_windows(1), self._day_key[1])
         if self.total_cap is not None:
-            yield "epsilon_total", self.charge, self.total_cap
+            yield "epsilon_total", self._curves.draws.epsilon(self.delta), self.total_cap
 
     def charge_of_windows(self, days: int) -> int:
         """Return the largest loss of the draws in any window of so many days that contains a day to be released."""
@@ -204,6 +239,25 @@ class EnforcedPromise(Promise, ABC):
         """Return {}: most bounds give later days a budget again, or are themselves the caps of the series."""
         del history, leakage_bound
         return {}
+
+    def exceeded_spans(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
+        """Return the keys of bounds over several days that the released days exceed, each with the reason.
+
+        An amendment that lowers or removes delta must leave room for what is released. Without delta the bound is the
+        sum of the pure losses, which a promise may have exceeded while it had one.
+        """
+        total = self.total(history)
+        if self.total_cap is None or total <= self.total_cap:
+            return {}
+        return self.exceeded_span("epsilon_total", total, self.total_cap)
+
+    def exceeded_span(self, key: str, value: int, limit: int) -> dict[str, str]:
+        """Return delta, and with it the key of the bound, if a delta is promised, with the reason."""
+        reason = (
+            f"{key} = {format_epsilon(limit)}{self.at_delta} is below {format_epsilon(value)}, which the released days "
+            "come to already"
+        )
+        return {"delta": reason} | ({} if self.delta is None else {key: reason})
 
 
 def next_day(day: str) -> str:

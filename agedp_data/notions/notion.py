@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, Self
 
 from pydantic import PrivateAttr
 
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
-from agedp_data.notions.notion_text import NotionText
+from agedp_data.notions.notion_text import NotionText, name_at_delta
 from agedp_data.notions.period_loss import Charges
 from agedp_data.notions.publication import Publication
-from agedp_data.parameters import AgeDays, Epsilon, Section, Total
+from agedp_data.parameters import LATER, AgeDays, Delta, Epsilon, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
 TighteningRule = Literal["lower", "raise"]
@@ -61,6 +62,18 @@ class HistoryRow(Protocol):
         """Privacy loss about the day [nano-epsilon]; 0 for a skipped day."""
 
     @property
+    def sensitivity(self) -> int:
+        """L1 sensitivity [unit of the values]; 0 for a planned release."""
+
+    @property
+    def scale(self) -> float:
+        """Noise scale [unit of the values]; 0 for a skipped day and a planned release."""
+
+    @property
+    def mechanism(self) -> str:
+        """Name of the mechanism; "" for a planned release."""
+
+    @property
     def input_ended_at(self) -> str:
         """UTC instant at which the day of the data ended, such as 2013-03-05T00:00:00Z."""
 
@@ -74,7 +87,8 @@ class LossBound:
     """One row of a statement: an upper bound on a loss, `value` in nano-epsilon, None if infinite or not available.
 
     `kind` is its class, assumption-free or conditional on `assumption`; `about` is its scope; `odds` tells whether
-    e^value bounds a change of odds, which a sum of discounted losses does not.
+    e^value bounds a change of odds, which a sum of discounted losses does not. With `delta` it is the epsilon of an
+    (epsilon, delta) bound.
     """
 
     name: str
@@ -83,6 +97,7 @@ class LossBound:
     about: str
     assumption: str = ""
     odds: bool = True
+    delta: Decimal | None = None
 
 
 class Accountant(Protocol):
@@ -154,6 +169,9 @@ class Notion(Accountant, Protocol):
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
         """Return the parameters that the released days break for ever, each with the reason: the series has ended."""
 
+    def exceeded_spans(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
+        """Return the keys of bounds over several days that the released days exceed, each with the reason."""
+
 
 class Promise(Section):
     """Parameters common to all notions: the notion and the caps, which no model relaxes."""
@@ -175,6 +193,9 @@ class Promise(Section):
     """Cap on the epsilon of a day. No model, age or discount raises it."""
     epsilon_total: Total
     """Cap on the sum of epsilon over all days, at which the series ends."""
+    delta: Annotated[Delta | None, LATER] = None
+    """Probability in the bounds over several days (`epsilon_total`, `epsilon_per_window` of w-event, `alpha`), which
+    are (epsilon, delta) bounds with it; the caps of a day stay without exception."""
 
     _publication: Publication = PrivateAttr(default=Publication())
 
@@ -195,13 +216,23 @@ class Promise(Section):
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited."""
-        return {DAY_BOUND: self.day_cap, TOTAL_BOUND: self.total_cap}
+        """Return the upper bound over future releases by name of the bound [nano-epsilon]; None if unlimited.
+
+        With `delta` the total is limited at that delta, the sum of the pure losses is not.
+        """
+        if self.delta is None:
+            return {DAY_BOUND: self.day_cap, TOTAL_BOUND: self.total_cap}
+        return {DAY_BOUND: self.day_cap, TOTAL_BOUND: None, name_at_delta(TOTAL_BOUND, self.delta): self.total_cap}
 
     @property
     def remark(self) -> str:
         """Return a sentence for the plan about the promise and its caps; "" for most notions."""
         return ""
+
+    @property
+    def requires_model(self) -> bool:
+        """Return whether this promise cannot be kept without a model."""
+        return self.needs_model
 
     @property
     def needs_period(self) -> bool:

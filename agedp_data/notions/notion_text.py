@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
+
+from agedp_data.epsilon import format_delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +62,18 @@ class NotionText:
     examples: tuple[NoiseExample, ...] = ()
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
+
+
+def name_at_delta(name: str, delta: Decimal | None) -> str:
+    """Return the name of a bound over several days as an (epsilon, delta) bound; without delta its own name.
+
+    Source: text, without a formula.
+
+    Args:
+        name: name of the bound of pure losses.
+        delta: probability [-].
+
+    >>> name_at_delta("total", Decimal("0.000001")), name_at_delta("total", None)
+    ('total (delta 1e-6)', 'total')
+    """
+    return name if delta is None else f"{name} (delta {format_delta(delta)})"

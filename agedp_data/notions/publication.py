@@ -37,6 +37,10 @@ class Statistic(Protocol):
     def share(self) -> Decimal | None:
         """Its part of each day's budget; None: all of it."""
 
+    @property
+    def moves_counts(self) -> bool:
+        """Whether a household moves counts, by one each; otherwise it moves one sum."""
+
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity to a change of one household's day."""
 
@@ -65,17 +69,21 @@ class Publication:
         """
         if row.series == "":
             return 1 / self.times(size_wh)
+        statistic = self.statistic(row)
+        return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
+
+    def statistic(self, row: ChargedRow) -> Statistic | None:
+        """Return the series of a row, as it was when the row was charged; None for an unknown one."""
         # a row that is only planned may have no contract yet: it will be charged under the series in force
         series = self.earlier.get(row.contract, {}) if row.contract else self.series
-        statistic = series.get(row.series)
-        return Fraction(1) if statistic is None else 1 / _times(statistic, size_wh)
+        return series.get(row.series)
 
     def times(self, size_wh: int) -> Fraction:
         """Return the ratio of a day's loss about any change to its loss about a change of this size.
 
         The shares of the series are parts of the latter.
         """
-        parts = [_share(statistic) * _times(statistic, size_wh) for statistic in self.series.values()]
+        parts = [share_of(statistic) * _times(statistic, size_wh) for statistic in self.series.values()]
         return sum(parts, Fraction(0)) or Fraction(1)
 
     def share(self, series: str, share: Fraction, size_wh: int) -> Fraction:
@@ -84,7 +92,14 @@ class Publication:
         return share if statistic is None else share * _times(statistic, size_wh) / self.times(size_wh)
 
 
-def _share(statistic: Statistic) -> Fraction:
+def share_of(statistic: Statistic) -> Fraction:
+    """Return the part of each day's budget that a series states; all of it if it states none.
+
+    Source: data structure, without a formula.
+
+    Args:
+        statistic: the series.
+    """
     return Fraction(1 if statistic.share is None else statistic.share)
 
 

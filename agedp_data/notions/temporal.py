@@ -7,13 +7,19 @@ release among them; so alpha holds for all later releases. A day may thus have n
 released before (or next to none, which would buy noise alone), and is then skipped. Leakage about a past day stays. An
 alpha below it would end the series, so an amendment to one is refused; a newer model under which the released days
 exceed alpha does end it.
+
+With `delta` no model is needed. The leakage about a day by all releases is at most what these say about the whole
+series of the household, whatever the correlation of its days, and that is an (epsilon, delta) figure (`span_loss`).
+Every release must keep alpha by this figure or by the chain's. "even" divides the figure among the days; "best" does so
+where this has less noise than the chain's plan.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from itertools import repeat
 from operator import le
 from typing import ClassVar, Literal, Self, get_args
@@ -23,10 +29,9 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.accounting.temporal_allocation import Budget, temporal_allocation
 from agedp_data.accounting.temporal_plans import Plan, largest_feasible
 from agedp_data.accounting.temporal_recursion import TemporalLosses
-from agedp_data.epsilon import floor_nano, format_epsilon
+from agedp_data.epsilon import floor_nano, format_delta, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.aged_loss import assumed
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
@@ -35,20 +40,18 @@ from agedp_data.notions.notion import (
     HistoryRow,
     LossBound,
     TighteningRule,
-    day_losses,
     day_number,
     losses_by_day_number,
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage, leakage_at_delta
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
 """A day's remaining budget counts as 0 if it is this many times smaller than the planned loss."""
 
 _ENDING: tuple[Budget, ...] = ("exact", "even")
-LEAKAGE = "temporal leakage"
-_ABOUT = "any one day of one household, released or not, by all days released so far"
 
 
 class Temporal(EnforcedPromise):
@@ -107,6 +110,21 @@ class Temporal(EnforcedPromise):
         )
 
     @model_validator(mode="after")
+    def _with_a_last_release(self) -> Self:
+        if self.delta is not None and self._endless and self.epsilon_total == "unlimited":
+            raise wrong(
+                "needs a number of days in horizon_days, or a number in epsilon_total: releases without an end have no "
+                "(alpha, delta) bound",
+                "delta",
+            )
+        return self
+
+    @property
+    def requires_model(self) -> bool:
+        """Return whether the promise cannot be kept without a model: with `delta` "even" and "best" need none."""
+        return self.delta is None or self.budget in ("supremum", "exact")
+
+    @model_validator(mode="after")
     def _without_end(self) -> Self:
         if self.horizon_days == "unlimited" and self.budget in _ENDING:
             raise wrong('needs a number of days in horizon_days; "unlimited" goes with "supremum"', "budget")
@@ -119,16 +137,79 @@ class Temporal(EnforcedPromise):
         Under an earlier model a day may have leaked more; that cannot be undone and ends the series.
         """
         draws = " and the draws of the calibration" if self.charges else ""
+        beyond = f"epsilon {self.alpha:f}"
+        if self.delta is not None:
+            beyond += f" and a probability of {format_delta(self.delta)}"
         return (
             f"No further release takes what all noisy releases, those still to come as well,{draws} together say about "
-            f"any one day of a household beyond epsilon {self.alpha:f}, under the assumption of the figure '{LEAKAGE}'."
+            f"any one day of a household beyond {beyond}, under the assumption of the figure '{self._own_bound}'."
         )
 
     @property
+    def _own_bound(self) -> str:
+        return LEAKAGE + self.at_delta
+
+    @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps and alpha, which no day's own loss exceeds either."""
+        """Return the caps and alpha, which without `delta` no day's own loss exceeds either."""
         alpha = floor_nano(self.alpha)
+        if self.delta is not None:
+            return {**super().limits, LEAKAGE: None, self._own_bound: alpha}
         return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
+
+    def loss(
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        leakage_bound: LeakageBoundLike | None,
+        published_on: str | None = None,
+    ) -> int:
+        """Return the budget that `day` has left [nano-epsilon], by the chain's plan or by the span's equal losses.
+
+        If earlier days have spent more than their equal loss, the rest is divided among the days to come.
+        """
+        if self.delta is None or self._follows_chain(leakage_bound, self.delta):
+            return super().loss(history, day, leakage_bound, published_on)
+        released = len({row.day for row in history if row.loss > 0 and row.day != day})
+        rest, alpha, delta = self._releases - released if self._releases else 1, floor_nano(self.alpha), self.delta
+        if rest <= 0:
+            return 0
+        others = self._curves.total(history, without=day)
+
+        def fits(loss: int) -> bool:
+            return (others + self._curves.of_planned_day(loss).times(rest)).epsilon(delta) <= alpha
+
+        equal = min(self.day_limit(day), self._equal_loss(delta))
+        loss = largest_feasible(fits, equal)
+        return self._left_of(history, day, loss) if loss * _RESIDUE >= equal else 0
+
+    @property
+    def _releases(self) -> int:
+        """Return the number of days to be released: the horizon, or the days of the period; 0 if there is no end."""
+        first, last = self._publication.first_day, self._publication.last_day
+        if self.horizon_days != "unlimited":
+            return self.horizon_days
+        return 0 if first is None or last is None else (last - first).days + 1
+
+    def _equal_loss(self, delta: Decimal) -> int:
+        """Return the loss of each day by which all of them come to alpha at `delta`; without an end the day's cap."""
+        return self._curves.equal_loss(
+            max(1, self._releases),
+            epsilon=floor_nano(self.alpha),
+            delta=delta,
+            cap=self.day_cap,
+            beside=self._curves.draws,
+        )
+
+    def _follows_chain(self, leakage_bound: LeakageBoundLike | None, delta: Decimal) -> bool:
+        """Return whether days get the losses of the chain's plan: it is asked for, or has less noise on average."""
+        if leakage_bound is None or not leakage_bound.has_both_directions or self.budget == "even":
+            return False
+        _, plan = self._under(leakage_bound)
+        if self.requires_model or not plan:
+            return bool(plan)
+        equal = self._equal_loss(delta)
+        return self._endless or equal == 0 or sum(equal / loss if loss else math.inf for loss in plan) < len(plan)
 
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the next loss of the plan, less where days are out of order or earlier losses exceed the plan."""
@@ -164,11 +245,16 @@ class Temporal(EnforcedPromise):
                 f"{new_row.day}: horizon_days = {self.horizon_days} days are released and the series is over; "
                 "nothing was drawn"
             )
-        leakage = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
-        bound = None if leakage is None else leakage + self.charge
-        refuse_above(
-            new_row.day, "the temporal leakage of all releases about one day", bound, ("alpha", floor_nano(self.alpha))
-        )
+        bound, what = ("alpha", floor_nano(self.alpha)), "the temporal leakage of all releases about one day"
+        if self.delta is None or (leakage_bound is not None and leakage_bound.has_both_directions):
+            leakage = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
+            by_chain = None if leakage is None else leakage + self.charge
+            if self.delta is None:
+                refuse_above(new_row.day, what, by_chain, bound)
+            if by_chain is not None and by_chain <= bound[1]:
+                return
+        spent = self._curves.total(history, with_row=new_row).epsilon(self.delta)
+        refuse_above(new_row.day, what + self.at_delta, spent, bound)
 
     def review(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse if under this leakage bound the leakage of the released days exceeds alpha about some day.
@@ -180,10 +266,16 @@ class Temporal(EnforcedPromise):
             raise Refused(f"{reason}; releases stop, nothing is rewritten")
 
     def violations(self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None) -> Mapping[str, str]:
-        """Return alpha, with the reason, if the released days exceed it about some day under this leakage bound."""
+        """Return alpha, with the reason, if the releases exceed alpha about some day under this model."""
         losses = losses_by_day_number(self._day_losses.of(history))
         if not any(losses.values()):
             return {}
+        if self.delta is not None:
+            spent = self._curves.total(history).epsilon(self.delta)
+            if spent <= floor_nano(self.alpha):
+                return {}
+            if leakage_bound is None or not leakage_bound.has_both_directions:
+                return self.exceeded_span("alpha", spent, floor_nano(self.alpha))
         day, leakage = self._under(leakage_bound)[0].day_of_largest_leakage(losses)
         bound = leakage + self.charge
         if bound <= floor_nano(self.alpha):
@@ -196,12 +288,19 @@ class Temporal(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
-        return [*self.cap_bounds(history), *TemporalLeakage(self.charge).bounds(history, leakage_bound, at)]
+        by_chain = TemporalLeakage(self.charge).bounds(history, leakage_bound, at)
+        return [*self.cap_bounds(history), *by_chain, *self._at_delta(history, by_chain)]
+
+    def _at_delta(self, history: Sequence[HistoryRow], by_chain: Sequence[LossBound]) -> list[LossBound]:
+        """Return the promised (alpha, delta) bound; none without a delta."""
+        if self.delta is None:
+            return []
+        return [leakage_at_delta(self._curves.total(history).epsilon(self.delta), by_chain, self.delta, self.charges)]
 
     def charged_limits(self) -> Iterator[tuple[str, int, int]]:
         """Yield the caps and alpha, each with the draws that take a part of it."""
         yield from super().charged_limits()
-        yield "alpha", self.charge, floor_nano(self.alpha)
+        yield "alpha", self._curves.draws.epsilon(self.delta), floor_nano(self.alpha)
 
     @classmethod
     def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
@@ -212,6 +311,10 @@ class Temporal(EnforcedPromise):
 
     def obstacle(self, leakage_bound: LeakageBoundLike | None) -> str:
         """Return that the temporal correlation of the model is too strong for the plan, and a plan that is possible."""
+        if self.delta is not None and not self._follows_chain(leakage_bound, self.delta):
+            days = f" over {self._releases} days" if self._releases else ""
+            too_little = f"alpha = {self.alpha:f}{self.at_delta}{days} leaves a day less than 0.000000001"
+            return "" if self._equal_loss(self.delta) else too_little
         if self._under(leakage_bound)[1]:
             return ""
         if self.horizon_days == "unlimited":
@@ -276,31 +379,3 @@ class Temporal(EnforcedPromise):
         horizon = None if self.horizon_days == "unlimited" else self.horizon_days
         alpha = self._alpha_of_releases
         return temporal_allocation(leakage_bound, alpha, horizon, self.budget, self.day_cap) if alpha else ()
-
-
-@dataclass(frozen=True, slots=True)
-class TemporalLeakage:
-    """Accountant of the temporal leakage about any one day by all days released so far, under any promise.
-
-    `charge` is the loss of all calibration draws, which is added (`period_loss`).
-
-    Source: [T] Definition 8 and eq. 11 (`TemporalLosses`) [nano-epsilon].
-
-    References:
-        [T] https://doi.org/10.1109/TKDE.2018.2824328
-    """
-
-    charge: int = 0
-    name: ClassVar[str] = "temporal"
-
-    def bounds(
-        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
-    ) -> list[LossBound]:
-        """Return the largest leakage about any one day; nothing under a model without forward leakage."""
-        del at
-        if leakage_bound is None or not leakage_bound.has_both_directions:
-            return []
-        leakage = TemporalLosses(leakage_bound).largest(losses_by_day_number(day_losses(history)))
-        value = None if leakage is None else leakage + self.charge
-        about = f"{_ABOUT} and the calibration draws" if self.charge else _ABOUT
-        return [LossBound(LEAKAGE, value, "conditional", about, assumed(leakage_bound))]

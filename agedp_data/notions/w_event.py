@@ -6,13 +6,15 @@ checked in all windows that contain it, those of later days among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import ClassVar, Final, Literal, Self, get_args
 
 from pydantic import model_validator
 
+from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.epsilon import floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
@@ -26,7 +28,7 @@ from agedp_data.notions.notion import (
     TighteningRule,
     day_losses,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
 from agedp_data.notions.period_loss import Charges, largest_charged_window
 from agedp_data.parameters import Days, Epsilon, wrong
 
@@ -75,20 +77,26 @@ class WEvent(EnforcedPromise):
         first = min(self.planned_loss({}, "2000-01-01", None), self.day_cap)
         if first == 0:
             raise wrong("is too little for the window: a day's part rounds to nothing", "epsilon_per_window")
-        refuse_day_above_caps(self, first, "epsilon_per_window")
+        if self.delta is None:
+            refuse_day_above_caps(self, first, "epsilon_per_window")
+        elif self.spend == "remaining":
+            raise wrong('must be "even" where delta is promised: halves of what remains would not end', "spend")
         return self
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps and the window's epsilon, which no day exceeds either."""
+        """Return the caps and the window's epsilon, which without `delta` no day exceeds either."""
         window = floor_nano(self.epsilon_per_window)
         of_window = WindowLoss(self.window_days).bound_name
+        if self.delta is not None:
+            return {**super().limits, of_window: None, name_at_delta(of_window, self.delta): window}
         return {**super().limits, DAY_BOUND: min(self.day_cap, window), of_window: window}
 
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left.
 
         Around a calibration its draws come first: a window has w equal parts of the rest at most.
+        With `delta` the rule is that of `loss`.
         """
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
@@ -98,25 +106,68 @@ class WEvent(EnforcedPromise):
         draws = fullest_window({}, day, days=self.window_days, charges=self.charges)
         return min(available, max(0, window - draws) // self.window_days)
 
+    def loss(
+        self,
+        history: Sequence[HistoryRow],
+        day: str,
+        leakage_bound: LeakageBoundLike | None,
+        published_on: str | None = None,
+    ) -> int:
+        """Return the budget that `day` has left [nano-epsilon]; with `delta` of equal losses at (epsilon, delta).
+
+        If the windows around the day have less left, it is the largest loss that they permit.
+        """
+        if self.delta is None:
+            return super().loss(history, day, leakage_bound, published_on)
+        equal = min(self.day_limit(day), self._equal_loss(day, self.delta))
+        return self._left_of(history, day, largest_feasible(self._window_permits(history, day), equal))
+
+    def _equal_loss(self, day: str, delta: Decimal) -> int:
+        """Return the largest loss that each day of a window can have beside the draws near `day` [nano-epsilon]."""
+        draws = self._curves.draws_near(day, self.window_days)
+        window = floor_nano(self.epsilon_per_window)
+        return self._curves.equal_loss(self.window_days, epsilon=window, delta=delta, cap=self.day_cap, beside=draws)
+
+    def _window_permits(self, history: Sequence[HistoryRow], day: str) -> Callable[[int], bool]:
+        """Return whether every window around a day permits a loss of the whole day."""
+        window = floor_nano(self.epsilon_per_window)
+        windows = self._curves.windows(history, self.window_days, around=day, without=day)
+        return lambda loss: windows.largest(self.delta, self._curves.of_planned_day(loss)) <= window
+
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del leakage_bound
-        losses = self.losses_with(history, new_row)
-        spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
+        if self.delta is None:
+            losses = self.losses_with(history, new_row)
+            spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
+        else:
+            windows = self._curves.windows(history, self.window_days, around=new_row.day)
+            spent = windows.largest(self.delta, self._curves.of_row(new_row))
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
-        refuse_above(new_row.day, f"a window of {self.window_days} days", spent, bound)
+        refuse_above(new_row.day, f"a window of {self.window_days} days{self.at_delta}", spent, bound)
 
     def bounds(
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
         windows = WindowLoss(self.window_days, self.charges).bounds(history, leakage_bound, at)
-        return [*self.cap_bounds(history), *windows]
+        return [*self.cap_bounds(history), *windows, *self.span_bounds(history, self.window_days)]
+
+    def exceeded_spans(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
+        """Return the keys of bounds that the released days exceed, of all days or of a window, each with the reason."""
+        exceeded = dict(super().exceeded_spans(history))
+        window = floor_nano(self.epsilon_per_window)
+        spent = self._curves.windows(history, self.window_days).largest(self.delta)
+        if spent > window:
+            keys = self.exceeded_span("epsilon_per_window", spent, window)
+            exceeded |= keys | ({} if self.delta is None else {"window_days": keys["delta"]})
+        return exceeded
 
     def charged_limits(self) -> Iterator[tuple[str, int, int]]:
         """Yield the caps and the window's epsilon, each with the draws that take a part of it."""
         yield from super().charged_limits()
-        yield "epsilon_per_window", self.charge_of_windows(self.window_days), floor_nano(self.epsilon_per_window)
+        if self.delta is None:
+            yield "epsilon_per_window", self.charge_of_windows(self.window_days), floor_nano(self.epsilon_per_window)
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from pydantic import Discriminator, Field, PlainValidator, ValidationError, model_validator
@@ -127,6 +127,7 @@ class Mean(Series):
     """
 
     statistic: Literal["mean"]
+    moves_counts: ClassVar[bool] = False
 
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the clamp.
@@ -174,6 +175,7 @@ class Distribution(Series):
     """
 
     statistic: Literal["distribution"]
+    moves_counts: ClassVar[bool] = True
     form: Literal["histogram", "cumulative"] = "histogram"
     """Number of households in each bin, or below each edge."""
     bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins), NUMBERS]

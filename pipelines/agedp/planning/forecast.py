@@ -86,6 +86,9 @@ class SimulatedRelease:
     input_ended_at: str
     published_on: str
     contract: str = ""
+    sensitivity: int = 0
+    scale: float = 0.0
+    mechanism: str = ""
 
 
 @dataclass(slots=True)

@@ -184,21 +184,25 @@ def preview_amendment(session: LedgerSession) -> Amendment:
         ),
     )
     view = ForecastView(rows, session.run.roster, clock.today(), contracts)
-    changes = tuple(_judge_change(change, after.effective_promise.violations(rows)) for change in amendment(old, new))
+    promise = after.effective_promise
+    broken, exceeded = promise.violations(rows), promise.notion.exceeded_spans(rows)
+    changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, session.run.run_file, rows)
     changes = tuple(_judge_sharing(session, change) for change in changes)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
-def _judge_change(change: ContractChange, broken: Mapping[str, str]) -> ContractChange:
+def _judge_change(change: ContractChange, broken: Mapping[str, str], exceeded: Mapping[str, str]) -> ContractChange:
     """Return a change, refused if the released rows break its bound; for a model, with the effect as its reason."""
-    reason = broken.get(change.key.removeprefix("promise."))
+    key = change.key.removeprefix("promise.")
+    reason = broken.get(key) or exceeded.get(key) or (next(iter(broken.values()), None) if key == "delta" else None)
     if change.verdict == "refused":
         return change
     if change.key in _MODEL_KEYS and broken:
         text = (
-            f"under this model {'; '.join(broken.values())}: the series would END with this amendment, for no "
-            "model is withdrawn. Leave [model] as it is to continue, and use the newer model for another population"
+            f"under this model {'; '.join(broken.values())}: the series would END with this amendment, "
+            "for no model is withdrawn. Leave [model] as it is to continue, and use the newer model for another "
+            "population"
         )
         return replace(change, why=text)
     if reason is None:

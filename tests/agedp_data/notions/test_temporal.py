@@ -20,7 +20,7 @@ from agedp_data.leakage.function import leakage
 from agedp_data.leakage.population_bound import composition_age_steps, leakage_bound
 from agedp_data.markov.transitions import reverse
 from agedp_data.notions import Temporal
-from agedp_data.notions.temporal import LEAKAGE, TemporalLeakage
+from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage
 from tests.laws.promises import Line
 
 FIRST = date(2013, 1, 1)

@@ -1,0 +1,269 @@
+r"""Rényi curves of released rows by day of the data: what the (epsilon, delta) loss of a span of days is computed from.
+
+A household's readings of the days of a span change what is released about these days alone. So the curve of a span is
+the sum of the curves of its rows (`accounting.renyi`):
+
+* a row of sums: one value that moves by the row's sensitivity, under noise of the row's scale;
+* a row of counts: as many counts as a household moves, by one each;
+* a row of an unknown mechanism, and a calibration draw: randomised response with its loss. A draw counts once in every
+  span that touches its period (`period_loss`);
+* a day that is only planned: the rows that its loss would give to the series in force, by their shares.
+
+Example: a year of releases with epsilon 0.1 a day comes to 36.5, and at delta = 1e-6 to 10.75.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+
+from agedp_data import mechanisms
+from agedp_data.accounting.renyi import (
+    ORDERS,
+    Curve,
+    approximate_epsilon,
+    approximate_epsilons,
+    compose,
+    counts_curve,
+    laplace_curve,
+    multiply,
+    pure_curve,
+)
+from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.epsilon import NANO
+from agedp_data.notions.notion import HistoryRow, day_number
+from agedp_data.notions.publication import Publication, Statistic, share_of
+
+DISCRETE_LAPLACE: Final = "discrete-laplace"
+_INT64_LIMIT: Final = 2.0**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """Releases about some days: their Rényi curve [1e-12 epsilon] and the sum of their pure losses [nano-epsilon]."""
+
+    curve: Curve
+    pure: int
+
+    def __add__(self, other: Span) -> Span:
+        """Return both together: losses add up."""
+        return Span(compose(np.array([self.curve, other.curve])), self.pure + other.pure)
+
+    def times(self, number: int) -> Span:
+        """Return so many spans like this one."""
+        return Span(multiply(self.curve, number), number * self.pure)
+
+    def epsilon(self, delta: Decimal | None) -> int:
+        """Return the loss at a delta, rounded up [nano-epsilon]; without one the sum of the pure losses."""
+        return self.pure if delta is None else approximate_epsilon(self.curve, delta, pure=self.pure)
+
+
+EMPTY: Final = Span(np.zeros(len(ORDERS), np.int64), 0)
+
+Parts = Mapping[str, Fraction]
+"""Part of a day's loss by series (`Promise.part_of_day`)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Releases in n windows of days: their curves, shape (n, 64) [1e-12 epsilon], and pure losses [nano-epsilon]."""
+
+    curves: Curve
+    pure: tuple[int, ...]
+
+    def largest(self, delta: Decimal | None, more: Span = EMPTY) -> int:
+        """Return the largest loss of a window with `more` in it, at a delta, rounded up [nano-epsilon]."""
+        if delta is None:
+            return max(self.pure) + more.pure
+        losses = [loss + more.pure for loss in self.pure]
+        return max(approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
+
+
+class SpanCurves:
+    """Span of each day of a growing history, and of all days; earlier rows are not read again.
+
+    Use it where the same history is asked about again after every release. `parts` are the parts of a planned day's
+    loss by series, by default their shares.
+    """
+
+    def __init__(self, publication: Publication, parts: Parts | None = None) -> None:
+        self._publication = publication
+        self._parts = (
+            {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
+        )
+        self._rows: tuple[HistoryRow, ...] = ()
+        self._days: dict[int, Span] = {}
+        self._total = EMPTY
+        self._draws = [
+            (day_number(draw.first_day), day_number(draw.last_day), Span(_unknown_curve(draw.loss), draw.loss))
+            for draw in publication.charges
+        ]
+        self._equal_losses: dict[tuple[int, int, Decimal, int, int], int] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
+        return isinstance(other, SpanCurves)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def are_of(self, publication: Publication, parts: Parts) -> bool:
+        """Return whether these are the curves of a publication with these parts."""
+        return publication == self._publication and parts == self._parts
+
+    @property
+    def draws(self) -> Span:
+        """Return all calibration draws together."""
+        return sum((span for _, _, span in self._draws), EMPTY)
+
+    def draws_near(self, day: str, days: int) -> Span:
+        """Return the draws that are in a window of so many days around `day`, together."""
+        number = day_number(day)
+        near = (span for first, last, span in self._draws if first < number + days and last > number - days)
+        return sum(near, EMPTY)
+
+    def total(self, history: Sequence[HistoryRow], *, without: str = "", with_row: HistoryRow | None = None) -> Span:
+        """Return all rows and draws together, without the rows of one day, or with a further row."""
+        days = self.of(history)
+        total = self._total + self.draws
+        if without and (own := days.get(day_number(without))):
+            total = Span(total.curve - own.curve, total.pure - own.pure)
+        return total if with_row is None else total + self.of_row(with_row)
+
+    def of(self, history: Sequence[HistoryRow]) -> Mapping[int, Span]:
+        """Return the releases about each day, by number of the day."""
+        if tuple(history[: len(self._rows)]) != self._rows:
+            self._rows, self._days, self._total = (), {}, EMPTY
+        for row in history[len(self._rows) :]:
+            if row.state == "released":
+                span, number = self.of_row(row), day_number(row.day)
+                self._days[number] = self._days.get(number, EMPTY) + span
+                self._total += span
+        self._rows = tuple(history)
+        return self._days
+
+    def of_row(self, row: HistoryRow) -> Span:
+        """Return the span of one row; a planned row without a series is a whole day."""
+        if not row.series:
+            return self.of_planned_day(row.loss)
+        statistic = self._publication.statistic(row)
+        if row.mechanism == DISCRETE_LAPLACE and row.scale > 0:
+            return Span(_row_curve(row.sensitivity, row.scale, _moves_counts(statistic)), row.loss)
+        if row.mechanism == "" and statistic is not None:
+            return _planned(statistic, row.loss)
+        return Span(_unknown_curve(row.loss), row.loss)
+
+    def of_planned_day(self, loss: int) -> Span:
+        """Return the span of a day with this loss [nano-epsilon], divided among the series in force."""
+        series = self._publication.series
+        if not series:
+            return Span(_unknown_curve(loss), loss)
+        spans = (_planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
+        return sum(spans, EMPTY)
+
+    def equal_loss(self, days: int, *, epsilon: int, delta: Decimal, cap: int, beside: Span = EMPTY) -> int:
+        r"""Return the largest loss of each of so many days that together stay within (epsilon, delta).
+
+        .. math:: \max \{ e : \varepsilon_{w R(e) + B}(\delta) \le \varepsilon \}
+
+        Args:
+            days: number w of the days.
+            epsilon: bound on all of them [nano-epsilon].
+            delta: probability [-].
+            cap: largest loss of a day [nano-epsilon].
+            beside: what else is in the span, with curve B.
+
+        Returns:
+            Rounded down [nano-epsilon]; 0 if no loss fits.
+        """
+        key = days, epsilon, delta, cap, beside.pure
+        if key not in self._equal_losses:
+
+            def fits(loss: int) -> bool:
+                return (self.of_planned_day(loss).times(days) + beside).epsilon(delta) <= epsilon
+
+            self._equal_losses[key] = largest_feasible(fits, cap)
+        return self._equal_losses[key]
+
+    def windows(self, history: Sequence[HistoryRow], days: int, *, around: str = "", without: str = "") -> Windows:
+        """Return windows of consecutive days such that every other one has no more in it than one of them.
+
+        A release about day d is in the windows that begin from d - w + 1 to d, a draw in those that touch its period.
+        So the windows that matter begin where a release or a draw comes in.
+
+        Args:
+            history: the rows.
+            days: length w of the window [days].
+            around: a day, ISO text, that the windows contain; "" for all windows.
+            without: a day, ISO text, whose rows are left out.
+        """
+        left_out = day_number(without) if without else None
+        spans = self.of(history)
+        earliest, latest = -math.inf, math.inf
+        if around:
+            middle = day_number(around)
+            earliest, latest = middle - days + 1, middle
+            near = range(middle - days + 1, middle + days) if len(spans) > 2 * days else spans
+            spans = {number: spans[number] for number in near if number in spans}
+        items = [(number, number, span) for number, span in spans.items() if number != left_out]
+        placed = [
+            (max(first - days + 1, earliest), min(last, latest), span) for first, last, span in [*self._draws, *items]
+        ]
+        placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
+        starts = sorted({begin for begin, _, _ in placed})
+        if not starts:
+            return Windows(EMPTY.curve[None, :], (0,))
+        index = {start: i for i, start in enumerate(starts)}
+        changes: Curve = np.zeros((len(starts) + 1, len(ORDERS)), _common_dtype(span for _, _, span in placed))
+        pure_changes = [0] * (len(starts) + 1)
+        ends = np.searchsorted(starts, [end for _, end, _ in placed], side="right").tolist()
+        for (begin, _, span), end in zip(placed, ends, strict=True):
+            changes[index[begin]] += span.curve
+            changes[end] -= span.curve
+            pure_changes[index[begin]] += span.pure
+            pure_changes[end] -= span.pure
+        return Windows(np.cumsum(changes[:-1], axis=0), tuple(accumulate(pure_changes[:-1])))
+
+
+def _sum(curves: Curve, more: Curve) -> Curve:
+    if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
+        return np.asarray(curves.astype(object) + more.astype(object))
+    return np.asarray(curves + more)
+
+
+def _common_dtype(spans: Iterable[Span]) -> type:
+    """Return int64 if the sum of all curves fits into it, else object."""
+    return np.int64 if sum(float(span.curve.max()) for span in spans) < _INT64_LIMIT else object
+
+
+def _moves_counts(statistic: Statistic | None) -> bool:
+    return statistic is not None and statistic.moves_counts
+
+
+@lru_cache(maxsize=2**14)
+def _row_curve(sensitivity: int, scale: float, moves_counts: bool) -> Curve:
+    return counts_curve(sensitivity, scale) if moves_counts else laplace_curve(sensitivity, scale)
+
+
+@lru_cache(maxsize=2**10)
+def _unknown_curve(loss: int) -> Curve:
+    return pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
+
+
+def _planned(statistic: Statistic, loss: int) -> Span:
+    """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
+    return _planned_row(statistic.sensitivity("replacement"), loss, statistic.moves_counts) if loss > 0 else EMPTY
+
+
+@lru_cache(maxsize=2**14)
+def _planned_row(sensitivity: int, loss: int, moves_counts: bool) -> Span:
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+    recorded = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    return Span(_row_curve(sensitivity, scale, moves_counts), recorded)
