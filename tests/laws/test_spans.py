@@ -98,7 +98,9 @@ def figure(rows: Iterable[Row], draws: Iterable[PeriodLoss], delta: Decimal) -> 
     rows, draws = [row for row in rows if row.loss], list(draws)
     pure = sum(each.loss for each in (*rows, *draws))
     renyi = sum((cell_curve(1, NANO / draw.loss) for draw in draws), np.zeros(64))
-    renyi = renyi + sum(cell_curve(move, row.scale) for row in rows for move in MOVES[row.series])
+    renyi = renyi + sum(
+        cell_curve(move, row.scale) for row in rows for move in MOVES.get(row.series, (row.sensitivity,))
+    )
     at_delta = renyi + np.log1p(-1 / ORDERS) - (float(delta.ln()) + np.log(ORDERS)) / (ORDERS - 1)
     return min(pure, max(0.0, float(at_delta.min()) * NANO))
 
@@ -217,15 +219,39 @@ def test_a_rolling_window_never_ends_and_is_used_up():
     history: list[Row] = []
     for number in range(75):
         loss = promise.loss(history, day(number), None)
-        history += [
-            row_of(number, name, int(Fraction(statistic.share) * loss)) for name, statistic in SERIES.items()
-        ]
+        history += [row_of(number, name, int(Fraction(statistic.share) * loss)) for name, statistic in SERIES.items()]
         assert refusal(promise, history[:-1], history[-1], None) == ""
     by_day = {sum(row.loss for row in history if row.day == day(number)) for number in range(75)}
     assert max(by_day) - min(by_day) <= 8
     assert min(by_day) * 30 > 1.2 * NANO  # pure sums give a thirtieth of 1
-    spent = [figure([row for row in history if day(n - 29) <= row.day <= day(n)], (), promise.delta) for n in (29, 50, 74)]
-    assert all(0.999 * NANO < each <= NANO for each in spent)
+    for last in (29, 50, 74):
+        spent = figure([row for row in history if day(last - 29) <= row.day <= day(last)], (), promise.delta)
+        assert 0.999 * NANO < spent <= NANO
+
+
+def test_temporal_leakage_keeps_alpha_whatever_a_household_repeats():
+    """A household that repeats one day for ever tells it by every release: the exact law of its whole loss."""
+    alpha, delta, days = 3, "1e-3", 90
+    promise = promised("temporal", delta, alpha=str(alpha), horizon_days=days, max_day_epsilon="1", epsilon_total="9")
+    promise = promise.for_publication(Publication(published(mean="1")))
+    history: list[Row] = []
+    for number in range(days):
+        row = row_of(number, "mean", promise.loss(history, day(number), None))
+        promise.admit(history, row, None)
+        history.append(row)
+    assert promise.loss(history, day(days), None) == 0
+    assert "horizon_days" in refusal(promise, history, row_of(days, "mean", 1), None)
+    [scale] = {row.scale for row in history}
+    q, moved = np.exp(-1 / scale), np.arange(1, 30)
+    once = np.zeros(61)  # losses of -30/scale to 30/scale
+    once[0], once[60], once[60 - 2 * moved] = q**30 / (1 + q), 1 / (1 + q), (1 - q) / (1 + q) * q**moved
+    law = np.ones(1)
+    for _ in range(days):
+        law = np.convolve(law, once)
+    losses = (np.arange(law.size) - 30 * days) / scale
+    exact = {epsilon: float(law @ np.clip(-np.expm1(epsilon - losses), 0, None)) for epsilon in (alpha, 0.85 * alpha)}
+    assert exact[alpha] <= float(delta) < exact[0.85 * alpha]
+    assert sum(row.loss for row in history) > 2 * alpha * NANO  # by pure losses it would be half of that
 
 
 def test_an_unknown_mechanism_counts_as_an_answer_at_random():
