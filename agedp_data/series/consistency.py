@@ -64,10 +64,10 @@ def precision_mean(values: Sequence[NoisyValue]) -> NoisyValue:
     >>> precision_mean([NoisyValue(10.0, 1.0), NoisyValue(7.0, 2.0)])
     NoisyValue(value=9.0, variance=0.6666666666666666)
     """
-    if not all(np.all(value.variance > 0) for value in values):
+    if not all(_is_true(value.variance > 0) for value in values):
         raise ChainError("a noisy value has a variance above 0")
     precision = sum(1.0 / value.variance for value in values)
-    if not np.all(precision > 0):
+    if not _is_true(precision > 0):
         raise ChainError("a number has no estimate if neither it nor its parts were measured")
     variance = 1.0 / precision
     return NoisyValue(sum(value.value * (variance / value.variance) for value in values), variance)
@@ -134,3 +134,8 @@ def _corrected(part: NoisyValue, weight: float | Floats, difference: float | Flo
 def _sum(parts: Sequence[HierarchyNode]) -> NoisyValue:
     values = [part.noisy for part in parts]
     return NoisyValue(sum(noisy.value for noisy in values), sum(noisy.variance for noisy in values))
+
+
+def _is_true(condition: object) -> bool:
+    """Return whether a comparison holds, of a number or of all numbers of an array; numpy is slow for single ones."""
+    return condition is True or bool(np.all(condition))  # type: ignore[call-overload]

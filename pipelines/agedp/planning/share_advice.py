@@ -152,7 +152,6 @@ def _span_days(run: RunFile, promise: Promise, expected: Forecast) -> int:
     """Return the number of days that the promise is about: its window, its period, or a year."""
     window = promise.window_days if isinstance(promise, WEvent) else None
     horizon: int | None = getattr(promise, "horizon_days", None)
-    spent = None
-    if expected.ended_by_promise and expected.last_day is not None and expected.next_day is not None:
-        spent = (expected.last_day - expected.next_day).days + 1
-    return min([days for days in (window, horizon, run.schedule.days, spent) if days is not None], default=YEAR)
+    ends = expected.last_day if expected.ended_by_promise else None
+    lasting = None if ends is None else (ends - run.schedule.first_day).days + 1
+    return min([days for days in (window, horizon, run.schedule.days, lasting) if days is not None], default=YEAR)

@@ -11,8 +11,8 @@ Decisions:
 * Groups below `min_households` are not released. Where the released groups therefore have fewer households than the
   total, nothing is known of the rest, and least squares itself leaves the values as they are: they are repeated.
 * A day is in the table once none of its series is still to be released, so that rows are only added.
-* The name differs from those of the series' tables, "daily_averages_NAME.parquet". An earlier version of agedp, which
-  does not know this table, checks its checksum and columns.
+* The name differs from those of the series' tables, "daily_averages_NAME.parquet", so that no series can have it. An
+  earlier version of agedp, which does not know this table, checks its checksum and columns.
 """
 
 from __future__ import annotations
