@@ -61,8 +61,8 @@ def _filling_lines(run: RunFile) -> Iterator[str]:
 def _total_lines(totals: PeriodTotals) -> Iterator[str]:
     at = ", ".join(f"{_rounded_up(loss)} at delta = {format_delta(delta)}" for delta, loss in totals.at)
     yield (
-        f"{count_text(totals.days, 'day')} of the period together: epsilon {_rounded_up(totals.pure)} by their pure "
-        f"sum; {at}"
+        f"{count_text(totals.days, 'day')}, released and planned, together: epsilon {_rounded_up(totals.pure)} by "
+        f"their pure sum; {at}"
     )
     if totals.tight is not None:
         delta, epsilon = totals.tight

@@ -113,7 +113,8 @@ def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     assert "permits epsilon 0.0939 on each of them, 34.28 by their pure sum" in lines[-4]
     assert lines[-3:] == [
         "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
-        "365 days of the period together: epsilon 7.3 by their pure sum; 1.789 at delta = 1e-6, 2.27 at delta = 1e-9",
+        "365 days, released and planned, together: epsilon 7.3 by their pure sum; 1.789 at delta = 1e-6, "
+        "2.27 at delta = 1e-9",
         "   tighter, not enforced (privacy-loss distribution): 1.667 at delta = 1e-6",
     ]
 
