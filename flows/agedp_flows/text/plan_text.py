@@ -48,7 +48,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
-        **span_json(session, plan),
+        **span_json(plan),
         **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(session, plan)) else {}),
         **({} if session.rows else {"notions": _notions_json(session)}),
         "contract": session.promise,

@@ -20,7 +20,7 @@ _FOUR_DIGITS_UP: Final = Context(prec=4, rounding=ROUND_CEILING)
 
 def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     """Return what a promised delta buys, and what the days of the period come to at each delta."""
-    run, totals = session.run.run_file, _totals(session, plan)
+    run, totals = plan.terms.run, _totals(plan)
     return [
         *delta_warning_lines(run),
         *map(_price_line, span_prices(run)),
@@ -29,18 +29,18 @@ def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     ]
 
 
-def span_json(session: LedgerSession, plan: RunForecast) -> dict[str, Any]:
+def span_json(plan: RunForecast) -> dict[str, Any]:
     """Return the same as optional keys of the plan's JSON."""
-    prices, totals = span_prices(session.run.run_file), _totals(session, plan)
+    prices, totals = span_prices(plan.terms.run), _totals(plan)
     return {
         **({"price_of_delta": [_price_json(price) for price in prices]} if prices else {}),
         **({} if totals is None else {"period": _totals_json(totals)}),
     }
 
 
-def _totals(session: LedgerSession, plan: RunForecast) -> PeriodTotals | None:
-    is_closed = session.run.run_file.schedule.last_day is not None
-    return period_totals(plan.terms, plan.forecast.history) if is_closed else None
+def _totals(plan: RunForecast) -> PeriodTotals | None:
+    is_closed = plan.terms.run.schedule.last_day is not None
+    return period_totals(plan.terms.run, plan.forecast.history) if is_closed else None
 
 
 def _price_line(price: SpanPrice) -> str:
@@ -61,8 +61,8 @@ def _filling_lines(run: RunFile) -> Iterator[str]:
 def _total_lines(totals: PeriodTotals) -> Iterator[str]:
     at = ", ".join(f"{_rounded_up(loss)} at delta = {format_delta(delta)}" for delta, loss in totals.at)
     yield (
-        f"{count_text(totals.days, 'day')} of the period together: epsilon {_rounded_up(totals.pure)} by their pure "
-        f"sum; {at}"
+        f"{count_text(totals.days, 'day')}, released and planned, together: epsilon {_rounded_up(totals.pure)} by "
+        f"their pure sum; {at}"
     )
     if totals.tight is not None:
         delta, epsilon = totals.tight

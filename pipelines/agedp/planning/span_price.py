@@ -17,18 +17,16 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from agedp.budget import ReleaseTerms
 from agedp_data import mechanisms
 from agedp_data.accounting.privacy_loss_distribution import Release, tight_epsilon
 from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, floor_nano
-from agedp_data.notions.cap_bounds import is_total_at_delta
 from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.notions.publication import Statistic, share_of
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE, Parts, SpanCurves
-from agedp_data.notions.span_loss import STANDARD_DELTAS, span_figures
+from agedp_data.notions.span_loss import STANDARD_DELTAS
 from agedp_data.parameters import MANY_DAYS
 
 _MAX_KINDS: Final = 3
@@ -129,24 +127,23 @@ def filling_loss(run: RunFile) -> SpanPrice | None:
     return price
 
 
-def period_totals(terms: ReleaseTerms, history: Sequence[HistoryRow]) -> PeriodTotals | None:
+def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals | None:
     """Return what the released and planned days of a period come to; None where a delta says no more than their sum.
 
     Args:
-        terms: the run file with its promise.
+        run: the run file with its promise, as a successor of earlier contracts.
         history: all rows of the period, planned ones among them (`Forecast.history`).
     """
-    run, promised = terms.run, terms.run.promise.delta
-    released = [row for row in history if row.state == "released"]
-    bounds = span_figures(released, run.publication, promised)
-    at = tuple((bound.delta, bound.value or 0) for bound in bounds if bound.delta and is_total_at_delta(bound.name))
-    if not at:
+    promised, released = run.promise.delta, [row for row in history if row.state == "released"]
+    curves = SpanCurves(run.publication, _parts(run))
+    together = curves.total(released)
+    deltas = {*STANDARD_DELTAS, *([] if promised is None else [promised])}
+    at = tuple((delta, together.epsilon(delta)) for delta in sorted(deltas, reverse=True))
+    if not released or (promised is None and at[0][1] == together.pure):
         return None
-    curves = SpanCurves(run.publication)
-    kinds = None if curves.draws.pure else _kinds(run, released)
-    delta = promised or STANDARD_DELTAS[0]
+    delta, kinds = promised or STANDARD_DELTAS[0], None if curves.draws.pure else _kinds(run, released)
     tight = None if kinds is None else (delta, tight_epsilon(kinds, float(delta)))
-    return PeriodTotals(len({row.day for row in released}), curves.total(released).pure, at, tight)
+    return PeriodTotals(len({row.day for row in released}), together.pure, at, tight)
 
 
 def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None:

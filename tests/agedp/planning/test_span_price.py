@@ -72,11 +72,22 @@ def test_a_year_permits_the_losses_of_the_table(promised, delta, epsilon, loss, 
     assert keys["epsilon_per_day"] == Decimal(price.loss) / 10**9
 
 
+@pytest.mark.parametrize(
+    ("days", "epsilon", "times"),
+    [(7, 1, 1), (14, 1, 1.02), (30, 1, 1.38), (30, 3, 1.28), (90, 1, 2.3), (90, 3, 2.1), (365, 1, 4.6), (365, 3, 4.2)],
+)
+def test_a_window_permits_the_multiples_of_the_table(promised, days, epsilon, times):
+    weekly = YEARLY.replace("365", str(days)).replace("window = 10", f"window = {epsilon}")
+    [price] = span_prices(promised(weekly).run.run_file)
+    assert max(1, times / 1.09) <= price.noise_ratio < times * 1.01
+    assert price.pure_loss == epsilon * 10**9 // days
+
+
 def test_days_of_a_rolling_year_get_what_enumeration_permits(promised):
     session = promised(YEARLY, days=3, clamp="1")
     plan = forecast_run(session)
     [loss] = {round(planned.loss * 10**9) for planned in plan.now.planned}
-    [price] = span_json(session, plan)["price_of_delta"]
+    [price] = span_json(plan)["price_of_delta"]
     assert price == {
         "key": "epsilon_per_window", "epsilon": "10", "delta": "0.000001", "days": 365,
         "epsilon_a_day": f"0.0{loss}", "pure_total": f"{Decimal(365 * loss).scaleb(-9).normalize():f}",
@@ -102,7 +113,8 @@ def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     assert "permits epsilon 0.0939 on each of them, 34.28 by their pure sum" in lines[-4]
     assert lines[-3:] == [
         "epsilon_per_day = 0.0939 would fill epsilon_total over 365 days",
-        "365 days of the period together: epsilon 7.3 by their pure sum; 1.789 at delta = 1e-6, 2.27 at delta = 1e-9",
+        "365 days, released and planned, together: epsilon 7.3 by their pure sum; 1.789 at delta = 1e-6, "
+        "2.27 at delta = 1e-9",
         "   tighter, not enforced (privacy-loss distribution): 1.667 at delta = 1e-6",
     ]
 
@@ -111,7 +123,7 @@ def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
     pure = DAILY.format(0.1, 100, "").replace('delta = ""\n', "")
     for days, told in ((40, ["0.000001", "0.000000001"]), (7, None)):
         session = promised(pure, days=days)
-        found = span_json(session, forecast_run(session))
+        found = span_json(forecast_run(session))
         assert "price_of_delta" not in found
         assert [each["delta"] for each in found["period"]["totals"]] == told if told else found == {}
 
