@@ -242,22 +242,17 @@ def promised_bound_lines(
 ) -> list[str]:
     """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
 
-    With a promised delta, the total with it is such a bound too. `bounds` are those of a statement by name.
+    `bounds` are those of a statement by name.
     """
-    limited = [
-        bounds[name]
-        for name, limit in notion.limits.items()
-        if limit is not None and name in bounds and name not in _BOUNDS_OF_EVERY_NOTION
+    bounded_names = [
+        name for name, limit in notion.limits.items() if limit is not None and name not in _BOUNDS_OF_EVERY_NOTION
     ]
-    totals = [bound for bound in limited if is_of_span(bound) and bound.name.startswith(TOTAL_BOUND)]
-    own = [bound for bound in limited if bound not in totals]
-    return [_promised_bound_line(bound, label) for bound in [*totals, *own[:1]]]
-
-
-def _promised_bound_line(bound: StatedBound, label: str) -> str:
+    bound = next((bounds[name] for name in bounded_names if name in bounds), None)
+    if bound is None:
+        return []
     epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
     text = f"{label}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
-    return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
+    return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
