@@ -250,7 +250,7 @@ def promised_bound_lines(
 ) -> list[str]:
     """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
-    With a promised delta, the total with it is such a bound too. `bounds` are those of a statement by name.
+    `bounds` are those of a statement by name.
     """
     total_at_delta = (name for name, limit in notion.limits.items() if limit is not None and is_total_at_delta(name))
     shown = [bounds[name] for name in (*total_at_delta, own_bound_name(notion.limits)) if name in bounds]

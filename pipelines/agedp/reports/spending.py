@@ -37,21 +37,20 @@ def spending_parts(
     spent = [losses.get(str(day), 0) for day in all_days]
     of_days = [loss + charge_on(charges, str(day)) if loss else 0 for day, loss in zip(all_days, spent, strict=True)]
     sums = [*accumulate(spent, initial=total_charge(charges))][1:]
-    totals = {"spent": sums}
-    if delta is not None:
-        name = f"epsilon{with_delta(f'{delta:f}')}"
-        totals = {"sum of the losses": sums, name: _totals_at(delta, rows, publication, all_days)}
     draws = ", calibration draws included" if charges else ""
     by_day = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
-    in_total = ", ".join(
-        format_rounded_up(to_float(values[-1])) + (f" ({name})" if len(totals) > 1 else "")
-        for name, values in totals.items()
-    )
-    total_texts = f"{in_total} in total{draws}", with_delta(promise.delta)
+    in_total = f"{format_rounded_up(to_float(sums[-1]))} in total{draws}"
+    totals = {"spent": sums}
+    if delta is not None:
+        at_delta, text = _totals_at(delta, rows, publication, all_days), with_delta(f"{delta:f}")
+        totals = {"sum of the losses": sums, f"epsilon{text}": at_delta}
+        in_total += f"; {format_rounded_up(to_float(at_delta[-1]))}{text}"
     yield side_by_side(
         [
             _chart("Loss of each day", all_days, {"spent": of_days}, promise.max_day_epsilon, (by_day, "")),
-            _chart("Composed loss so far", all_days, totals, promise.epsilon_total, total_texts),
+            _chart(
+                "Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, with_delta(promise.delta))
+            ),
         ]
     )
     yield _month_table(all_days, spent, totals)

@@ -25,6 +25,7 @@ from agedp_data.statement.document import read_statement
 from agedp_data.statement.facts import state_bound
 from tests.agedp.release_folder import span_oracle
 from tests.agedp.release_folder.resealed import reseal
+from tests.agedp.reports.html import faults_of
 from tests.command import agedp
 from tests.compatibility.fixtures import unpack
 
@@ -69,6 +70,9 @@ def test_the_next_publication_of_a_running_series_has_them_without_a_draw(homes)
     text = (homes.release.path / "STATEMENT.md").read_text()
     assert "about all its days (composition), or epsilon 9.746657827 with delta 1e-6" in text
     assert "every set of results would be at most e^9.747 times as probable, plus one in 1,000,000." in text
+    report = (homes.release.path / "report.html").read_text()
+    assert faults_of(report) == []
+    assert "10 in total; 9.75 with delta 1e-6; the promise permits 30." in report
 
 
 @pytest.mark.parametrize("edit", ["epsilon", "scope", "left out", "ending"])
