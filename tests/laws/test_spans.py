@@ -255,6 +255,18 @@ def test_temporal_leakage_keeps_alpha_whatever_a_household_repeats():
     assert sum(row.loss for row in history) > 2 * alpha * NANO  # by pure losses it would be half of that
 
 
+def test_a_planned_day_counts_as_its_rows_will():
+    budget, accountant = 200_000_000, SpanLoss(Publication(SERIES), Decimal("1e-6"))
+    parts = [
+        (number, name, int(Fraction(each.share) * budget)) for number in range(40) for name, each in SERIES.items()
+    ]
+    drawn = [row_of(*part) for part in parts]
+    by_series = [Row(day(number), name, loss, 0, 0.0, "") for number, name, loss in parts]
+    by_day = [Row(day(number), "", budget, 0, 0.0, "") for number in range(40)]
+    assert accountant.epsilon(drawn) < sum(row.loss for row in drawn)
+    assert accountant.epsilon(drawn) == accountant.epsilon(by_series) == accountant.epsilon(by_day)
+
+
 def test_losses_beyond_whole_numbers_of_64_bits_add_up():
     rows = [row_of(number, "mean", 900_000 * NANO) for number in range(12)]
     for width, days in ((None, 12), (5, 5), (8, 8)):
