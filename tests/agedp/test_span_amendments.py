@@ -103,6 +103,22 @@ def test_alpha_must_fit_what_is_released(worlds):
     }
 
 
+def test_alpha_must_fit_under_the_chain_where_delta_is_removed(house):
+    """Days that hardly change tell each other nearly in full: nine of them come to more than alpha by the chain."""
+    chain = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "kernel.csv"\nstep = "day"\n'
+    (house.folder / "kernel.csv").write_text("0.999,0.001\n0.001,0.999\n")
+    house.fill([FIRST + timedelta(days=number) for number in range(DAYS)])
+    for delta in ("0.2", "0.01", None):
+        text = promise("temporal", delta=delta, total="9")
+        house.write(FIRST, FIRST + timedelta(days=11), clamp="0.03", promise=text, rest=chain)
+        if delta == "0.2":
+            house.run(today=TODAY)
+        else:
+            [change] = preview_amendment(house.session()).changes
+            assert (change.key, change.verdict) == ("promise.delta", "refused")
+            assert "alpha = 2.5 is below" in change.why
+
+
 def test_a_promise_with_a_lower_delta_goes_on_under_it(worlds):
     house = worlds["classical"]
     house.write(

@@ -123,6 +123,7 @@ CAPS = {"max_day_epsilon": "0.6", "epsilon_total": "1"}
 KINDS = {
     "classical": {"epsilon_per_day": "0.3"},
     "w-event": {"window_days": 9, "epsilon_per_window": "0.7", "spend": "even"},
+    "w-event, two days": {"window_days": 2, "epsilon_per_window": "0.4", "spend": "even"},
     "age-dependent": {"epsilon_per_day": "0.3", "age_days": 0, "method": "tight", "secret": "day"},
     "temporal": {"alpha": "0.8", "horizon_days": 9, "budget": "even"},
     "discounted": {"discount": "exponential", "rate": "0.8", "epsilon": "1", "schedule": "renewal",
@@ -134,7 +135,7 @@ KINDS = {
 def promised(notion: str, delta: str | None, charges: Sequence[PeriodLoss] = (), **keys: Any) -> Any:
     terms = {key: Decimal(value) if isinstance(value, str) and value[0].isdigit() else value for key, value in
              (CAPS | KINDS[notion] | keys).items()}  # fmt: skip
-    promise = TypeAdapter(AnyPromise).validate_python({"notion": notion, **terms, "delta": delta})
+    promise = TypeAdapter(AnyPromise).validate_python({"notion": notion.partition(",")[0], **terms, "delta": delta})
     days = (FIRST, FIRST + timedelta(days=900))
     return promise.for_publication(Publication(SERIES, {}, *days, charges=tuple(charges)))
 
@@ -197,7 +198,7 @@ def test_what_is_admitted_keeps_every_span_and_what_is_refused_would_not(notion,
             refused = refusal(promise, history, row, model)
             if not refused:
                 history.append(row)
-            elif notion in ("classical", "w-event") or "(delta" in refused:
+            elif promise.notion in ("classical", "w-event") or "(delta" in refused:
                 judge_refusal(promise, history, row, draws)
     check_spans(promise, history, draws)
 
@@ -252,6 +253,26 @@ def test_temporal_leakage_keeps_alpha_whatever_a_household_repeats():
     exact = {epsilon: float(law @ np.clip(-np.expm1(epsilon - losses), 0, None)) for epsilon in (alpha, 0.85 * alpha)}
     assert exact[alpha] <= float(delta) < exact[0.85 * alpha]
     assert sum(row.loss for row in history) > 2 * alpha * NANO  # by pure losses it would be half of that
+
+
+def test_a_planned_day_counts_as_its_rows_will():
+    budget, accountant = 200_000_000, SpanLoss(Publication(SERIES), Decimal("1e-6"))
+    parts = [
+        (number, name, int(Fraction(each.share) * budget)) for number in range(40) for name, each in SERIES.items()
+    ]
+    drawn = [row_of(*part) for part in parts]
+    by_series = [Row(day(number), name, loss, 0, 0.0, "") for number, name, loss in parts]
+    by_day = [Row(day(number), "", budget, 0, 0.0, "") for number in range(40)]
+    assert accountant.epsilon(drawn) < sum(row.loss for row in drawn)
+    assert accountant.epsilon(drawn) == accountant.epsilon(by_series) == accountant.epsilon(by_day)
+
+
+def test_losses_beyond_whole_numbers_of_64_bits_add_up():
+    rows = [row_of(number, "mean", 900_000 * NANO) for number in range(12)]
+    for width, days in ((None, 12), (5, 5), (8, 8)):
+        assert SpanLoss(Publication(SERIES), Decimal("1e-6"), width).epsilon(rows) == sum(
+            row.loss for row in rows[:days]
+        )
 
 
 def test_an_unknown_mechanism_counts_as_an_answer_at_random():

@@ -79,7 +79,7 @@ def decimal_curve(sensitivity: int, scale: float) -> list[Decimal]:
 def test_every_order_is_rounded_up_and_hardly_more() -> None:
     rng = np.random.default_rng(4)
     random = zip(np.exp(rng.uniform(0, np.log(5e4), 8)), np.exp(rng.uniform(np.log(0.3), np.log(1e7), 8)), strict=True)
-    corners = product((1, 30, 50_000), (0.3, 49.9, 1e7))
+    corners = [*product((1, 30, 50_000), (0.3, 49.9, 1e7)), (50_000, 61.7), (45_001, 50.1), (999, 2.0)]
     with localcontext(prec=50):
         for sensitivity, scale in [*corners, *((int(s), float(b)) for s, b in random)]:
             exact, curve = decimal_curve(sensitivity, scale), laplace_curve(sensitivity, scale).tolist()
