@@ -60,8 +60,7 @@ def test_the_curve_is_a_bound_close_to_the_peer(sensitivity: int, scale: float, 
 
 
 def test_the_distribution_of_losses_is_that_of_the_peer() -> None:
-    for key in ((1, 10.0, 365), (3, 7.0, 30)):
-        assert tight_epsilon([key], 1e-6) == pytest.approx(PEER[key][1], rel=PEER_GRID)
+    assert tight_epsilon([(3, 7.0, 30)], 1e-6) == pytest.approx(PEER[3, 7.0, 30][1], rel=PEER_GRID)
 
 
 def decimal_curve(sensitivity: int, scale: float) -> list[Decimal]:
@@ -136,8 +135,8 @@ def test_enumeration_of_all_results_never_exceeds_delta(case: str) -> None:
 
 
 def test_simulated_years_lose_what_both_figures_say() -> None:
-    """Integers move by 7 under noise of scale 70 on each of 365 days: likelihood ratios of 8,000 drawn years."""
-    moved, scale, days, years = 7, 70.0, 365, 8_000
+    """Integers move by 7 under noise of scale 70 on each of 365 days: likelihood ratios of 4,000 drawn years."""
+    moved, scale, days, years = 7, 70.0, 365, 4_000
     rng, p = np.random.default_rng(3), -np.expm1(-1 / scale)
     losses = np.zeros(years)
     for _ in range(days):
