@@ -21,6 +21,7 @@ check: $(VENV)/.test
 
 long: $(VENV)/.test
 	@$(BIN)/python -m pytest -m long
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup --hypothesis-profile=new-examples tests/agedp_data tests/laws tests/fuzz
 
 papers: $(VENV)/.test
 	@$(BIN)/python -m docs.papers all --out $(OUT)/papers

@@ -11,7 +11,10 @@ from hypothesis import settings
 
 from tests.postgresql import PostgreSQL, binaries
 
-settings.register_profile("agedp", deadline=None)  # what a busy machine takes for one example says nothing
+# The same examples in every run, so that a failure is of the change that is tested; `make long` looks for new ones.
+# No deadline: what a busy machine takes for one example says nothing.
+settings.register_profile("agedp", deadline=None, derandomize=True)
+settings.register_profile("new-examples", deadline=None)
 settings.load_profile("agedp")
 
 
