@@ -110,7 +110,7 @@ class SpanCurves:
             (day_number(draw.first_day), day_number(draw.last_day), Span(_unknown_curve(draw.loss), draw.loss))
             for draw in publication.charges
         ]
-        self._equal_losses: dict[tuple[int, int, Decimal, int, int], int] = {}
+        self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
 
     def __eq__(self, other: object) -> bool:
         """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
@@ -189,7 +189,7 @@ class SpanCurves:
         Returns:
             Rounded down [nano-epsilon]; 0 if no loss fits.
         """
-        key = days, epsilon, delta, cap, beside.pure
+        key = days, epsilon, delta, cap, tuple(beside.curve.tolist())
         if key not in self._equal_losses:
 
             def fits(loss: int) -> bool:

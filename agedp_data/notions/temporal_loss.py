@@ -15,7 +15,7 @@ from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.period_loss import Charges
 
 LEAKAGE: Final = "temporal leakage"
-_INDEPENDENT: Final = "each household on its own; how its days depend on each other does not matter"
+_INDEPENDENT: Final = "households are independent of each other, whatever the correlation between the days of each"
 _ABOUT: Final = "any one day of one household, released or not, by all days released so far"
 
 

@@ -45,13 +45,13 @@ ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses 
 
 _OF_DELTA: Final = (
     "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "
-    "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. No "
-    "model of the household is needed. The bound on all its days holds whatever the correlation between these, habits "
-    "and absences included; a bound on a window is about the days of the window alone. These rows reveal nothing "
-    "beyond *total*, the sum of the losses, which also holds. They have no *factor*, because e^epsilon alone bounds no "
-    "change of odds here: odds may change by more, with a small probability, but never by more than the factor of "
-    "*total*. delta is not free: a smaller one comes with a larger epsilon. The same releases are shown with two "
-    "deltas, and neither row makes them safer than the other."
+    "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. A "
+    "bound on all days, or on a window, needs no model of the household. That on all days holds whatever the "
+    "correlation between them, habits and absences included; that on a window is about the days of the window alone. "
+    "Rows with a delta reveal nothing beyond *total*, the sum of the losses, which also holds. They have no *factor*, "
+    "because e^epsilon alone bounds no change of odds here: odds may change by more, with a small probability, but "
+    "never by more than the factor of *total*. delta is not free: a smaller one comes with a larger epsilon. The same "
+    "releases are shown with two deltas, and neither row makes them safer than the other."
 )
 _SPAN = re.compile(r"(total|window of [1-9][0-9]* days) \(delta [^()]+\)")
 _FOUR_DIGITS: Final = Context(prec=4, rounding=ROUND_CEILING)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import Contract
 from agedp_data.config.delta_size import is_large_delta
-from agedp_data.epsilon import NANO, format_delta, format_epsilon
+from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
@@ -49,6 +49,7 @@ from agedp_data.statement.note_texts import (
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
 )
+from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw, StatedModel
 
 PROTECTS = (
@@ -98,10 +99,6 @@ ESTIMATED = (
     "The model was estimated from protected readings and its envelope is published without noise: one odd household "
     "decides it, exactly."
 )
-
-
-_FINE = Context(prec=50, Emax=MAX_EMAX)
-_LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,20 +269,6 @@ def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
     return model is not None and model["source"] == "estimated" and not model_texts.is_private(model)
-
-
-def odds_factor(loss: int) -> str:
-    """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
-
-    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
-    ('1', '1.65', '1.9e79')
-    """
-    if loss == 0:
-        return "1"
-    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
-    if power < _LARGE:
-        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
-    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
 
 
 def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 
-from agedp.budget import ReleaseTerms, estimation_periods
+from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
@@ -31,6 +31,7 @@ from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, day_losses
+from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
@@ -170,13 +171,15 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     if not populations:
         return []
     household = f"a household that is counted in all {len(populations) + 1} populations of this ledger"
+    rows, charges = ledger.rows(), charges_of(ledger.calibration_draws())
+    publication = Publication(earlier=series_by_contract(ledger.contracts()), charges=charges)
     return [
         replace(
             bound,
             name=f"{bound.name} with the other populations",
             about=bound.about.replace("one household", household),
         )
-        for bound in spent_bounds(day_losses(ledger.rows()), charges_of(ledger.calibration_draws()))
+        for bound in [*spent_bounds(day_losses(rows), charges), *span_figures(rows, publication)]
     ]
 
 

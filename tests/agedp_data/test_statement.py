@@ -24,11 +24,11 @@ from agedp_data.statement.facts import (
     SeriesEnd,
     StatementFacts,
     build_statement,
-    odds_factor,
 )
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.model_texts import share_text
 from agedp_data.statement.note_texts import REHEARSAL
+from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw
 
 CHECK = jsonschema.Draft202012Validator(schema())

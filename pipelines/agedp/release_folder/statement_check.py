@@ -19,7 +19,7 @@ from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import day_losses
 from agedp_data.statement.delta_texts import total_name
 from agedp_data.statement.document import StatedAccount, StatedBound, Statement
-from agedp_data.statement.facts import odds_factor
+from agedp_data.statement.odds import odds_factor
 
 _DIFFERENT: Final = "statement.json and ledger_rows.jsonl contain different days or losses"
 _EPSILON_TEXT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")

@@ -54,7 +54,7 @@ def growing_span(
     begins = np.searchsorted(numbers, starts)
     totals = sums[1:] - sums[begins]
     pure = [last - pure_sums[begin] for last, begin in zip(pure_sums[1:], begins.tolist(), strict=True)]
-    for draw in publication.charges:
+    for draw in (draw for draw in publication.charges if draw.loss > 0):
         is_touched = (day_number(draw.last_day) >= starts) & ((days is None) | (day_number(draw.first_day) <= numbers))
         totals = totals + is_touched[:, None] * pure_curve(Fraction(draw.loss, NANO))
         pure = [loss + draw.loss * touched for loss, touched in zip(pure, is_touched.tolist(), strict=True)]
