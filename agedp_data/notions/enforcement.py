@@ -82,13 +82,10 @@ class EnforcedPromise(Promise, ABC):
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
-        return [*spent_bounds(day_losses(history), self.charges), *self.span_bounds(history, None)]
-
-    def span_bounds(self, history: Sequence[HistoryRow], days: int | None) -> list[LossBound]:
-        """Return the loss of any so many days, or of all of them, at the promised delta; nothing without one."""
+        bounds = spent_bounds(day_losses(history), self.charges)
         if self.delta is None:
-            return []
-        return SpanLoss(self._publication, self.delta, days, self._curves).bounds(history, None, None)
+            return bounds
+        return [*bounds, *SpanLoss(self._publication, self.delta, curves=self._curves).bounds(history, None, None)]
 
     def total(self, history: Sequence[HistoryRow], new_row: HistoryRow | None = None) -> int:
         """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at `delta` if promised."""

@@ -7,7 +7,7 @@ rows of a ledger (sensitivity and scale) and assumes nothing about households. I
 pure losses and never exceeds it.
 
 Decisions. Two deltas are always shown, so that nobody takes delta for a choice without a price. Up to about 14 days the
-pure sum is the smaller one; figures that are equal to it are not shown unless they are promised.
+pure sum is the smaller one; figures within a hundredth of it are not shown unless they are promised.
 
 [CKS] Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
 https://doi.org/10.48550/arXiv.2004.00010
@@ -84,8 +84,8 @@ def span_figures(
     """Return the (epsilon, delta) bounds that a statement shows, whether or not one is promised.
 
     They are those of all days and, where the days reach over more than a year, of any 365 days; at both standard deltas
-    and at the promised one. Without a promised delta those that say something are shown: all deltas of a span
-    for which one is below the pure sum.
+    and at the promised one. Without a promised delta those that say something are shown: all deltas of a span for which
+    one lies more than a hundredth below the pure sum.
 
     Source: `SpanLoss`.
 
@@ -130,5 +130,5 @@ def _bounds_of(
     pure = curves.total(history).pure if days is None else curves.windows(history, days).largest(None)
     losses = [SpanLoss(publication, delta, days, curves) for delta in deltas]
     values = [loss.epsilon(history) for loss in losses]
-    if min(values) < pure or (promised is not None and days is None):
+    if 100 * min(values) < 99 * pure or (promised is not None and days is None):
         yield from (loss.bound_of(value) for loss, value in zip(losses, values, strict=True))

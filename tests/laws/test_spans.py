@@ -230,6 +230,17 @@ def test_a_rolling_window_never_ends_and_is_used_up():
         assert 0.999 * NANO < spent <= NANO
 
 
+def test_the_budget_of_a_day_does_not_depend_on_the_day_asked_before():
+    draws = [PeriodLoss("2013-01-01", "2013-01-31", 100_000_000)] * 3
+    draws += [PeriodLoss("2014-01-01", "2014-01-31", 300_000_000)]
+    budgets = []
+    for days in (["2013-01-15", "2014-01-15"], ["2014-01-15", "2013-01-15"]):
+        promise = promised("w-event", "1e-3", draws, window_days=30, epsilon_per_window=Decimal("1.5"))
+        budgets.append({each: promise.loss([], each, None) for each in days})
+    assert budgets[0] == budgets[1]
+    assert budgets[0]["2013-01-15"] > budgets[0]["2014-01-15"]  # three small draws cost less than a large one
+
+
 def test_temporal_leakage_keeps_alpha_whatever_a_household_repeats():
     """A household that repeats one day for ever tells it by every release: the exact law of its whole loss."""
     alpha, delta, days = 3, "1e-3", 90

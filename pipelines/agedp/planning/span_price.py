@@ -143,6 +143,8 @@ def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals |
         return None
     delta, kinds = promised or STANDARD_DELTAS[0], None if curves.draws.pure else _kinds(run, released)
     tight = None if kinds is None else (delta, tight_epsilon(kinds, float(delta)))
+    if tight is not None and floor_nano(tight[1]) >= together.epsilon(delta):  # its floats say nothing at tiny deltas
+        tight = None
     return PeriodTotals(len({row.day for row in released}), together.pure, at, tight)
 
 
