@@ -16,6 +16,7 @@ Decisions:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -99,6 +100,9 @@ ESTIMATED = (
     "The model was estimated from protected readings and its envelope is published without noise: one odd household "
     "decides it, exactly."
 )
+
+
+_DELTA_IN_NAME = re.compile(r" \(delta [^()]+\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +276,14 @@ def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
 
 
 def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
-    """Return the bounds without duplicates, assumption-free ones first."""
-    return sorted(dict.fromkeys(bounds), key=lambda bound: bound.kind != ASSUMPTION_FREE)
+    """Return the bounds without duplicates: assumption-free ones first, and those of a span with a delta beside it."""
+    distinct = list(dict.fromkeys(bounds))
+    names = [_span_name(bound) for bound in distinct]
+    return sorted(distinct, key=lambda bound: (bound.kind != ASSUMPTION_FREE, names.index(_span_name(bound))))
+
+
+def _span_name(bound: LossBound) -> str:
+    return _DELTA_IN_NAME.sub("", bound.name)
 
 
 def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:

@@ -51,7 +51,7 @@ class LabelledBound:
     """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
 
     `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
-    releases; `leaves_out_model` whether it is of the noisy releases alone; `has_delta` whether its epsilon has a delta.
+    releases; `leaves_out_model` whether it is of the noisy releases alone; `delta` that of its epsilon, None for none.
     """
 
     letter: str
@@ -63,7 +63,7 @@ class LabelledBound:
     factor: str
     limit: str
     leaves_out_model: bool = False
-    has_delta: bool = False
+    delta: str | None = None
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
@@ -79,7 +79,7 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
             f"×\u00a0{bound.factor}" if bound.factor else "",
             bound.limit,
             bound.conditional_days is not None,
-            bound.delta is not None,
+            bound.delta,
         )
         for index, bound in enumerate(statement.bounds)
     ]
@@ -121,7 +121,7 @@ def bounds_table(
         for bound in bounds
     ]
     alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
-    of_delta = _DELTA_NOTE if any(bound.has_delta for bound in bounds) else ""
+    of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
     caption = (
         f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
         f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A "

@@ -44,7 +44,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.statement.delta_texts import is_of_span, short_epsilon, with_delta
+from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
 
@@ -103,10 +103,11 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
             day = "loss of one published day" if report.statement.draws else "loss of one day"
             scope_text = day if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
+        if bound.delta is not None and bound.limit not in ("", "unlimited"):
+            span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
+            epsilon = f"ε\u00a0{rounded_up_text(bound)}{with_delta(bound.delta)}"
+            yield f"loss of {span}, as promised", epsilon, bound.condition
     ending = report.statement.ending
-    if ending is not None and ending.delta is not None:
-        epsilon = f"ε\u00a0{short_epsilon(ending.spent)}{with_delta(ending.delta)}"
-        yield "loss of all days, as promised", epsilon, "without a model"
     if ending is not None and ending.last_day:
         has_ended = report.statement.is_over
         reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
@@ -169,7 +170,7 @@ def public_report_page(report: ReportData) -> str:
         series=[*_series_parts(report)],
         losses=[*_loss_parts(report, bounds)],
         exception=_exception(statement),
-        has_delta=any(bound.has_delta for bound in bounds),
+        has_delta=any(bound.delta is not None for bound in bounds),
         share=_share_text(leakage_bound),
         model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows, charge)],
         leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise, charge)],
