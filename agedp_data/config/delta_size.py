@@ -1,6 +1,6 @@
 """The size of a promised delta against the number of households, and what a delta needs to apply to.
 
-A bound with delta lets every set of results be more probable by delta than its factor says, for each household alone.
+A bound with delta lets every set of results be more probable by delta than e^epsilon times, for each household alone.
 Of n households, n being `min_households`, one in n might therefore be revealed in full if delta were 1/n.
 
 Decisions:
@@ -90,7 +90,7 @@ def delta_warning(promise: Promise, min_households: int) -> str:
         return ""
     return (
         f"warning: [promise] delta = {format_delta(promise.delta)} is above 1/min_households^2 = "
-        f"{_rounded(min_households)}: every set of results may be more probable by delta than its factor says, for "
+        f"{_rounded(min_households)}: every set of results may be more probable by delta than e^epsilon times, for "
         f"each of {min_households} households. Lower delta"
     )
 

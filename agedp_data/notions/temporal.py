@@ -29,13 +29,14 @@ from pydantic import PrivateAttr, model_validator
 from agedp_data.accounting.temporal_allocation import Budget, temporal_allocation
 from agedp_data.accounting.temporal_plans import Plan, largest_feasible
 from agedp_data.accounting.temporal_recursion import TemporalLosses
-from agedp_data.epsilon import floor_nano, format_delta, format_epsilon
+from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
 from agedp_data.notions.notion import (
     DAY_BOUND,
+    TOTAL_BOUND,
     Accountant,
     HistoryRow,
     LossBound,
@@ -43,9 +44,11 @@ from agedp_data.notions.notion import (
     day_number,
     losses_by_day_number,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
 from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.span_loss import stated_deltas
 from agedp_data.notions.temporal_loss import LEAKAGE, TemporalLeakage, leakage_at_delta
+from agedp_data.notions.temporal_text import chain_obstacle, opening
 from agedp_data.parameters import Epsilon, Horizon, wrong
 
 _RESIDUE = 1000
@@ -136,25 +139,19 @@ class Temporal(EnforcedPromise):
 
         Under an earlier model a day may have leaked more; that cannot be undone and ends the series.
         """
-        draws = " and the draws of the calibration" if self.charges else ""
-        beyond = f"epsilon {self.alpha:f}"
-        if self.delta is not None:
-            beyond += f" and a probability of {format_delta(self.delta)}"
-        return (
-            f"No further release takes what all noisy releases, those still to come as well,{draws} together say about "
-            f"any one day of a household beyond {beyond}, under the assumption of the figure '{self._own_bound}'."
-        )
-
-    @property
-    def _own_bound(self) -> str:
-        return LEAKAGE + self.at_delta
+        return opening(self.alpha, self.delta, has_draws=bool(self.charges))
 
     @property
     def limits(self) -> dict[str, int | None]:
-        """Return the caps and alpha, which without `delta` no day's own loss exceeds either."""
+        """Return the caps and alpha, which without `delta` no day's own loss exceeds either.
+
+        "even" with `delta` keeps alpha by the total at that delta alone, whatever the model.
+        """
         alpha = floor_nano(self.alpha)
         if self.delta is not None:
-            return {**super().limits, LEAKAGE: None, self._own_bound: alpha}
+            total = alpha if self.total_cap is None else min(alpha, self.total_cap)
+            of_total = {name_at_delta(TOTAL_BOUND, self.delta): total} if self.budget == "even" else {}
+            return {**super().limits, **of_total, LEAKAGE: None, name_at_delta(LEAKAGE, self.delta): alpha}
         return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
 
     def loss(
@@ -201,9 +198,13 @@ class Temporal(EnforcedPromise):
             beside=self._curves.draws,
         )
 
+    def _counts_chain(self, leakage_bound: LeakageBoundLike | None) -> bool:
+        """Return whether, with `delta`, a release may keep alpha by the chain too: by one with both directions."""
+        return leakage_bound is not None and leakage_bound.has_both_directions and self.budget != "even"
+
     def _follows_chain(self, leakage_bound: LeakageBoundLike | None, delta: Decimal) -> bool:
         """Return whether days get the losses of the chain's plan: it is asked for, or has less noise on average."""
-        if leakage_bound is None or not leakage_bound.has_both_directions or self.budget == "even":
+        if not self._counts_chain(leakage_bound):
             return False
         _, plan = self._under(leakage_bound)
         if self.requires_model or not plan:
@@ -246,7 +247,7 @@ class Temporal(EnforcedPromise):
                 "nothing was drawn"
             )
         bound, what = ("alpha", floor_nano(self.alpha)), "the temporal leakage of all releases about one day"
-        if self.delta is None or (leakage_bound is not None and leakage_bound.has_both_directions):
+        if self.delta is None or self._counts_chain(leakage_bound):
             leakage = self._under(leakage_bound)[0].largest(losses_by_day_number(losses))
             by_chain = None if leakage is None else leakage + self.charge
             if self.delta is None:
@@ -274,7 +275,7 @@ class Temporal(EnforcedPromise):
             spent = self._curves.total(history).epsilon(self.delta)
             if spent <= floor_nano(self.alpha):
                 return {}
-            if leakage_bound is None or not leakage_bound.has_both_directions:
+            if not self._counts_chain(leakage_bound):
                 return self.exceeded_span("alpha", spent, floor_nano(self.alpha))
         day, leakage = self._under(leakage_bound)[0].day_of_largest_leakage(losses)
         bound = leakage + self.charge
@@ -289,13 +290,15 @@ class Temporal(EnforcedPromise):
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest leakage about any one day so far."""
         by_chain = TemporalLeakage(self.charge).bounds(history, leakage_bound, at)
-        return [*self.cap_bounds(history), *by_chain, *self._at_delta(history, by_chain)]
+        return [*self.cap_bounds(history), *by_chain, *self._at_deltas(history, by_chain)]
 
-    def _at_delta(self, history: Sequence[HistoryRow], by_chain: Sequence[LossBound]) -> list[LossBound]:
-        """Return the promised (alpha, delta) bound; none without a delta."""
+    def _at_deltas(self, history: Sequence[HistoryRow], by_chain: Sequence[LossBound]) -> list[LossBound]:
+        """Return the promised (alpha, delta) bound and those at the standard deltas; none without a delta."""
         if self.delta is None:
             return []
-        return [leakage_at_delta(self._curves.total(history).epsilon(self.delta), by_chain, self.delta, self.charges)]
+        total, chain = self._curves.total(history), () if self.budget == "even" else by_chain
+        deltas = stated_deltas(self.delta)
+        return [leakage_at_delta(total.epsilon(delta), chain, delta, self.charges) for delta in deltas]
 
     def charged_limits(self) -> Iterator[tuple[str, int, int]]:
         """Yield the caps and alpha, each with the draws that take a part of it."""
@@ -317,23 +320,7 @@ class Temporal(EnforcedPromise):
             return "" if self._equal_loss(self.delta) else too_little
         if self._under(leakage_bound)[1]:
             return ""
-        if self.horizon_days == "unlimited":
-            return (
-                f"under this model no constant loss without end keeps alpha = {self.alpha:f}: the temporal correlation "
-                'is too strong; name horizon_days with budget = "best" '
-                f"(365 days leave each of them {self._part(365)} at least)"
-            )
-        part = self._part(self.horizon_days)
-        if self.budget in ("supremum", "exact"):
-            return (
-                f"under this model no constant loss without end keeps alpha = {self.alpha:f}, which budget = "
-                f'"{self.budget}" needs: the temporal correlation is too strong; "even" leaves each of '
-                f"{self.horizon_days} days {part}"
-            )
-        return f"alpha = {self.alpha:f} over {self.horizon_days} days leaves a day less than 0.000000001"
-
-    def _part(self, days: int) -> str:
-        return f"epsilon {format_epsilon(self._alpha_of_releases // days)}"
+        return chain_obstacle(self.alpha, self.horizon_days, self.budget, self._alpha_of_releases)
 
     @property
     def _alpha_of_releases(self) -> int:

@@ -11,7 +11,7 @@ BEYOND = (
 )
 LARGE_DELTA = (
     "The promise has delta = {delta}, more than 1/n^2 for n = {households}, the fewest households of a released day or "
-    "group. A bound with delta lets every set of results be more probable by delta than its factor says, for each "
+    "group. A bound with delta lets every set of results be more probable by delta than e^epsilon times, for each "
     "household. The figures 'day' and 'total' have no delta."
 )
 OVERLAP = (

@@ -20,13 +20,15 @@ from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
+from agedp_data.statement.model_texts import aside
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
 _MAX_DIGITS = 9
 _MEANING = (
     "Had one household used anything else on these days, every set of results would be at most e^epsilon times as "
-    "probable, plus {delta}. No model of the household is needed. The sum of the losses also holds, without a delta."
+    "probable, plus {delta}. No model of the household is needed. The sum of the losses also holds, without a "
+    "delta{aside}."
 )
 
 
@@ -193,6 +195,7 @@ def spans_json(spans: Sequence[SpanBound]) -> list[dict[str, Any]]:
     return [
         {"name": span.name, "days": span.days, "delta": exact_text(span.delta)}
         | {"epsilon": exact_text(span.epsilon), "sum_of_losses": exact_text(span.sum_of_losses)}
+        | ({"conditional_days": span.conditional_days} if span.conditional_days else {})
         for span in spans
     ]
 
@@ -205,7 +208,7 @@ def span_lines(spans: Sequence[SpanBound]) -> list[str]:
         f"{span.name}: epsilon {exact_text(span.epsilon)}; sum of the losses: {exact_text(span.sum_of_losses)}"
         for span in spans
     ]
-    return [*lines, _MEANING.format(delta=format_delta(spans[0].delta))]
+    return [*lines, _MEANING.format(delta=format_delta(spans[0].delta), aside=aside(spans[0].conditional_days))]
 
 
 def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:

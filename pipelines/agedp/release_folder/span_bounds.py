@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final
+from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from agedp.budget import series_by_contract
+from agedp.budget import estimation_periods, series_by_contract
+from agedp_data.config.contract import promise_of
+from agedp_data.config.contract_values import meaning_of
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
 from agedp_data.ledger.records import Row
 from agedp_data.messages import escape_text
-from agedp_data.notions.notion import day_losses
+from agedp_data.notions import Neighbourhood
+from agedp_data.notions.alternatives import CommonKeys, Comparison
+from agedp_data.notions.notion import ASSUMPTION_FREE, day_losses
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.notions.span_loss import SpanLoss, span_figures
+from agedp_data.notions.temporal_loss import LEAKAGE
 from agedp_data.notions.w_event import WindowLoss
 from agedp_data.parameters import MANY_DAYS, Delta, exact_text
 from agedp_data.statement.delta_texts import is_of_span
@@ -34,6 +39,7 @@ from agedp_data.statement.document import StatedBound, Statement
 
 _DELTA: Final = TypeAdapter[Decimal](Delta)
 _WINDOW: Final = re.compile(r"window of ([0-9]+) days")
+_ACROSS_POPULATIONS: Final = " with the other populations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,8 @@ class SpanBound:
     """Bound on the loss about one household from any `days` consecutive days of the data, or from all days (None).
 
     Had the household used anything else on these days, every set of results would be at most e^`epsilon` times as
-    probable, plus `delta`. `sum_of_losses`, the largest sum of losses in such a span, holds without a delta.
+    probable, plus `delta`. `sum_of_losses`, the largest sum of losses in such a span, holds without a delta. Neither
+    counts a model that was estimated from the readings of `conditional_days` and published without noise.
     """
 
     days: int | None
@@ -50,6 +57,7 @@ class SpanBound:
     sum_of_losses: Decimal
     name: str
     scope: str
+    conditional_days: str = ""
 
 
 def span_bounds(rows: Sequence[Row], days: int | None, delta: str | float | Decimal) -> tuple[SpanBound, ...]:
@@ -65,7 +73,10 @@ def span_bounds(rows: Sequence[Row], days: int | None, delta: str | float | Deci
     releases = [row for row in rows if isinstance(row, ReleaseRecord)]
     curves = SpanCurves(publication)
     spans = [None] if days is None else [days, None]
-    return tuple(_span_bound(SpanLoss(publication, probability, span, curves), releases) for span in spans)
+    contracts = (meaning_of(row.promise) for row in rows if isinstance(row, ContractRecord))
+    conditional_days = " and ".join(estimation_periods(contracts))
+    bounds = (_span_bound(SpanLoss(publication, probability, span, curves), releases) for span in spans)
+    return tuple(replace(bound, conditional_days=conditional_days) for bound in bounds)
 
 
 def _check_delta(delta: str | float | Decimal) -> Decimal:
@@ -105,23 +116,56 @@ def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iter
 
 
 def agrees_with_rows(statement: Statement, rows: Sequence[Row]) -> bool:
-    """Return whether the bounds over spans of days with a delta are those of the rows, and none is left out.
+    """Return whether the bounds with a delta that need no model are those of the rows, and none is left out or added.
 
-    Statements of earlier versions have none, and their promise has no delta.
+    Statements of earlier versions have none, and their promise has no delta. Bounds across populations cannot be
+    computed from the rows of one; they must not be below those of this one.
     """
-    stated = {bound.name: (bound.epsilon, bound.delta, bound.scope) for bound in filter(is_of_span, statement.bounds)}
+    stated = {
+        bound.name: (bound.epsilon, bound.delta, bound.scope)
+        for bound in statement.bounds
+        if bound.delta is not None and (bound.is_unconditional or _needs_no_model(bound, statement))
+    }
     delta = statement.contract.promise.delta
     if statement.ending is not None and statement.ending.delta != delta:
         return False
     if not stated and delta is None:
         return True
-    publication = publication_of(rows)
+    across = {name: stated.pop(name) for name in list(stated) if name.endswith(_ACROSS_POPULATIONS)}
+    expected = _expected_bounds(statement, rows)
+    return stated == expected and all(
+        Decimal(epsilon) >= Decimal(stated.get(name.removesuffix(_ACROSS_POPULATIONS), ("0",))[0])
+        for name, (epsilon, _, _) in across.items()
+    )
+
+
+def _needs_no_model(bound: StatedBound, statement: Statement) -> bool:
+    """Return whether a conditional bound follows from the rows alone: temporal leakage without a model."""
+    return statement.contract.model is None and bound.name.startswith(f"{LEAKAGE} (")
+
+
+def _expected_bounds(statement: Statement, rows: Sequence[Row]) -> dict[str, tuple[str, str, str]]:
+    """Return epsilon, delta and scope of the bounds with a delta that follow from the rows, by name."""
+    contracts = [row for row in rows if isinstance(row, ContractRecord)]
     releases = [row for row in rows if isinstance(row, ReleaseRecord)]
-    expected = span_figures(releases, publication, None if delta is None else Decimal(delta))
-    names = {bound.name for bound in expected}
-    promised = [bound for bound in statement.bounds if bound.name not in names]  # a window of another length
-    expected += [bound for loss in span_losses(promised, publication) for bound in loss.bounds(releases, None, None)]
-    return stated == {
+    delta, publication = statement.contract.promise.delta, publication_of(rows)
+    promise = promise_of(contracts[-1].promise, series_by_contract(contracts), publication.charges)
+    comparison = Comparison(cast("CommonKeys", promise), publication=publication)
+    further = Neighbourhood.comparison_accountants(comparison)  # changes of every day have a delta
+    promised = [bound for bound in promise.bounds(releases, None, None) if bound.delta is not None]
+    if statement.contract.model is not None:
+        promised = [bound for bound in promised if bound.kind == ASSUMPTION_FREE]
+    bounds = [
+        *span_figures(releases, publication, None if delta is None else Decimal(delta)),
+        *promised,
+        *(
+            bound
+            for accountant in further
+            for bound in accountant.bounds(releases, None, None)
+            if bound.delta is not None
+        ),
+    ]
+    return {
         bound.name: (format_epsilon(bound.value or 0), exact_text(bound.delta or Decimal(0)), bound.about)
-        for bound in expected
+        for bound in bounds
     }

@@ -75,7 +75,7 @@ def test_the_next_publication_of_a_running_series_has_them_without_a_draw(homes)
     assert "10 in total; 9.75 with delta 1e-6; the promise permits 30." in report
 
 
-@pytest.mark.parametrize("edit", ["epsilon", "scope", "left out", "ending"])
+@pytest.mark.parametrize("edit", ["epsilon", "scope", "left out", "invented", "ending"])
 def test_a_forged_bound_with_a_delta_differs_from_the_rows(homes, edit):
     content, rows = homes.release.statement, homes.release.ledger_rows().rows
     assert agrees_with_rows(read_statement(json.dumps(content)), rows)
@@ -87,6 +87,8 @@ def test_a_forged_bound_with_a_delta_differs_from_the_rows(homes, edit):
             stated["about"] = stated["about"].replace("1e-6", "1e-7")
         case "left out":
             content["figures"].remove(smaller_delta)
+        case "invented":
+            content["figures"].append(stated | {"name": "total (delta 1e-6) of everything"})
         case "ending":
             content["ending"]["delta"] = "0.000001"
     assert not agrees_with_rows(read_statement(json.dumps(content)), rows)
