@@ -21,6 +21,8 @@ RESULTS: Final = "; every set of results at most e^epsilon times as probable, pl
 class NoiseExample:
     """One use of a notion, and its keys of [promise]: `{e}` is the epsilon, `{days}` the length of the period.
 
+    The description may name keys of [promise] as well: "any {window_days} consecutive days".
+
     >>> NoiseExample("epsilon {e} a day", {"epsilon_per_day": "{e}"}).toml(e="0.5", days=7)
     {'epsilon_per_day': '0.5'}
     """
@@ -31,6 +33,16 @@ class NoiseExample:
     def toml(self, *, e: str, days: int) -> dict[str, str]:
         """Return the keys with their TOML text for an epsilon and a length of the period [days]."""
         return {key: text.format(e=e, days=days) for key, text in self.keys.items()}
+
+    def described(self, *, days: int, given: Mapping[str, str]) -> str:
+        """Return the description, with "e" for the epsilon; given TOML texts of keys replace those of the example.
+
+        >>> week = NoiseExample("epsilon {e} for any {window_days} days", {"window_days": "7"})
+        >>> week.described(days=9, given={}), week.described(days=9, given={"window_days": "365"})
+        ('epsilon e for any 7 days', 'epsilon e for any 365 days')
+        """
+        keys = {**self.toml(e="e", days=days), **given, "e": "e", "days": f"{days}"}
+        return self.description.format_map({key: text.strip('"') for key, text in keys.items()})
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     rows = tuple(
         NoiseRow(
             notion.name,
-            example.description.format(e="e", days=facts.days),
+            example.described(days=facts.days, given=_own_keys(options, notion.name)),
             tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
         )
         for notion in NOTIONS
@@ -108,6 +108,12 @@ def _amount(given: OptionValues) -> Decimal | None:
     return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
 
 
+def _own_keys(given: OptionValues, notion: str) -> dict[str, str]:
+    """Return the options of [promise] if they name this notion, by key."""
+    is_named = given.get(("promise", "notion")) == quoted(notion)
+    return {key: toml for (table, key), toml in given.items() if is_named and table == "promise"}
+
+
 def _number(options: OptionValues, key: Key) -> Decimal | None:
     number = number_of(options, key)
     return number if number is not None and number > 0 else None
@@ -127,10 +133,12 @@ def _noise(
     # a delta needs a total to apply to
     total = _NO_TOTAL if ("promise", "delta") in given else quoted("unlimited")
     caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): total}
-    same = given.get(("promise", "notion")) == quoted(notion)
-    options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
+    options = {key: toml for key, toml in given.items() if key in caps}
+    own = {("promise", key): toml for key, toml in _own_keys(given, notion).items()}
+    if ("promise", "age_days") not in keys:  # every example is an archive, where no other notion has an age
+        own.pop(("promise", "age_days"), None)
     filled = {
-        **caps, **keys, **options, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        **caps, **keys, **options, **own, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
         ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip
