@@ -70,7 +70,8 @@ class NotionText:
 
     `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
     `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
-    proposed by its type. `option_help` is the help of the option of a key that no other notion has.
+    proposed by its type. `option_help` is the help of the option of a key that no other notion has. `takes_delta`:
+    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone.
     """
 
     epsilon_key: str
@@ -78,6 +79,7 @@ class NotionText:
     examples: tuple[NoiseExample, ...] = ()
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
+    takes_delta: bool = False
 
 
 def name_at_delta(name: str, delta: Decimal | None) -> str:

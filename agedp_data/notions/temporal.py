@@ -86,6 +86,7 @@ class Temporal(EnforcedPromise):
             ),
         ),
         proposals={"alpha": "1"},
+        takes_delta=True,
     )
 
     notion: Literal["temporal"]

@@ -63,6 +63,7 @@ class WEvent(EnforcedPromise):
             ),
         ),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
+        takes_delta=True,
     )
 
     notion: Literal["w-event"]

@@ -58,6 +58,8 @@ def test_given_parameters_take_the_place_of_the_example(roster):
     row = next(row for row in table.rows if row.notion == "w-event")
     assert row.noise_kwh == (pytest.approx(noise(1 / 5, 10), rel=1e-6),)
     assert row.description == "epsilon e for any 5 consecutive days"
+    at_delta = noise_table(FACTS, {**given, ("promise", "delta"): '"1e-6"'}, roster)
+    assert "epsilon e for any 5 consecutive days, with delta 1e-6" in [row.description for row in at_delta.rows]
 
 
 def test_an_age_does_not_hide_the_noise_of_a_notion_without_one(roster):

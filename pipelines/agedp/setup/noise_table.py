@@ -7,6 +7,7 @@ only the roster. The examples decide nothing; options replace them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -25,7 +26,7 @@ from agedp_data import clock
 from agedp_data.config.loading import validate_run_file
 from agedp_data.errors import AgedpError
 from agedp_data.model import Model, kernel_leakage_bound, public_text
-from agedp_data.notions import NOTIONS
+from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion_text import NoiseExample
 from agedp_data.roster import Roster
 
@@ -84,7 +85,7 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     rows = tuple(
         NoiseRow(
             notion.name,
-            example.described(days=facts.days, given=_own_keys(options, notion.name)),
+            _described(notion, example, facts.days, _own_keys(options, notion.name)),
             tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
         )
         for notion in NOTIONS
@@ -92,6 +93,12 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
     return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
+
+
+def _described(notion: type[Promise], example: NoiseExample, days: int, given: Mapping[str, str]) -> str:
+    """Return the description of an example with the given keys, and the delta where it applies to this bound."""
+    at_delta = f", with delta {given['delta']}".replace('"', "") if notion.TEXT.takes_delta and "delta" in given else ""
+    return example.described(days=days, given=given) + at_delta
 
 
 def _complete_mixing() -> Model:

@@ -122,7 +122,7 @@ class Proposals:
     def _has_rolling_delta(self) -> bool:
         """Return whether a delta is about a rolling window, and needs no total to apply to."""
         notion = notion_of(self._options)
-        is_rolling = notion is not None and notion.TEXT.own_bound.name.startswith("window of")
+        is_rolling = notion is not None and notion.TEXT.takes_delta and "window_days" in notion.model_fields
         return is_rolling and ("promise", "delta") in self._options
 
     @property
@@ -249,7 +249,7 @@ _PROPOSED: Final[Mapping[Key, str]] = {
 }
 
 _TOTAL_AT_DELTA: Final = "composed loss of all days, at delta; the series ends there"
-_NO_TOTAL: Final = "no bound on all days, and no end: each window keeps its own bound at delta"
+_NO_TOTAL: Final = "no bound on all days; each window keeps its own bound, at delta"
 
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",
