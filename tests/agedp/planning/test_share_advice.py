@@ -9,6 +9,7 @@ import pytest
 
 from agedp.planning.share_advice import advise_shares
 from agedp.stages.plan import forecast_run
+from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.share_text import share_lines
 
 FIRST = date(2013, 1, 1)
@@ -84,3 +85,5 @@ def test_groups_that_leave_out_households_are_named(lines, house):
     plan = forecast_run(session)
     [advice] = advise_shares(plan.terms, plan.forecast, session.forecast_view.roster)
     assert (advice.groups, advice.incomplete, advice.days) == ({"tariffs": 3}, ("tariffs",), 120)
+    later = house.session(today=FIRST + timedelta(days=200))
+    assert plan_lines(later)[0] == "120 days, 240 releases are due:"
