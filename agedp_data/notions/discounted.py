@@ -90,7 +90,7 @@ class Discounted(EnforcedPromise):
         own_bound=OwnBound("discounted sum ({discount} {rate})", "discounted sum"),
         examples=(
             NoiseExample(
-                "epsilon {e} for the discounted sum of all days, weight 0.99 per day of age",
+                "epsilon {e} for the discounted sum of all days, {discount} discounting with rate {rate}",
                 {
                     "discount": '"exponential"',
                     "rate": "0.99",

@@ -73,7 +73,7 @@ class Neighbourhood(EnforcedPromise):
         own_bound=OwnBound("change of {delta_kwh} kWh, window of {window_days} days", "change of {delta_kwh} kWh"),
         examples=(
             NoiseExample(
-                "epsilon {e} about changes of up to 1 kWh a day, in any window of 7 days",
+                "epsilon {e} about changes of up to {delta_kwh} kWh a day, in any window of {window_days} days",
                 {"delta_kwh": "1", "window_days": "7", "epsilon_per_window": "{e}", "spend": '"per-request"'},
             ),
         ),

@@ -21,6 +21,8 @@ RESULTS: Final = "; every set of results at most e^epsilon times as probable, pl
 class NoiseExample:
     """One use of a notion, and its keys of [promise]: `{e}` is the epsilon, `{days}` the length of the period.
 
+    The description may name keys of [promise] as well: "any {window_days} consecutive days".
+
     >>> NoiseExample("epsilon {e} a day", {"epsilon_per_day": "{e}"}).toml(e="0.5", days=7)
     {'epsilon_per_day': '0.5'}
     """
@@ -31,6 +33,16 @@ class NoiseExample:
     def toml(self, *, e: str, days: int) -> dict[str, str]:
         """Return the keys with their TOML text for an epsilon and a length of the period [days]."""
         return {key: text.format(e=e, days=days) for key, text in self.keys.items()}
+
+    def described(self, *, days: int, given: Mapping[str, str]) -> str:
+        """Return the description, with "e" for the epsilon; given TOML texts of keys replace those of the example.
+
+        >>> week = NoiseExample("epsilon {e} for any {window_days} days", {"window_days": "7"})
+        >>> week.described(days=9, given={}), week.described(days=9, given={"window_days": "365"})
+        ('epsilon e for any 7 days', 'epsilon e for any 365 days')
+        """
+        keys = {**self.toml(e="e", days=days), **given, "e": "e", "days": f"{days}"}
+        return self.description.format_map({key: text.strip('"') for key, text in keys.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +70,8 @@ class NotionText:
 
     `epsilon_key` is the key of [promise] in which it takes its epsilon. `examples` are rows of the noise table of
     `agedp init`. `proposals` are the values that `agedp init` proposes for the notion's own keys; a key without one is
-    proposed by its type. `option_help` is the help of the option of a key that no other notion has.
+    proposed by its type. `option_help` is the help of the option of a key that no other notion has. `takes_delta`:
+    a promised delta applies to the notion's own bound, and not to `epsilon_total` alone.
     """
 
     epsilon_key: str
@@ -66,6 +79,7 @@ class NotionText:
     examples: tuple[NoiseExample, ...] = ()
     proposals: Mapping[str, str] = field(default_factory=dict)
     option_help: Mapping[str, str] = field(default_factory=dict)
+    takes_delta: bool = False
 
 
 def name_at_delta(name: str, delta: Decimal | None) -> str:

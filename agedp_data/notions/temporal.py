@@ -89,6 +89,7 @@ class Temporal(EnforcedPromise):
             ),
         ),
         proposals={"alpha": "1"},
+        takes_delta=True,
     )
 
     notion: Literal["temporal"]

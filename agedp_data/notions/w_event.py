@@ -58,11 +58,12 @@ class WEvent(EnforcedPromise):
         own_bound=OwnBound("window of {window_days} days", "window of {window_days} days"),
         examples=(
             NoiseExample(
-                "epsilon {e} for any 7 consecutive days",
+                "epsilon {e} for any {window_days} consecutive days",
                 {"window_days": "7", "epsilon_per_window": "{e}", "spend": '"even"'},
             ),
         ),
         proposals={"window_days": "7", "epsilon_per_window": "1"},
+        takes_delta=True,
     )
 
     notion: Literal["w-event"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
@@ -37,9 +37,9 @@ class Plan:
     """The last day that can be released; None if no day can, or no end is in sight."""
     ended_by: str
     """What ends the series: "promise", "period", or the bound that refuses the next day."""
-    _run: RunContext
-    _forecast: RunForecast
-    _owner: Workspace | None = None
+    _run: RunContext = field(repr=False)
+    _forecast: RunForecast = field(repr=False)
+    _owner: Workspace | None = field(default=None, repr=False)
 
     def compare(self, *, epsilon: Number | None = None, error_kwh: Number | None = None) -> pd.DataFrame:
         """Return every notion that meets a target, one row each: the least noise for an epsilon, or the reverse.

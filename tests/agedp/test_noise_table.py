@@ -57,3 +57,12 @@ def test_given_parameters_take_the_place_of_the_example(roster):
     table = noise_table(FACTS, given, roster)
     row = next(row for row in table.rows if row.notion == "w-event")
     assert row.noise_kwh == (pytest.approx(noise(1 / 5, 10), rel=1e-6),)
+    assert row.description == "epsilon e for any 5 consecutive days"
+    at_delta = noise_table(FACTS, {**given, ("promise", "delta"): '"1e-6"'}, roster)
+    assert "epsilon e for any 5 consecutive days, with delta 1e-6" in [row.description for row in at_delta.rows]
+
+
+def test_an_age_does_not_hide_the_noise_of_a_notion_without_one(roster):
+    given = toml_of({"notion": "classical", "epsilon_per_day": "0.7", "age_days": "1", "clamp_kwh": "20"})
+    row = next(row for row in noise_table(FACTS, given, roster).rows if row.notion == "classical")
+    assert row.noise_kwh == (pytest.approx(noise(0.7, 20), rel=1e-6),)

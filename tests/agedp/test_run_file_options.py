@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from contextlib import suppress
 from dataclasses import replace
@@ -165,7 +166,14 @@ def test_a_delta_is_written_and_its_total_proposed():
     year = {"first_day": "2013-01-01", "last_day": "2013-12-31", "delta": "1e-6"}
     text = drafted(**year, epsilon_per_day="0.1").text()
     assert 'delta           = "1e-6"' in text
-    assert "# decide: epsilon_total   = 10.75" in text  # where the sum comes to 36.5
+    assert "# decide: epsilon_total = 10.75 # composed loss of all days, at delta" in " ".join(text.split())
+    filled = drafted(**year, epsilon_total="10")  # SPANS: a year of (10, 1e-6) permits 0.0939 a day
+    assert re.findall(r"# decide: (\w+_epsilon|epsilon_\w+) *= ([\d.]+)", filled.text()) == [
+        ("epsilon_per_day", "0.0939"), ("max_day_epsilon", "0.0939"),
+    ]  # fmt: skip
+    assert "epsilon_per_day = 0.5 " in drafted(**{**year, "last_day": None}, mode="live", epsilon_total="10").text()
+    weekly = drafted(**year, notion="w-event", window_days="7").text()
+    assert '# decide: epsilon_total = "unlimited" # no bound on all days' in " ".join(weekly.split())
     without_model = drafted(**COMMON, notion="temporal", alpha="10", horizon_days="365", budget="even", **year)
     assert "model" not in without_model.tables
     assert without_model.undecided == ()

@@ -111,4 +111,4 @@ def test_a_plan_is_made_where_nothing_may_be_written(scene: Scenes) -> None:
     for place in ("release", "book"):
         (trials.house / place).chmod(0o500)
     end = trials.run("plan", "run.toml", boundaries=False, bound=True)
-    assert (end.status, end.err, end.out.splitlines()[0]) == (0, "", "6 releases are due:")
+    assert (end.status, end.err, end.out.splitlines()[0]) == (0, "", "3 days, 6 releases are due:")

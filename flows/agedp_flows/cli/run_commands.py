@@ -209,7 +209,7 @@ def verify(
     lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
-    lines += span_lines(spans)
+    lines += span_lines(release, spans)
     span_facts = {"spans": spans_json(spans)} if spans else {}
     print_answer(
         {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files), **span_facts},

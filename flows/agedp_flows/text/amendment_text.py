@@ -5,7 +5,7 @@ Not in `ledger_text`, which `agedp verify` imports: an amendment needs the stage
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -62,9 +62,29 @@ def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
-    epsilons = [{bound.name: _amount_text(bound) for bound in forecast.bounds} for forecast in (before, after)]
-    for name in dict.fromkeys([*epsilons[0], *epsilons[1]]):
-        yield f"releases so far, {name}", epsilons[0].get(name, "-"), epsilons[1].get(name, "-")
+    for name, old, new in _paired_bounds(before.bounds, after.bounds):
+        yield f"releases so far, {name}", old, new
+
+
+def _paired_bounds(before: Sequence[LossBound], after: Sequence[LossBound]) -> Iterator[tuple[str, str, str]]:
+    """Yield each bound of the releases so far; one with another delta is paired with its predecessor."""
+    old = {bound.name: _amount_text(bound) for bound in before}
+    new = {bound.name: _amount_text(bound) for bound in after}
+    added = [name for name in new if name not in old]
+    for name, value in old.items():
+        if name in new:
+            yield name, value, new[name]
+        elif successor := next((key for key in added if _without_delta(key) == _without_delta(name)), ""):
+            added.remove(successor)
+            yield f"{name} -> {successor}", value, new[successor]
+        else:
+            yield name, value, "-"
+    for name in added:
+        yield name, "-", new[name]
+
+
+def _without_delta(name: str) -> str:
+    return name.partition(" (delta ")[0]
 
 
 def _sd_text(forecast: Forecast, series: str) -> str:

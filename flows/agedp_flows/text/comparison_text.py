@@ -15,9 +15,9 @@ from typing import Any
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, Remedies, SeriesCost
-from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.epsilon import NANO, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
-from agedp_data.notions.notion import ASSUMPTION_FREE, LossBound
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST, exact_text
 from agedp_flows.text.bound_text import condition_text, scope_text
 from agedp_flows.text.run_text import change_json, change_text, finite_or_none, four_digits
@@ -65,7 +65,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
     available = [entry for entry in comparison.entries if entry.series is not None]
     letters = _scope_letters(available)
     return [
-        *_head_lines(comparison),
+        *_head_lines(comparison, is_of_day=_is_of_day(session, comparison)),
         _HEADING.format(notion="notion", method="method", width=_width(available)),
         *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
         *_scope_lines(letters, session.envelope_days),
@@ -79,7 +79,14 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
     ]
 
 
-def _head_lines(comparison: NotionComparison) -> list[str]:
+def _is_of_day(session: LedgerSession, comparison: NotionComparison) -> bool:
+    """Return whether a promise with a delta is compared at its bound on one day, which has no delta."""
+    bounds = (entry.bound for entry in comparison.entries if entry.promised)
+    has_delta = session.run.run_file.promise.delta is not None
+    return has_delta and any(bound is not None and bound.name == DAY_BOUND for bound in bounds)
+
+
+def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
     target = comparison.target
     group = f"the smallest group by {comparison.groups}, which decides" if comparison.groups else "all in one mean"
     period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
@@ -87,7 +94,7 @@ def _head_lines(comparison: NotionComparison) -> list[str]:
     )
     changes = change_text(comparison.change)
     return [
-        *_wrapped("", f"{_target_text(target)}: {comparison.series}, {period}"),
+        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.series}, {period}"),
         *_wrapped(
             "",
             f"{comparison.households} households ({group}). Day-to-day change of the mean: "
@@ -96,18 +103,23 @@ def _head_lines(comparison: NotionComparison) -> list[str]:
     ]
 
 
-def _target_text(target: ComparisonTarget) -> str:
+def _target_text(target: ComparisonTarget, *, is_of_day: bool) -> str:
     if target.risk is None:
         return f"Notions with a noise of at most {target.error_kwh:g} kWh per household, and their smallest bounds"
     epsilon = f"epsilon {_epsilon_text(target.risk)}"
     if target.from_run_file:
-        return f"Notions that guarantee the same bound as your run file ({epsilon}), and their noise"
+        on_day = " on one day" if is_of_day else ""
+        return f"Notions that guarantee the same bound{on_day} as your run file ({epsilon}), and their noise"
     return f"Notions that guarantee a bound of {epsilon}, and their noise"
 
 
-def _scope_letters(entries: list[ComparisonEntry]) -> dict[tuple[str, str, str], str]:
+_Scope = tuple[str, str, str, str]
+"""Scope, its delta, class and assumption of a bound."""
+
+
+def _scope_letters(entries: list[ComparisonEntry]) -> dict[_Scope, str]:
     """Return a letter for each scope and assumption of the bounds, with a star for a conditional bound."""
-    letters: dict[tuple[str, str, str], str] = {}
+    letters: dict[_Scope, str] = {}
     for entry in entries:
         if entry.bound is not None and (key := _scope_key(entry.bound)) not in letters:
             suffix = "" if entry.bound.kind == ASSUMPTION_FREE else "*"
@@ -115,18 +127,17 @@ def _scope_letters(entries: list[ComparisonEntry]) -> dict[tuple[str, str, str],
     return letters
 
 
-def _scope_key(bound: LossBound) -> tuple[str, str, str]:
-    """Return scope, class and assumption of a bound; the method, which the offer's line names, is removed."""
-    return bound.about, bound.kind, bound.assumption.partition(" (method")[0]
+def _scope_key(bound: LossBound) -> _Scope:
+    """Return the scope of a bound; the method of its assumption, which the offer's line names, is removed."""
+    delta = "" if bound.delta is None else f", with delta {format_delta(bound.delta)}"
+    return scope_text(bound.about), delta, bound.kind, bound.assumption.partition(" (method")[0]
 
 
 def _width(entries: list[ComparisonEntry]) -> int:
     return max([_MIN_WIDTH, *(len(entry.method) for entry in entries)])
 
 
-def _offer_line(
-    entry: ComparisonEntry, comparison: NotionComparison, letters: dict[tuple[str, str, str], str], *, width: int
-) -> str:
+def _offer_line(entry: ComparisonEntry, comparison: NotionComparison, letters: dict[_Scope, str], *, width: int) -> str:
     series, bound = entry.series, entry.bound
     if series is None or bound is None:
         raise RuntimeError("an offer without a series has no line")
@@ -152,10 +163,10 @@ def _epsilon_text(epsilon: Decimal | None) -> str:
     return "none" if epsilon is None else four_digits(float(epsilon))
 
 
-def _scope_lines(letters: dict[tuple[str, str, str], str], envelope_days: str) -> Iterator[str]:
-    for (scope, kind, assumption), letter in letters.items():
+def _scope_lines(letters: dict[_Scope, str], envelope_days: str) -> Iterator[str]:
+    for (scope, delta, kind, assumption), letter in letters.items():
         condition = condition_text(kind, assumption, envelope_days)
-        yield from _wrapped(f"{letter:3s}", f"Scope: {scope_text(scope)}. {condition}")
+        yield from _wrapped(f"{letter:3s}", f"Scope: {scope}{delta}. {condition}")
 
 
 def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:

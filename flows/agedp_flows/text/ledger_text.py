@@ -15,7 +15,7 @@ from agedp_data.config import load
 from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.format_versions import FORM, NEEDS
-from agedp_data.ledger import Fault, Ledger
+from agedp_data.ledger import Fault, Ledger, ReleaseRecord
 from agedp_data.ledger.backends.backend import REPAIR_HINT
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
@@ -200,15 +200,19 @@ def spans_json(spans: Sequence[SpanBound]) -> list[dict[str, Any]]:
     ]
 
 
-def span_lines(spans: Sequence[SpanBound]) -> list[str]:
+def span_lines(folder: ReleaseFolder, spans: Sequence[SpanBound]) -> list[str]:
     """Return (epsilon, delta) bounds of spans as lines for the terminal, with what they mean."""
     if not spans:
         return []
+    releases = (row for row in folder.ledger_rows().rows if isinstance(row, ReleaseRecord))
+    days = len({row.day for row in releases if row.state == "released"})
+    longest = max(span.days or 0 for span in spans)
+    short = [f"the folder has {days:,} day{'s' * (days != 1)}"] if days < longest else []
     lines = [
         f"{span.name}: epsilon {exact_text(span.epsilon)}; sum of the losses: {exact_text(span.sum_of_losses)}"
         for span in spans
     ]
-    return [*lines, _MEANING.format(delta=format_delta(spans[0].delta), aside=aside(spans[0].conditional_days))]
+    return [*lines, *short, _MEANING.format(delta=format_delta(spans[0].delta), aside=aside(spans[0].conditional_days))]
 
 
 def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:

@@ -128,7 +128,9 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         return ["nothing is due that is not released already"]
     rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
     skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
-    lines = [f"{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
+    days = len({row.day for row in rows})
+    of_days = f"{count_text(days, 'day')}, " if days < len(rows) else ""
+    lines = [f"{of_days}{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
     shown = [_due_line(session, planned_release) for planned_release in planned]
     if len(shown) > 2 * _MAX_SHOWN_LINES:
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
@@ -180,7 +182,9 @@ def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     planned = sum(row.loss for row in plan.now.releases)
     total = session.run.run_file.promise.epsilon_total
     draws = " and calibration draws" if session.charges else ""
-    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}{plan.terms.notion.at_delta}"
+    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
+    if session.run.run_file.promise.delta is not None:
+        total_cap = "the sum of the losses is not capped"
     lines = [
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
@@ -234,7 +238,7 @@ def _promised_bound_lines(session: LedgerSession, plan: RunForecast) -> list[str
     bounds = notion.bounds(rows, plan.terms.leakage_bound, None)
     exception = {"conditional_days": session.envelope_days} if session.envelope_days else {}
     entries = {bound.name: state_bound(bound, notion.limits).model_copy(update=exception) for bound in bounds}
-    return promised_bound_lines(notion, entries, label="Bound of the notion after these releases")
+    return promised_bound_lines(notion, entries, when=" after these releases")
 
 
 def _horizon(session: LedgerSession) -> int | None:

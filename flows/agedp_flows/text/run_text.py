@@ -143,7 +143,8 @@ def result_lines(summary: RunSummary) -> list[str]:
     if (folder.path / "statement.json").exists():
         lines += _newest_lines(folder)
         bounds = folder.read_statement().bounds
-        lines += [labelled_bound(bound) for bound in bounds[:2]]
+        of_day, total = (labelled_bound(bound) for bound in bounds[:2])
+        lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
         lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
         lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
@@ -245,21 +246,20 @@ def _table_line(row: Mapping[Any, Any]) -> str:
     )
 
 
-def promised_bound_lines(
-    notion: Notion, bounds: Mapping[str, StatedBound], *, label: str = "Bound of the notion"
-) -> list[str]:
+def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, when: str = "") -> list[str]:
     """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
-    `bounds` are those of a statement by name.
+    `bounds` are those of a statement by name, `when` follows their label. A bound with a delta has its own name.
     """
     total_at_delta = (name for name, limit in notion.limits.items() if limit is not None and is_total_at_delta(name))
     shown = [bounds[name] for name in (*total_at_delta, own_bound_name(notion.limits)) if name in bounds]
-    return [_promised_bound_line(bound, label) for bound in shown]
+    return [_promised_bound_line(bound, when) for bound in shown]
 
 
-def _promised_bound_line(bound: StatedBound, label: str) -> str:
+def _promised_bound_line(bound: StatedBound, when: str) -> str:
+    label = bound.name.partition(" (delta")[0].capitalize() if bound.delta else "Bound of the notion"
     epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
-    text = f"{label}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
+    text = f"{label}{when}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
     return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
 
 

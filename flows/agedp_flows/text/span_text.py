@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ def span_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     run, totals = plan.terms.run, _totals(plan)
     return [
         *delta_warning_lines(run),
-        *map(_price_line, span_prices(run)),
+        *(_price_line(price, run) for price in span_prices(run)),
         *([] if session.rows else _filling_lines(run)),
         *([] if totals is None else _total_lines(totals)),
     ]
@@ -39,18 +40,28 @@ def span_json(plan: RunForecast) -> dict[str, Any]:
 
 
 def _totals(plan: RunForecast) -> PeriodTotals | None:
-    is_closed = plan.terms.run.schedule.last_day is not None
-    return period_totals(plan.terms.run, plan.forecast.history) if is_closed else None
+    """Return what the whole period comes to; None if it has no last day, or the forecast ends before it."""
+    forecast, last = plan.forecast, plan.terms.run.schedule.last_day
+    if last is None:
+        return None
+    while last in plan.terms.run.schedule.skipped_days:
+        last -= timedelta(days=1)
+    newest = max((row.day for row in forecast.history), default="")
+    is_whole = forecast.ended_by_promise or newest >= last.isoformat()
+    return period_totals(plan.terms.run, forecast.history) if is_whole else None
 
 
-def _price_line(price: SpanPrice) -> str:
+def _price_line(price: SpanPrice, run: RunFile) -> str:
     ratio = f", with {price.noise_ratio:.2f} times the noise" if price.pure_loss else ""
-    return (
-        f"delta = {format_delta(price.delta)}: {price.key} = {format_epsilon(price.epsilon)} over "
-        f"{count_text(price.days, 'day')} permits epsilon {_shorten(price.loss)} on each of them, "
-        f"{_rounded_up(price.pure_total)} by their pure sum. Without delta it would permit "
-        f"{_shorten(price.pure_loss)} a day{ratio}"
-    )
+    days, pure_sum = count_text(price.days, "day"), f"{_rounded_up(price.pure_total)} by their pure sum"
+    bound = f"{price.key} = {format_epsilon(price.epsilon)} over {days}"
+    if price.is_capped:
+        cap = f"max_day_epsilon = {run.promise.max_day_epsilon:f} limits the day, {days} to {pure_sum}"
+        permitted = f"{cap}; {bound} alone permits {_shorten(price.uncapped_loss)}"
+    else:
+        permitted = f"{bound} permits epsilon {_shorten(price.loss)} on each of them, {pure_sum}"
+    without = f"Without delta it would permit {_shorten(price.pure_loss)} a day{ratio}"
+    return f"delta = {format_delta(price.delta)}: {permitted}. {without}"
 
 
 def _filling_lines(run: RunFile) -> Iterator[str]:

@@ -151,7 +151,8 @@ def _pure_budget(budget: SpanBudget) -> SpanBudget:
 def _span_days(run: RunFile, promise: Promise, expected: Forecast) -> int:
     """Return the number of days that the promise is about: its window, its period, or a year."""
     window = promise.window_days if isinstance(promise, WEvent) else None
-    horizon: int | None = getattr(promise, "horizon_days", None)
+    horizon = getattr(promise, "horizon_days", None)
     ends = expected.last_day if expected.ended_by_promise else None
     lasting = None if ends is None else (ends - run.schedule.first_day).days + 1
-    return min([days for days in (window, horizon, run.schedule.days, lasting) if days is not None], default=YEAR)
+    spans = (window, horizon, run.schedule.days, lasting)  # a horizon may be "unlimited"
+    return min([days for days in spans if isinstance(days, int)], default=YEAR)

@@ -44,6 +44,7 @@ class SpanPrice:
         days: number of days that share the bound.
         loss: the largest equal loss of a day with delta.
         pure_loss: the largest equal loss of a day without delta.
+        uncapped_loss: the largest equal loss of a day with delta that the bound alone permits, without the day's cap.
     """
 
     key: str
@@ -52,6 +53,12 @@ class SpanPrice:
     days: int
     loss: int
     pure_loss: int
+    uncapped_loss: int
+
+    @property
+    def is_capped(self) -> bool:
+        """Return whether `max_day_epsilon` limits the day, and not this bound."""
+        return self.uncapped_loss > self.loss
 
     @property
     def noise_ratio(self) -> float:
@@ -97,9 +104,11 @@ def span_prices(run: RunFile) -> list[SpanPrice]:
     for name, limit in run.notion.limits.items():
         key, days = ("epsilon_total", period) if name == total else own
         if limit is not None and days is not None and name.endswith(name_at_delta("", delta)):
-            loss = curves.equal_loss(days, epsilon=limit, delta=delta, cap=promise.day_cap, beside=curves.draws)
+            cap = max(promise.day_cap, limit)
+            alone = curves.equal_loss(days, epsilon=limit, delta=delta, cap=cap, beside=curves.draws)
+            loss = min(alone, promise.day_cap)  # losses grow with those of a day
             pure = min(promise.day_cap, max(0, limit - curves.draws.pure) // days)
-            prices.append(SpanPrice(key, limit, delta, days, loss, pure))
+            prices.append(SpanPrice(key, limit, delta, days, loss, pure, alone))
     return prices
 
 
@@ -118,13 +127,13 @@ def permitted_days(run: RunFile, loss: int) -> int:
 def filling_loss(run: RunFile) -> SpanPrice | None:
     """Return the price of `epsilon_total` if `epsilon_per_day` is not the equal loss that fills it, else None.
 
-    Losses are compared in four digits.
+    Losses are compared in four digits. None also where `max_day_epsilon` permits no loss that fills it.
     """
     per_day = getattr(run.promise, "epsilon_per_day", None)
     price = next((price for price in span_prices(run) if price.key == "epsilon_total"), None)
-    if per_day is None or price is None or _four_digits(price.loss) == _four_digits(floor_nano(per_day)):
+    if per_day is None or price is None or price.is_capped:
         return None
-    return price
+    return None if _four_digits(price.loss) == _four_digits(floor_nano(per_day)) else price
 
 
 def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals | None:

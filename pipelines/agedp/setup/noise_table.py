@@ -7,6 +7,7 @@ only the roster. The examples decide nothing; options replace them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -25,7 +26,7 @@ from agedp_data import clock
 from agedp_data.config.loading import validate_run_file
 from agedp_data.errors import AgedpError
 from agedp_data.model import Model, kernel_leakage_bound, public_text
-from agedp_data.notions import NOTIONS
+from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion_text import NoiseExample
 from agedp_data.roster import Roster
 
@@ -84,7 +85,7 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     rows = tuple(
         NoiseRow(
             notion.name,
-            example.description.format(e="e", days=facts.days),
+            _described(notion, example, facts.days, _own_keys(options, notion.name)),
             tuple(_noise(facts, options, (notion.name, example), pair, roster, model) for pair in pairs),
         )
         for notion in NOTIONS
@@ -92,6 +93,12 @@ def noise_table(facts: FileFacts, options: OptionValues, roster: Roster) -> Nois
     )
     counts = [roster.households(facts.first + timedelta(days=number)) for number in range(facts.days)]
     return NoiseTable((min(counts), max(counts)), facts.days, pairs, bool(given_epsilon and given_clamp), rows)
+
+
+def _described(notion: type[Promise], example: NoiseExample, days: int, given: Mapping[str, str]) -> str:
+    """Return the description of an example with the given keys, and the delta where it applies to this bound."""
+    at_delta = f", with delta {given['delta']}".replace('"', "") if notion.TEXT.takes_delta and "delta" in given else ""
+    return example.described(days=days, given=given) + at_delta
 
 
 def _complete_mixing() -> Model:
@@ -106,6 +113,12 @@ def _amount(given: OptionValues) -> Decimal | None:
     """Return the epsilon that the options give the notion that they name."""
     notion = notion_of(given)
     return None if notion is None else _number(given, ("promise", notion.TEXT.epsilon_key))
+
+
+def _own_keys(given: OptionValues, notion: str) -> dict[str, str]:
+    """Return the options of [promise] if they name this notion, by key."""
+    is_named = given.get(("promise", "notion")) == quoted(notion)
+    return {key: toml for (table, key), toml in given.items() if is_named and table == "promise"}
 
 
 def _number(options: OptionValues, key: Key) -> Decimal | None:
@@ -127,10 +140,12 @@ def _noise(
     # a delta needs a total to apply to
     total = _NO_TOTAL if ("promise", "delta") in given else quoted("unlimited")
     caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): total}
-    same = given.get(("promise", "notion")) == quoted(notion)
-    options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
+    options = {key: toml for key, toml in given.items() if key in caps}
+    own = {("promise", key): toml for key, toml in _own_keys(given, notion).items()}
+    if ("promise", "age_days") not in keys:  # every example is an archive, where no other notion has an age
+        own.pop(("promise", "age_days"), None)
     filled = {
-        **caps, **keys, **options, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
+        **caps, **keys, **options, **own, ("promise", "notion"): quoted(notion), (SERIES, "clamp_kwh"): f"{clamp:f}",
         ("population", "min_households"): "1", ("model", "kernel"): quoted("example.csv"),
         ("model", "assume"): quoted("markov"), ("model", "basis"): quoted("complete mixing from day to day"),
     }  # fmt: skip

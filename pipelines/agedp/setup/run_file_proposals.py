@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Final, Literal, get_args, get_origin
 
 from agedp.setup.run_file_options import SERIES, Key, OptionValues, number_of, quoted
-from agedp_data.accounting.renyi import approximate_epsilon, laplace_curve, multiply
+from agedp_data.accounting.renyi import Curve, approximate_epsilon, laplace_curve, largest_equal_loss, multiply
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets.validation import INTERVAL_MINUTES
-from agedp_data.epsilon import NANO, ceil_nano
+from agedp_data.epsilon import NANO, ceil_nano, floor_nano
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.parameters import Section, exact_text, watt_hours
@@ -26,6 +26,8 @@ CLASSICAL: Final = "classical"
 _DAY_EPSILON: Final = Decimal("0.5")
 _CLAMP_KWH: Final = Decimal(50)
 _FOUR_DIGITS_UP: Final = Context(prec=4, rounding=ROUND_CEILING)
+_FOUR_DIGITS_DOWN: Final = Context(prec=4, rounding=ROUND_FLOOR)
+_TOTAL: Final = ("promise", "epsilon_total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Proposals:
         """
         if (table, key) in self._options:
             return self._options[table, key]
+        if (table, key) == _TOTAL and self._has_rolling_delta:
+            return quoted("unlimited")
         notion = notion_of(self._options) if table == "promise" else None
         if notion is not None and key in notion.TEXT.proposals:
             return notion.TEXT.proposals[key]
@@ -110,7 +114,27 @@ class Proposals:
 
     def comment(self, table: str, key: str) -> str:
         """Return the comment on a key."""
+        if (table, key) == _TOTAL and ("promise", "delta") in self._options:
+            return _NO_TOTAL if self.toml(table, key) == quoted("unlimited") else _TOTAL_AT_DELTA
         return _COMMENTS.get((table, key), "")
+
+    @property
+    def _has_rolling_delta(self) -> bool:
+        """Return whether a delta is about a rolling window, and needs no total to apply to."""
+        notion = notion_of(self._options)
+        is_rolling = notion is not None and notion.TEXT.takes_delta and "window_days" in notion.model_fields
+        return is_rolling and ("promise", "delta") in self._options
+
+    @property
+    def _delta(self) -> Decimal | None:
+        """Return the delta of the options, None without a valid one."""
+        delta = number_of({key: toml.strip('"') for key, toml in self._options.items()}, ("promise", "delta"))
+        return delta if delta is not None and 0 < delta < 1 else None
+
+    def _curve(self, loss: int) -> Curve:
+        """Return the Rényi curve of a day with this loss [nano-epsilon]."""
+        clamp = watt_hours(self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())) or 1
+        return laplace_curve(clamp, clamp * NANO / loss)
 
     def _default_choice(self, table: str, key: str) -> str:
         """Return a value of a key without a proposal: its first choice, or 1."""
@@ -127,8 +151,15 @@ class Proposals:
         )  # not all: every day after the first that leaves would go
 
     def _epsilon_per_day(self) -> str:
-        caps = (self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total"))
-        return f"{min([_DAY_EPSILON, *(cap for cap in caps if cap is not None)]):f}"
+        """Return half an epsilon within the caps, or the equal loss that fills a total at delta over the period."""
+        caps = [self._number("promise", key) for key in ("max_day_epsilon", "epsilon_total")]
+        (day_cap, total), delta = caps, self._delta
+        if total is None or total <= 0 or delta is None or not self._has_last_day:
+            return f"{min([_DAY_EPSILON, *(cap for cap in caps if cap is not None)]):f}"
+        limit = floor_nano(total)
+        cap = limit if day_cap is None else min(limit, floor_nano(day_cap))
+        loss = largest_equal_loss(self._curve, self._days, epsilon=limit, delta=delta, cap=cap)
+        return exact_text(_FOUR_DIGITS_DOWN.divide(Decimal(loss), NANO))
 
     def _max_day_epsilon(self) -> str:
         return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._epsilon_per_day()):f}"
@@ -136,12 +167,10 @@ class Proposals:
     def _epsilon_total(self) -> str:
         """Return the total of all days at the cap, with a delta that of so many equal sums, in four digits."""
         cap = self._number("promise", "max_day_epsilon") or Decimal(self._max_day_epsilon())
-        delta = number_of({key: toml.strip('"') for key, toml in self._options.items()}, ("promise", "delta"))
-        if delta is None or not 0 < delta < 1 or cap <= 0:
+        if self._delta is None or cap <= 0:
             return f"{cap * self._days:f}"
-        clamp = watt_hours(self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())) or 1
-        days = multiply(laplace_curve(clamp, clamp / float(cap)), self._days)
-        total = approximate_epsilon(days, delta, pure=ceil_nano(cap * self._days))
+        days = multiply(self._curve(ceil_nano(cap)), self._days)
+        total = approximate_epsilon(days, self._delta, pure=ceil_nano(cap * self._days))
         return exact_text(_FOUR_DIGITS_UP.divide(Decimal(total), NANO))
 
     def _clamp_kwh(self) -> str:
@@ -162,6 +191,12 @@ class Proposals:
         except ValueError:
             return self._facts.days
         return max(1, (last - first).days + 1)
+
+    @property
+    def _has_last_day(self) -> bool:
+        """Return whether the period is known: that of the files, or a live one with both ends."""
+        is_live = self._options.get(("schedule", "mode")) == quoted("live")
+        return not is_live or {("schedule", "first_day"), ("schedule", "last_day")} <= set(self._options)
 
     def _horizon_days(self) -> int:
         return self._days
@@ -212,6 +247,9 @@ _PROPOSED: Final[Mapping[Key, str]] = {
     ("model", "failure_probability"): "0.000001",
     ("model", "basis"): quoted("name the source of the curve or kernel"),
 }
+
+_TOTAL_AT_DELTA: Final = "composed loss of all days, at delta; the series ends there"
+_NO_TOTAL: Final = "no bound on all days; each window keeps its own bound, at delta"
 
 _COMMENTS: Final[Mapping[Key, str]] = {
     ("input", "corrections"): "conflicting readings: keeps those of the later file by name | set-aside: keeps neither",

@@ -9,6 +9,7 @@ import pytest
 
 from agedp.planning.share_advice import advise_shares
 from agedp.stages.plan import forecast_run
+from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.share_text import share_lines
 
 FIRST = date(2013, 1, 1)
@@ -60,6 +61,12 @@ def test_without_a_delta_the_shares_are_judged_by_sums(lines):
     assert is_best(best)
 
 
+def test_an_unlimited_horizon_is_no_number_of_days(lines):
+    endless = 'notion = "temporal"\nalpha = 10\nhorizon_days = "unlimited"\nbudget = "best"\nmax_day_epsilon = 0.05\n'
+    judged, *_ = lines(f'{endless}epsilon_total = 10\ndelta = "1e-6"\n', total=True)
+    assert "at an equal bound of 120 days (delta 1e-6)" in judged
+
+
 def test_groups_alone_get_advice_where_a_total_pays(lines):
     [advice] = lines(AT_DELTA, total=False)
     assert advice.startswith("A total beside daily_mean (4 groups) could have a share of 0.38 (the groups have")
@@ -78,3 +85,5 @@ def test_groups_that_leave_out_households_are_named(lines, house):
     plan = forecast_run(session)
     [advice] = advise_shares(plan.terms, plan.forecast, session.forecast_view.roster)
     assert (advice.groups, advice.incomplete, advice.days) == ({"tariffs": 3}, ("tariffs",), 120)
+    later = house.session(today=FIRST + timedelta(days=200))
+    assert plan_lines(later)[0] == "120 days, 240 releases are due:"

@@ -119,6 +119,30 @@ def test_plan_says_what_fills_the_total_and_what_a_period_comes_to(promised):
     ]
 
 
+def test_a_cap_that_limits_the_day_is_named(promised):
+    capped = YEARLY.replace("365", "30").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1")
+    session = promised(capped, days=3, clamp="1")
+    [line] = (line for line in span_lines(session, forecast_run(session)) if line.startswith("delta = 1e-6"))
+    assert "1e-6: max_day_epsilon = 0.1 limits the day, 30 days to 3 by their pure sum; epsilon_per_window" in line
+    alone = float(line.partition("alone permits ")[2].partition(". ")[0])
+    known = {"sensitivity": 1000, "delta": 1e-6}
+    assert enumerated_epsilon(alone, 30, **known) <= 10 < enumerated_epsilon(alone * 1.002, 30, **known)
+    session = promised(DAILY.format(0.01, 30, "1e-6").replace("max_day_epsilon = 1", "max_day_epsilon = 0.1"))
+    assert not any("would fill" in line for line in span_lines(session, forecast_run(session)))
+
+
+def test_bounds_with_a_delta_have_their_names_and_the_sum_no_cap(promised, house):
+    session = promised(YEARLY.replace('"unlimited"', "50").replace("365", "20"), days=3)
+    lines = plan_lines(session)
+    assert any(line.endswith("the sum of the losses is not capped") for line in lines)
+    starts = [line.partition(" after these releases: ")[0] for line in lines if " of at most " in line]
+    assert starts == ["Total", "Window of 20 days"]
+    assert any(line.endswith("household, with delta 1e-6. Assumption-free.") for line in lines)
+    daily = plan_lines(promised(DAILY.format(0.02, 10, "1e-6"), days=3))
+    assert any(line.startswith("Notions that guarantee the same bound on one day as") for line in daily)
+    assert len(repr(agedp.plan(house.run_file))) < 5000
+
+
 def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
     pure = DAILY.format(0.1, 100, "").replace('delta = ""\n', "")
     for days, told in ((40, ["0.000001", "0.000000001"]), (7, None)):

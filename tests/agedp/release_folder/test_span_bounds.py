@@ -129,6 +129,9 @@ def test_the_command_prints_them_for_folders_of_every_version(homes, tmp_path):
     assert printed[1].startswith("total (delta 1e-6): epsilon 9.746657827;")
     assert printed[1].endswith("; sum of the losses: 10")
     assert len(printed) == 3
+    days = len({row["day"] for row in rows_in(homes.folder / "before")})
+    printed = agedp("verify", homes.folder / "before", "--span", "365", "--delta", "1e-6").out.splitlines()
+    assert printed[3] == f"the folder has {days} days"
 
 
 def day(text):
