@@ -206,9 +206,9 @@ def _end_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
         return [f"the promise ends: last possible day {last}; then {plan.now.refused}"]
     if forecast.next_day is None:
         return []
-    explanation = (
-        "the promise ends there" if forecast.ended_by_promise else "end of the period, or of a forecast of ten years"
-    )
+    length = "a year" if session.run.run_file.promise.epsilon_total == "unlimited" else "ten years"
+    ends = f"end of the period, or of a forecast of {length}"
+    explanation = "the promise ends there" if forecast.ended_by_promise else ends
     return [f"last possible day, if each day is released when due: {forecast.last_day or 'none'} ({explanation})"]
 
 
