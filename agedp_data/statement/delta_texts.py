@@ -7,21 +7,26 @@ Decisions:
 
 * The sentence "but for a probability of delta the odds change by at most e^epsilon" is false and is not written: the
   loss may exceed epsilon with a probability above delta. Odds never change by more than e^total.
-* `SPANS`, `SECOND_POPULATION`, `SECOND_POPULATION_COUNTED` and `ACCOUNT_WITHOUT_DELTA` are stored in the ledger and
-  hashed; their wording never changes.
+* `SPANS`, `PROMISED_SPANS`, `PROTECTED_SPANS`, `SECOND_POPULATION`, `SECOND_POPULATION_COUNTED` and
+  `ACCOUNT_WITHOUT_DELTA` are stored in the ledger and hashed; their wording never changes.
+* Losses of two populations add in the day's bound and in those of a span. No sum is stated for temporal leakage, which
+  may exceed the sum of both under a chain.
 * Amounts in sentences round up: e^10.75, one in 1,000,000.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 from agedp_data.epsilon import format_delta
-from agedp_data.notions.notion import TOTAL_BOUND, LossBound
+from agedp_data.notions.cap_bounds import is_total_at_delta
+from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
-from agedp_data.statement.document import StatedBound
+from agedp_data.parameters import exact_text
+from agedp_data.statement.document import AddedLoss, StatedBound
 
 SPANS: Final = (
     "The total and window figures with a delta are about all that one household did on their days. Had it used "
@@ -29,32 +34,54 @@ SPANS: Final = (
     "delta{aside}. No model of the household is needed, and the total holds however its days depend on each other. "
     "They say nothing beyond the total without a delta, which also holds, and bound no change of odds by themselves."
 )
+PROMISED_SPANS: Final = (
+    "The promise over several days is a figure with a delta: had one household used anything else on the days of that "
+    "figure, every set of results would be at most e^epsilon times as probable, plus delta{aside}. It bounds no change "
+    "of odds by itself; the total without a delta, which also holds, does."
+)
+PROTECTED_SPANS: Final = (
+    " The promise with a delta protects more than one day, namely {days}: had all that was used on them been anything "
+    "else, every set of results would be at most e^epsilon times as probable, plus delta, epsilon and delta being "
+    "those of the promised figure{aside}."
+)
 SECOND_POPULATION: Final = (
     "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
-    "and the losses add: a second population under the same promise may add the amounts given here to the day's "
-    "figure, and to epsilon and delta of the total with a delta. The tool adds up what one ledger says about one "
-    "population; it cannot see shared homes."
+    "and the losses add, epsilons and deltas alike: a second population under the same promise may add the day's cap "
+    "to the day's figure, and to a promised figure of all days or of a window its epsilon and its delta. The tool adds "
+    "up what one ledger says about one population; it cannot see shared homes."
 )
 SECOND_POPULATION_COUNTED: Final = (
-    "A household that is counted in a second population as well is told about twice, and the losses add. The register "
-    "of households adds up the losses without a delta; its largest sums stand under one account per household. A "
-    "second population under the same promise may add the amounts given here to the day's figure, and to epsilon and "
-    "delta of the total with a delta."
+    "A household that is counted in a second population as well is told about twice, and the losses add, epsilons and "
+    "deltas alike. The register of households adds up the losses without a delta; its largest sums stand under one "
+    "account per household. A second population under the same promise may add the day's cap to the day's figure, and "
+    "to a promised figure of all days or of a window its epsilon and its delta."
 )
 ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses and have no delta."
 
 _OF_DELTA: Final = (
     "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "
-    "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. A "
-    "bound on all days, or on a window, needs no model of the household. That on all days holds whatever the "
-    "correlation between them, habits and absences included; that on a window is about the days of the window alone. "
-    "Rows with a delta reveal nothing beyond *total*, the sum of the losses, which also holds. They have no *factor*, "
-    "because e^epsilon alone bounds no change of odds here: odds may change by more, with a small probability, but "
-    "never by more than the factor of *total*. delta is not free: a smaller one comes with a larger epsilon. The same "
-    "releases are shown with two deltas, and neither row makes them safer than the other."
+    "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. Such "
+    "a bound needs no model of the household. That on all days holds whatever the correlation between them; that on a "
+    "window is about the days of the window alone. Habits and absences that show on many days are covered by *total* "
+    "and by {totals} alike, not by *day*. Rows with a delta describe the same releases as *total*; both hold. Either "
+    "may be quoted, with its delta and its scope. Rows with a delta have no *factor*: odds may change by more than "
+    "e^epsilon, with a small probability, but never by more than the factor of *total*. delta is not free: a smaller "
+    "one comes with a larger epsilon, and no row makes the releases safer than another."
 )
 _SPAN = re.compile(r"(total|window of [1-9][0-9]* days) \(delta [^()]+\)")
+_DELTA_IN_NAME = re.compile(r" \(delta [^()]+\)")
 _FOUR_DIGITS: Final = Context(prec=4, rounding=ROUND_CEILING)
+
+
+def in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
+    """Return the bounds without duplicates: assumption-free ones first, and those of a span with a delta beside it."""
+    distinct = list(dict.fromkeys(bounds))
+    names = [_span_name(bound) for bound in distinct]
+    return sorted(distinct, key=lambda bound: (bound.kind != ASSUMPTION_FREE, names.index(_span_name(bound))))
+
+
+def _span_name(bound: LossBound) -> str:
+    return _DELTA_IN_NAME.sub("", bound.name)
 
 
 def is_of_span(bound: StatedBound | LossBound) -> bool:
@@ -62,20 +89,102 @@ def is_of_span(bound: StatedBound | LossBound) -> bool:
     return bound.delta is not None and _SPAN.fullmatch(bound.name) is not None
 
 
-def explanation(bound: StatedBound, exception: str) -> str:
-    """Return the paragraph of STATEMENT.md on bounds with a delta, with one of them as an example.
+def is_promised(bound: StatedBound) -> bool:
+    """Return whether a bound has a delta and is limited by the promise."""
+    return bound.delta is not None and bound.limit not in ("", "unlimited")
+
+
+def scope_days(about: str) -> str:
+    """Return the days of a scope, without what its delta means.
+
+    >>> scope_days("any 7 consecutive days of one household; every set of results at most e^epsilon times as probable")
+    'any 7 consecutive days of one household'
+    """
+    return about.partition("; every set of results")[0]
+
+
+def explanation(bounds: Sequence[StatedBound], exception: str) -> str:
+    """Return the paragraph of STATEMENT.md on bounds with a delta; "" without one.
+
+    The example is a promised bound, or the first one with a delta.
 
     Args:
-        bound: the example, which has a delta.
+        bounds: bounds of the statement.
         exception: what no bound counts, the end of a sentence; "" for nothing.
     """
-    window = re.match(r"window of ([0-9]+ days)", bound.name)
+    spans = sorted(filter(is_of_span, bounds), key=is_promised, reverse=True)
+    if not spans:
+        return ""
+    example, totals = spans[0], [f"*{bound.name}*" for bound in spans if bound.name.startswith(TOTAL_BOUND)]
+    window = re.match(r"window of ([0-9]+ days)", example.name)
     return _OF_DELTA.format(
-        name=bound.name,
+        name=example.name,
         days=f"any {window[1]} in a row" if window else "the days in its *scope*",
-        epsilon=short_epsilon(bound.epsilon),
-        part=part_text(Decimal(bound.delta or 1)),
+        epsilon=short_epsilon(example.epsilon),
+        part=part_text(Decimal(example.delta or 1)),
         exception=exception,
+        totals=totals[0] if totals else "its bounds with a delta",
+    )
+
+
+def promise_paragraph(bounds: Sequence[StatedBound], exception: str) -> str:
+    """Return which bounds are promised with a delta, and the day's cap beside them; "" without a promised delta.
+
+    Args:
+        bounds: bounds of the statement.
+        exception: what no bound counts, the end of a sentence; "" for nothing.
+    """
+    promised = [bound for bound in bounds if is_promised(bound)]
+    if not promised:
+        return ""
+    caps = [bound for bound in bounds if bound.name == DAY_BOUND and bound.limit]
+    sentences = " ".join(_promised_sentence(bound) for bound in [*promised, *caps])
+    return f"**Promised:** {sentences} Larger numbers in other rows do not break it{exception}."
+
+
+def _promised_sentence(bound: StatedBound) -> str:
+    about = scope_days(bound.scope)
+    condition = "" if bound.is_unconditional else ", if the assumption of its row holds"
+    return (
+        f"{about[:1].upper()}{about[1:]}: at most epsilon {bound.limit}{with_delta(bound.delta)} (row *{bound.name}*; "
+        f"so far {bound.epsilon}){condition}."
+    )
+
+
+def promised_caps(bounds: Sequence[StatedBound]) -> list[str]:
+    """Return the promised bounds with a delta beyond which no release takes them, but that on all days."""
+    promised = (bound for bound in bounds if is_promised(bound) and not is_total_at_delta(bound.name))
+    return [f"*{bound.name}* beyond epsilon {bound.limit}" for bound in promised]
+
+
+def added_losses(bounds: Sequence[StatedBound], adds: AddedLoss, exception: str) -> str:
+    """Return what a second population may add: to a day and all days, with a delta to each promised bound.
+
+    Args:
+        bounds: bounds of the statement.
+        adds: what it may add to a day, and to all days at the promised delta.
+        exception: what no bound counts, the end of a sentence; "" for nothing.
+    """
+    if adds.delta is None:
+        return f"Under the same promise it may add {adds.day} to the bound *day* and {adds.total} to the bound *total*."
+    sentences = [f"Under the same promise it may add epsilon {adds.day} to the bound *day*."]
+    sentences += [
+        _doubled(bound, Decimal(bound.delta or 0), exception)
+        if is_of_span(bound)
+        else f"What both come to in *{bound.name}* is not stated."
+        for bound in bounds
+        if is_promised(bound)
+    ]
+    if adds.total == "unlimited":
+        sentences.append("What it may add to the composed loss of all days has no cap.")
+    return " ".join(sentences)
+
+
+def _doubled(bound: StatedBound, delta: Decimal, exception: str) -> str:
+    epsilon = Decimal(bound.limit)
+    return (
+        f"To *{bound.name}* it may add epsilon {exact_text(epsilon)} and delta {format_delta(delta)}: together at most "
+        f"epsilon {exact_text(2 * epsilon)} with delta {format_delta(2 * delta)}{exception}."
     )
 
 

@@ -7,7 +7,8 @@ Decisions:
 * The texts below are stored in the ledger and hashed; their wording never changes. `markdown` and `bound_text` show
   them in the terms of the glossary.
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
-  is larger (tightening a bound does not undo releases).
+  is larger (tightening a bound does not undo releases). The pure bound of a span has none beside that with a promised
+  delta: it depends on calibration draws and earlier caps of a day as well.
 * `factor` is e^epsilon, the factor by which odds may change, rounded up; none with a delta (`delta_texts`).
 * With a promised delta, what is spent, left and added is that of the total at this delta.
 * Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
@@ -16,7 +17,6 @@ Decisions:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,10 +25,11 @@ from typing import Any, Literal
 from agedp_data.config.contract_document import Contract
 from agedp_data.config.delta_size import is_large_delta
 from agedp_data.epsilon import format_delta, format_epsilon
-from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
+from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
 from agedp_data.statement import delta_texts, model_texts
+from agedp_data.statement.delta_texts import in_statement_order
 from agedp_data.statement.document import (
     SCHEMA,
     AddedLoss,
@@ -102,9 +103,6 @@ ESTIMATED = (
 )
 
 
-_DELTA_IN_NAME = re.compile(r" \(delta [^()]+\)")
-
-
 @dataclass(frozen=True, slots=True)
 class SeriesEnd:
     """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
@@ -172,6 +170,12 @@ class StatementFacts:
         """Return whether a bound on all days, or on a window, has a delta."""
         return any(map(delta_texts.is_of_span, self.bounds))
 
+    @property
+    def promised_spans(self) -> list[LossBound]:
+        """Return the bounds on all days, or on a window, that are promised with a delta."""
+        spans = filter(delta_texts.is_of_span, dict.fromkeys(self.bounds))
+        return [bound for bound in spans if self.limits.get(bound.name) is not None]
+
 
 def build_statement(facts: StatementFacts) -> Statement:
     """Return the statement as it is written to statement.json and stored in the ledger."""
@@ -198,7 +202,7 @@ def build_statement(facts: StatementFacts) -> Statement:
         not_protected=_not_protected(facts),
         figures=[
             state_bound(bound, facts.limits).model_copy(update=conditional_days)
-            for bound in _in_statement_order(facts.bounds)
+            for bound in in_statement_order(facts.bounds)
         ],
         ending=_ending(facts),
         second_population=_second_population(facts),
@@ -213,9 +217,13 @@ def build_statement(facts: StatementFacts) -> Statement:
 
 
 def _protects(facts: StatementFacts) -> str:
-    if not facts.estimated_from and not facts.draws:
-        return PROTECTS
-    return model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
+    text = PROTECTS
+    if facts.estimated_from or facts.draws:
+        text = model_texts.protects(facts.envelope_days, has_draws=bool(facts.draws))
+    if not facts.promised_spans:
+        return text
+    days = " and on ".join(delta_texts.scope_days(bound.about) for bound in facts.promised_spans)
+    return text + delta_texts.PROTECTED_SPANS.format(days=days, aside=model_texts.aside(facts.envelope_days))
 
 
 def _not_protected(facts: StatementFacts) -> list[str]:
@@ -243,7 +251,8 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
     else:
         yield from ALWAYS
     if facts.has_spans:
-        yield delta_texts.SPANS.format(aside=model_texts.aside(facts.envelope_days))
+        text = delta_texts.PROMISED_SPANS if facts.promised_spans else delta_texts.SPANS
+        yield text.format(aside=model_texts.aside(facts.envelope_days))
     yield from _delta_warnings(facts.contract)
     if facts.model is not None:
         if model_texts.is_private(facts.model):
@@ -257,7 +266,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield model_texts.ENVELOPE.format(days=facts.envelope_days)
     if facts.represented:
         yield REPRESENTED
-    for loss_bound in _in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
+    for loss_bound in in_statement_order(facts.bounds) if len(facts.versions) > 1 else ():
         limit = facts.limits.get(loss_bound.name)
         if limit is not None and loss_bound.value is not None and loss_bound.value > limit:
             yield BEYOND.format(
@@ -273,17 +282,6 @@ def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
     return model is not None and model["source"] == "estimated" and not model_texts.is_private(model)
-
-
-def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
-    """Return the bounds without duplicates: assumption-free ones first, and those of a span with a delta beside it."""
-    distinct = list(dict.fromkeys(bounds))
-    names = [_span_name(bound) for bound in distinct]
-    return sorted(distinct, key=lambda bound: (bound.kind != ASSUMPTION_FREE, names.index(_span_name(bound))))
-
-
-def _span_name(bound: LossBound) -> str:
-    return _DELTA_IN_NAME.sub("", bound.name)
 
 
 def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:
@@ -312,6 +310,8 @@ def _factor_text(bound: LossBound) -> str:
 
 def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
     limit = limits[bound.name]
+    if limit is None and any(name.startswith(f"{bound.name} (delta ") for name in limits):
+        return ""  # the promise limits the bound at its delta
     if limit is None or bound.value is None:
         return "unlimited"
     return format_epsilon(max(limit, bound.value))

@@ -15,8 +15,9 @@ from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.private_selection import private_quantiles
+from agedp_data.statement import delta_texts
 from agedp_data.statement.consistency_text import consistency_texts
-from agedp_data.statement.delta_texts import explanation, is_of_span, total_name, with_delta
+from agedp_data.statement.delta_texts import is_of_span, promised_caps, with_delta
 from agedp_data.statement.document import (
     ContractVersion,
     PublicationDates,
@@ -121,7 +122,9 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _head(statement: Statement) -> str:
-    return "\n\n".join([f"# {statement.full_title}", *(f"**{note}**" for note in statement.notes), _summary(statement)])
+    notes = [f"**{note}**" for note in statement.notes]
+    promise = delta_texts.promise_paragraph(statement.bounds, aside(_envelope_days(statement)))
+    return "\n\n".join(filter(None, [f"# {statement.full_title}", *notes, _summary(statement), promise]))
 
 
 def _summary(statement: Statement) -> str:
@@ -150,7 +153,7 @@ def _summary(statement: Statement) -> str:
 
 def _total_with_delta(statement: Statement) -> str:
     """Return the first bound on all days with a delta, a part of a sentence; "" without one."""
-    total = next((bound for bound in statement.bounds if is_of_span(bound) and bound.name.startswith("total")), None)
+    total = next((bound for bound in filter(is_of_span, statement.bounds) if bound.name.startswith("total")), None)
     return "" if total is None else f", or epsilon {total.epsilon}{with_delta(total.delta)}, as explained below"
 
 
@@ -197,9 +200,7 @@ def _bounds_table(statement: Statement) -> list[str]:
     exception = _EXCEPTION if _envelope_days(statement) else ""
     draws = " and draws" if statement.draws else ""
     how_to_read = f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"
-    example = next(filter(is_of_span, statement.bounds), None)
-    of_delta = "" if example is None else explanation(example, aside(_envelope_days(statement)))
-    return ["\n".join(lines), how_to_read, of_delta]
+    return ["\n".join(lines), how_to_read, delta_texts.explanation(statement.bounds, aside(_envelope_days(statement)))]
 
 
 def _draws(statement: Statement) -> list[str]:
@@ -237,10 +238,12 @@ def _ending_texts(statement: Statement) -> list[str]:
     capped = ending.remaining != "unlimited"
     day = f"No day that is still to be released uses more than max_day_epsilon = {terms.max_day_epsilon}"
     delta = with_delta(ending.delta)
-    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}{delta}"
+    total = [f"the composed loss of all days beyond epsilon_total = {terms.epsilon_total}{delta}"] if capped else []
+    capped_spans = " or ".join([*promised_caps(statement.bounds), *total])
+    spans = f", and no release takes {capped_spans}" if capped_spans else ""
     beside = aside(_envelope_days(statement))
     caps = (
-        f"{day}{total if capped else ''}, whatever the model, age or discount allows{beside}."
+        f"{day}{spans}, whatever the model, age or discount allows{beside}."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
     draws = " and of the draws of the calibration" if statement.draws else ""
@@ -260,10 +263,7 @@ def _second_population(statement: Statement) -> list[str]:
     second = statement.second_population
     if second is None:
         return []
-    adds = (
-        f"Under the same promise it may add {second.adds.day} to the bound *day* and {second.adds.total}"
-        f"{with_delta(second.adds.delta)} to the bound *{total_name(second.adds.delta)}*."
-    )
+    adds = delta_texts.added_losses(statement.bounds, second.adds, aside(_envelope_days(statement)))
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
     return [second.text, f"{adds} This ledger contains {count_text}."]

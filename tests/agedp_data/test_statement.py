@@ -127,18 +127,35 @@ def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_
         "spent": "1", "left": "2", "delta": "0.000001", "last_day": "2013-01-05", "because": "promise",
     }  # fmt: skip
     assert stated["second_population"]["adds"] == {"day": "0.000000004", "total": "3", "delta": "0.000001"}
-    assert stated["figures"][1]["limit"] == "unlimited"  # the sum of the losses
+    assert stated["figures"][1]["limit"] == ""  # the sum of the losses: the promise limits it at delta only
+    assert "namely all days: had all that was used on them been anything else" in stated["protects"]
     for part in (
         "at most epsilon 1.5 about all its days (composition), or epsilon 1 with delta 1e-6, as explained below.",
         "every set of results would be at most e^1 times as probable, plus one in 1,000,000.",
         "no release takes the composed loss of all days beyond epsilon_total = 3 with delta 1e-6, whatever",
         "all days so far is epsilon 1 with delta 1e-6; epsilon 2 is left until it reaches the bound.",
-        "it may add 0.000000004 to the bound *day* and 3 with delta 1e-6 to the bound *total (delta 1e-6)*.",
+        "it may add epsilon 0.000000004 to the bound *day*. To *total (delta 1e-6)* it may add epsilon 3 and delta "
+        "1e-6: together at most epsilon 6 with delta 2e-6.",
+        "\n**Promised:** All days: at most epsilon 3 with delta 1e-6 (row *total (delta 1e-6)*; so far 1). Any one day",
+        "(row *day*; so far 0.000000005). Larger numbers in other rows do not break it.\n",
         "in all 1.5. The register",
         "The amounts of this account are sums of losses and have no delta.",
     ):
         assert part in text, part
-    assert not re.search(r"but for|(un)?likely|except with", text)
+    assert not re.search(r"but for|(un)?likely|except with|unlimited with", text)
+    window = replace(bounds[-1], name="window of 9 days (delta 1e-6)", about="any 9 days; every set of results")
+    endless = {"day": 5, "total": None, "total (delta 1e-6)": None, window.name: 2 * 10**9}
+    ending = SeriesEnd("", "", None, promised)
+    of_window = words(**changed | {"bounds": [*bounds, window], "limits": endless, "ending": ending})
+    for part in (
+        "**Promised:** Any 9 days: at most epsilon 2 with delta 1e-6 (row *window of 9 days (delta 1e-6)*; so far 1).",
+        "and no release takes *window of 9 days (delta 1e-6)* beyond epsilon 2, whatever",
+        "To *window of 9 days (delta 1e-6)* it may add epsilon 2 and delta 1e-6: together at most epsilon 4 with",
+        "What it may add to the composed loss of all days has no cap. This ledger",
+        "namely any 9 days: had",
+    ):
+        assert part in of_window, part
+    assert "unlimited with" not in of_window
     assert "delta" not in json.dumps(CLAIM)
 
 

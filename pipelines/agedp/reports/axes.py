@@ -144,12 +144,13 @@ def format_number(value: float) -> str:
 
 
 def format_rounded_up(value: float) -> str:
-    """Return a non-negative number in three digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
+    """Return a non-negative number in four digits, rounded up; "< 0.001" below a thousandth. Use it for losses.
 
-    >>> format_rounded_up(0.12345), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(0.0)
-    ('0.124', '0.5', '< 0.001', '0')
+    >>> format_rounded_up(0.123401), format_rounded_up(0.5), format_rounded_up(2e-9), format_rounded_up(25016.3)
+    ('0.1235', '0.5', '< 0.001', '25,020')
     """
     if not 0.001 <= value < math.inf:
         return "< 0.001" if 0 < value < 0.001 else format_number(value)
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return format_number(math.ceil(value / unit * (1 - 1e-12)) * unit)
+    digits = 3 - math.floor(math.log10(value))
+    text = f"{math.ceil(value * 10.0**digits * (1 - 1e-12)) / 10.0**digits:,.{max(0, digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -114,7 +114,7 @@ def bounds_table(
             part("size_bar", _bar_length(bound, scale), "full" if bound.is_unconditional else "open"),
             part("strong", bound.text),
             bound.factor or "–",
-            bound.limit or "none",
+            bound.limit,
             *([_noise_text(bound, noise_factors, sd_kwh or 0.0)] if has_noise_column else []),
             f"{bound.key.scope} · {bound.condition}",
         )
@@ -123,9 +123,9 @@ def bounds_table(
     alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
     of_delta = _DELTA_NOTE if any(bound.delta is not None for bound in bounds) else ""
     caption = (
-        f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
-        f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A "
-        f"sum of discounted losses bounds no odds{of_delta}."
+        "Upper bounds on epsilon after all released days, in all digits; elsewhere rounded up to four. Bars: "
+        f"{format_number(scale.low)} to {format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: "
+        f"if the model holds{alone}. A sum of discounted losses bounds no odds{of_delta}."
     )
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")

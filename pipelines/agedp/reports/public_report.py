@@ -106,7 +106,7 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         if bound.delta is not None and bound.limit not in ("", "unlimited"):
             span = "all days" if bound.key.name.startswith("total") else bound.key.name.partition(" (")[0]
             epsilon = f"ε\u00a0{rounded_up_text(bound)}{with_delta(bound.delta)}"
-            yield f"loss of {span}, as promised", epsilon, bound.condition
+            yield f"loss of {span}, as promised", epsilon, f"promised: at most {bound.limit}, {bound.condition}"
     ending = report.statement.ending
     if ending is not None and ending.last_day:
         has_ended = report.statement.is_over

@@ -23,10 +23,10 @@ from tests.agedp.reports.browser import CHROMIUM, browser
 from tests.agedp.reports.html import Page, faults_of
 from tests.agedp.reports.test_in_a_browser import LAYOUT
 
-UP = Context(prec=3, rounding=ROUND_CEILING)
+UP = Context(prec=4, rounding=ROUND_CEILING)
 
 
-def three_digits(text: str) -> str:
+def four_digits(text: str) -> str:
     return f"{UP.create_decimal(text).normalize():f}"
 
 
@@ -67,9 +67,9 @@ def test_table_numbers_equal_those_of_the_statements(demonstration: Demonstratio
         assert row[0] == f"{place[0].capitalize()}, {place[1]}"
         assert row[1] == str(len(table)) == "4"
         assert row[2] == f"{math.sqrt((table['noise_sd_kwh'] ** 2).mean()):.3f}"
-        assert row[5].split(" to ")[-1] == three_digits(figures["day"]["epsilon"])
-        assert row[6] == three_digits(figures["total"]["epsilon"])
-        assert row[7] == f"{bound[1]}: {three_digits(limit['epsilon'])} of {three_digits(limit['limit'])}"
+        assert row[5].split(" to ")[-1] == four_digits(figures["day"]["epsilon"])
+        assert row[6] == four_digits(figures["total"]["epsilon"])
+        assert row[7] == f"{bound[1]}: {four_digits(limit['epsilon'])} of {four_digits(limit['limit'])}"
         assert Decimal(limit["epsilon"]) <= Decimal(limit["limit"])
         assert row[-1] == "report, privacy statement, run file"
 

@@ -245,7 +245,7 @@ def promised_limits(release):
     key = daily.get(terms["notion"], "epsilon_per_day")
     found = {"day": smallest(terms["max_day_epsilon"], terms.get(key, terms["max_day_epsilon"]))}
     found["total"] = terms["epsilon_total"]
-    found |= {"total": "unlimited", "total (delta 1e-6)": terms["epsilon_total"]} if "delta" in terms else {}
+    found |= {"total": "", "total (delta 1e-6)": terms["epsilon_total"]} if "delta" in terms else {}
     if terms["notion"] == "w-event":
         found["window of 4 days"] = terms["epsilon_per_window"]
     if terms["notion"] == "discounted":

@@ -106,6 +106,10 @@ def check_key(old, path, value):
         assert not any(allowed(old, edited(old, path, each)) for each in ("0.1", "1.1", "-1", "NaN", 2, None))
     elif key in LOOSER_ANYHOW:
         assert not any(allowed(old, edited(old, path, each)) for each in (up, down, *others) if each != value), path
+    elif key == "delta":
+        assert all(allowed(old, edited(old, path, each)) for each in ("0.0000005", None))
+        looser = ["0.000002", *(each for each in others if each not in (None, "-1"))]
+        assert not any(allowed(old, edited(old, path, each)) for each in looser), path
     elif key == "last_day":
         assert allowed(old, edited(old, path, "2001-01-01"))
         bounded = old["promise"]["epsilon_total"] != "unlimited"
