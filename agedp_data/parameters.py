@@ -136,6 +136,8 @@ def _delta(value: object) -> Decimal:
     if isinstance(amount, bool) or not isinstance(amount, int | Decimal):
         raise wrong('must be a probability, such as "1e-6"')
     probability = Decimal(amount)
+    if not probability.is_finite():
+        raise wrong("must be a finite number")
     if not 0 < probability < 1:
         raise wrong("must lie between 0 and 1, both excluded; without delta the bounds hold without exception")
     if -int(probability.normalize().as_tuple().exponent) > DELTA_DECIMALS:

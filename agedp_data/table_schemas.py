@@ -1,7 +1,8 @@
 """Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES` and `DAILY_DISTRIBUTION` are published.
+`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_DISTRIBUTION` and
+`CONSISTENT_AVERAGES` are published.
 """
 
 from __future__ import annotations
@@ -168,6 +169,17 @@ DAILY_DISTRIBUTION = _schema(
     ("published_on", pa.date32(), "UTC date of first publication"),
     ("epsilon", pa.float64(), "loss of the release, all its cells together, about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
+)
+CONSISTENT_AVERAGES = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file that the value is of"),
+    ("group_column", _TEXT, "column of the roster, or all: all households"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("households", pa.int64(), "households on the roster that day"),
+    ("mean_kwh", pa.float64(), "estimate, kWh per household; groups add up to the total in kWh of all households"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("based_on", _TEXT, "series whose released values of the day enter the estimate"),
+    ("method", _TEXT, "least squares; or released value, with the reason why there is no estimate"),
 )
 
 

@@ -5,7 +5,8 @@ The idea: the losses of a year of daily releases rarely all come out at their wo
 .. math:: R_a = \frac{1}{a - 1} \ln \mathbb{E}_{y \sim Q} \left( \frac{P(y)}{Q(y)} \right)^a ,
 
 of independent releases adds up, as their pure losses do, but grows with the square of a small loss. At the end it is
-converted to an epsilon that holds but for a probability of delta. Nothing is assumed about the household.
+converted to an epsilon at a delta: every set of results is at most e^epsilon times as probable, plus delta. Nothing is
+assumed about the household.
 
 Example: a year of daily releases with epsilon 0.1 each has a pure total of 36.5. At delta = 1e-6 it is 10.75.
 
@@ -120,7 +121,7 @@ def counts_curve(counts: ArrayLike, scale: ArrayLike) -> Curve:
     >>> bool((counts_curve(2, 20.0) <= laplace_curve(2, 20.0)).all()), bool(counts_curve(1, 3.0)[9] < 10**12 / 3)
     (True, True)
     """
-    moved = np.asarray(counts)
+    moved = np.asarray(counts, np.int64)
     if not (moved >= 1).all():
         raise ChainError("a release of counts moves at least one of them")
     single = laplace_curve(1, scale)
@@ -268,7 +269,7 @@ def approximate_delta(curve: Curve, epsilon: EpsilonLike) -> float:
     renyi = curve.astype(np.float64) / PICO
     exponent = (ORDERS - 1) * (renyi + np.log1p(-1 / ORDERS) - float(epsilon)) - np.log(ORDERS)
     slack = _SLACK * ((ORDERS - 1) * (renyi + float(epsilon) + 1) + np.log(ORDERS) + 1)
-    return float(min(1.0, np.exp((exponent + slack).min())))
+    return float(np.exp(min(0.0, (exponent + slack).min())))
 
 
 def largest_equal_loss(
@@ -331,7 +332,7 @@ def _rounded_up(renyi: Floats, pure: Floats) -> Curve:
     """Return the smaller of Rényi and pure losses as integers of 1e-12, above the error of their floats."""
     slack = _SLACK * (1 + np.minimum(pure, _LARGE_LOSS) + 1 / (ORDERS - 1))
     bound = np.minimum(np.maximum(renyi, 0) + slack, pure * (1 + _SLACK))
-    if bound.size and bound.max() * PICO > _INT64_LIMIT:
+    if bound.size and bound.max() > _INT64_LIMIT / PICO:
         exact = [math.ceil(Fraction(value) * PICO) for value in bound.ravel()]
         return np.array(exact, object).reshape(bound.shape)
     return np.asarray(np.ceil(bound * PICO), np.int64)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema, model_validator
 
+from agedp_data.config.delta_size import delta_problems
 from agedp_data.config.input import AnyInput
 from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
@@ -289,6 +290,11 @@ def _check_change_size(run: RunFile) -> Iterator[Problem]:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
 
 
+def _check_delta(run: RunFile) -> Iterator[Problem]:
+    for problem in delta_problems(run.promise, run.population.min_households):
+        yield "promise", "delta", problem
+
+
 def _has_confidential_statistic(run: RunFile) -> Iterator[Problem]:
     release = run.output.release
     inside = {("output", "confidential"): run.output.confidential}
@@ -351,6 +357,7 @@ _RULES = (
     _model_before,
     _half_hours_there,
     _check_change_size,
+    _check_delta,
     _has_confidential_statistic,
     _witness_apart,
     _register_apart,

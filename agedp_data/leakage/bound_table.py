@@ -231,6 +231,15 @@ class LeakageBound:
             else TabulatedLeakage([], [])
         )
 
+    def total_variation(self, age: int) -> float:
+        """Return the total variation at an age [steps], from 0 to 1; 1 below the smallest tabulated age.
+
+        Raises:
+            ChainError: a model without bounds by total variation, or a negative age.
+        """
+        row = self._row(age)
+        return 1.0 if row < 0 else float(self._table("backward", "total_variation")[row])
+
     @property
     def methods(self) -> tuple[str, ...]:
         """Return the methods that have backward bounds."""

@@ -212,6 +212,9 @@ class LeakageBoundLike(Protocol):
     def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
         """Return L(loss) at an age [steps], rounded up [epsilon]."""
 
+    def total_variation(self, age: int) -> float:
+        """Return the total variation at an age [steps], from 0 to 1."""
+
     def supremum(self, gap: int, loss: float, *, direction: str, method: str) -> float:
         """Return the supremum of x -> loss + L(x) at a gap [steps], `inf` if unbounded [epsilon]."""
 

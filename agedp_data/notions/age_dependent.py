@@ -17,6 +17,7 @@ from agedp_data.epsilon import floor_nano, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, DAY, RISK, AgedLeakage, AgedLoss, Secret, utc_midnight
+from agedp_data.notions.aged_span import AgedSpanLoss
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys
 from agedp_data.notions.classical import refuse_day_above_caps
 from agedp_data.notions.enforcement import EnforcedPromise, ModelCache, refuse_above
@@ -29,6 +30,7 @@ from agedp_data.notions.notion import (
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.span_loss import stated_deltas
 from agedp_data.parameters import AgeDays, Epsilon, Method, wrong
 
 
@@ -169,15 +171,21 @@ class AgeDependent(EnforcedPromise):
 
     @classmethod
     def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
-        """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised."""
+        """Return the risk by every method that the model allows, the sharpest as "risk" where none is promised.
+
+        Under this promise also the risk of all days at each stated delta.
+        """
         if not comparison.methods:
             return ()
-        promise = comparison.promise
+        promise, publication = comparison.promise, comparison.publication
         promised = promise._account if isinstance(promise, cls) else None
         accountant = promised or AgedLoss(promise.age_days or 0, comparison.methods[0], DAY)
-        accountant = replace(accountant, charge=total_charge(comparison.publication.charges))
+        accountant = replace(accountant, charge=total_charge(publication.charges))
         further = (accountant.by(method) for method in comparison.methods if method != accountant.method)
-        return (*(() if promised else (accountant,)), *further)
+        if not isinstance(promise, cls):
+            return (accountant, *further)
+        sharpest = replace(accountant, method=comparison.methods[0])
+        return (*further, AgedSpanLoss(sharpest, publication, stated_deltas(promise.delta)))
 
     @property
     def limits(self) -> dict[str, int | None]:

@@ -9,7 +9,7 @@ clock changes. Days that are released out of order are composed by the time of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -178,19 +178,29 @@ class AgedLoss:
         return replace(self, method=method, bound_name=f"{RISK} ({method.replace('_', ' ')})")
 
     def _largest(self, history: Sequence[HistoryRow], aged: AgedLeakage, at: str | None) -> int:
-        # Between publications the risk only falls: only `at` and later publications matter.
-        rows = sorted((row for row in history if row.state == "released"), key=_published)
-        composition, newest, largest = aged.composition(), "", 0
+        composition, largest = aged.composition(), 0
+        for rows, age in self.publications(history, at, aged.leakage_bound.steps_per_day):
+            for row in rows:
+                composition.add(aged.instant(row.day), row.loss)
+            if age is not None:
+                largest = max(largest, composition.leakage(composition.inputs[-1] + age))
+        return largest
+
+    def publications(
+        self, history: Sequence[HistoryRow], at: str | None, steps_per_day: int
+    ) -> Iterator[tuple[list[HistoryRow], int | None]]:
+        """Yield the rows of each publication date, and the age of the newest input then [steps]; no age before `at`.
+
+        Between publications the risk only falls: only `at` and later publications matter.
+        """
+        rows, newest = sorted((row for row in history if row.state == "released"), key=_published), ""
         dates = {row.published_on: () for row in rows} | ({at: ()} if at is not None else {})
         of_date = {on: list(released) for on, released in groupby(rows, key=_published)}
         for on in sorted(dates):
-            for row in of_date.get(on, ()):
-                composition.add(aged.instant(row.day), row.loss)
-                newest = max(newest, f"{row.day} {row.input_ended_at}")
-            if newest and (at is None or on >= at):
-                age = self.age_steps(newest.partition(" ")[2], on, aged.leakage_bound.steps_per_day)
-                largest = max(largest, composition.leakage(composition.inputs[-1] + age))
-        return largest
+            published = of_date.get(on, [])
+            newest = max([newest, *(f"{row.day} {row.input_ended_at}" for row in published)])
+            is_asked = newest and (at is None or on >= at)
+            yield published, self.age_steps(newest.partition(" ")[2], on, steps_per_day) if is_asked else None
 
     def risk_at(self, rows: Sequence[HistoryRow], aged: AgedLeakage, on: str) -> int:
         """Return the risk of `rows`, all of them released and public on the date `on`."""

@@ -31,6 +31,10 @@ class CommonKeys(Protocol):
     def epsilon_total(self) -> Decimal | Unlimited:
         """Cap of the sum over all days [epsilon]."""
 
+    @property
+    def delta(self) -> Decimal | None:
+        """Probability in the bounds over several days [-]; None without one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

@@ -1,4 +1,7 @@
-"""Loss of released rows about a bounded change of a household's use of a day ([D]); assumption-free."""
+"""Loss of released rows about a bounded change of a household's use of a day ([D]); assumption-free.
+
+A change of one day, of each day of a window, and, as an (epsilon, delta) bound, of every day: such as a new appliance.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ from typing import ClassVar
 
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LossBound
+from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.period_loss import charge_on
 from agedp_data.notions.publication import Publication
+from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.notions.w_event import largest_window
 from agedp_data.parameters import exact_text, watt_hours
+from agedp_data.series.sensitivity import Move
 
 
 class BoundedChangeLosses:
@@ -100,7 +106,7 @@ class BoundedChangeLoss:
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
         charges = self.publication.charges
         largest = max((loss + charge_on(charges, day) for day, loss in losses.items()), default=0)
-        change = f"a change of the use with which one household counts by at most {exact_text(self.size_kwh)} kWh"
+        change = _change_text(self.size_kwh)
         scope = f"{change}, on any one {'published day' if charges else 'day'}"
         bounds = [LossBound(self.day_bound_name, largest, ASSUMPTION_FREE, scope)]
         if self.window_days is not None:
@@ -108,3 +114,49 @@ class BoundedChangeLoss:
             about = f"{change} a day, on any {self.window_days} consecutive days"
             bounds.append(LossBound(self.window_bound_name, value, ASSUMPTION_FREE, about))
         return bounds
+
+
+@dataclass(frozen=True, slots=True)
+class SustainedChangeLoss:
+    r"""Accountant of the loss about changes by at most `size_kwh` on every day, as (epsilon, delta) bounds at `deltas`.
+
+    .. math:: \varepsilon_{R}(\delta), \qquad R = \sum_k R^{(k)}(\Delta f_k(x), b_k)
+
+    with the sensitivity of each row to the change of a day, and its scale. Calibration draws count in full. Nothing is
+    returned where no delta brings the loss below the sum of the pure losses about such changes.
+
+    Source: [D] for the change; composition of Rényi curves as in `SpanCurves` [nano-epsilon].
+    """
+
+    size_kwh: Decimal
+    publication: Publication = field(hash=False)
+    deltas: tuple[Decimal, ...]
+    name: ClassVar[str] = "neighbourhood"
+
+    def bounds(
+        self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
+    ) -> list[LossBound]:
+        """Return the loss of all days at each delta."""
+        del leakage_bound, at
+        total = SpanCurves(self.publication, change=Move(watt_hours(self.size_kwh))).total(history)
+        losses = [total.epsilon(delta) for delta in self.deltas]
+        if not losses or min(losses) >= total.pure:
+            return []
+        draws = ", and of any size on its other days of the calibration" if self.publication.charges else ""
+        scope = f"{_change_text(self.size_kwh)} on each published day, all of them together{draws}"
+        name = f"change of {exact_text(self.size_kwh)} kWh on every day"
+        return [
+            LossBound(
+                name_at_delta(name, delta),
+                loss,
+                ASSUMPTION_FREE,
+                scope_at_delta(scope, delta),
+                odds=False,
+                delta=delta,
+            )
+            for delta, loss in zip(self.deltas, losses, strict=True)
+        ]
+
+
+def _change_text(size_kwh: Decimal) -> str:
+    return f"a change of the use with which one household counts by at most {exact_text(size_kwh)} kWh"

@@ -14,6 +14,36 @@ from agedp_data.notions.period_loss import (
 )
 
 
+def is_total_at_delta(name: str) -> bool:
+    """Return whether a bound is the (epsilon, delta) bound of all days.
+
+    Source: text, as `name_at_delta`.
+
+    Args:
+        name: name of a bound.
+
+    >>> is_total_at_delta("total (delta 1e-6)"), is_total_at_delta("total")
+    (True, False)
+    """
+    return name.startswith(f"{TOTAL_BOUND} (delta ")
+
+
+def own_bound_name(limits: Mapping[str, int | None]) -> str:
+    """Return the bound that a promise limits in addition to a day's loss and the total; "" if there is none.
+
+    Source: data structure, without a formula.
+
+    Args:
+        limits: upper bounds over future releases by name [nano-epsilon], None if unlimited.
+
+    >>> own_bound_name({"day": 5, "total": None, "window of 7 days": None, "window of 7 days (delta 1e-6)": 9})
+    'window of 7 days (delta 1e-6)'
+    """
+    caps = (DAY_BOUND, TOTAL_BOUND)
+    own = (name for name, limit in limits.items() if limit is not None and name not in caps)
+    return next((name for name in own if not is_total_at_delta(name)), "")
+
+
 def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossBound]:
     r"""Return the assumption-free bounds of every notion: the largest loss of a day, and the sum over all days.
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from agedp_data.epsilon import floor_nano
+from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, Keys, part
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
@@ -22,7 +22,8 @@ from agedp_data.notions.notion import (
     LossBound,
     TighteningRule,
 )
-from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
+from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
+from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.parameters import Epsilon, wrong
 
 
@@ -82,20 +83,27 @@ class Classical(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return epsilon spent by each day, and divided among all days of the period."""
-        caps, days = comparison.promise, comparison.days
+        """Return epsilon spent by each day, and divided among all days of the period, at the delta of the promise."""
+        caps, days, delta = comparison.promise, comparison.days, comparison.promise.delta
+        curves = SpanCurves(comparison.publication)
 
         def each_day(epsilon: Decimal) -> Keys:
             return {"epsilon_per_day": min(epsilon, caps.max_day_epsilon)}
 
         def divided(epsilon: Decimal) -> Keys:
             total = epsilon if caps.epsilon_total == "unlimited" else min(epsilon, caps.epsilon_total)
-            return {"epsilon_per_day": min(part(total, days or 1), caps.max_day_epsilon), "epsilon_total": total}
+            if delta is None:
+                equal = min(part(total, days or 1), caps.max_day_epsilon)
+            else:
+                limit, cap = floor_nano(total), floor_nano(caps.max_day_epsilon)
+                loss = curves.equal_loss(days or 1, epsilon=limit, delta=delta, cap=cap, beside=curves.draws)
+                equal = Decimal(loss) / NANO
+            return {"epsilon_per_day": equal, "epsilon_total": total}
 
         reason = "" if days else "a sum over all days needs [schedule] last_day"
         return (
             Alternative("each day", each_day, DAY_BOUND),
-            Alternative("all days alike", divided, TOTAL_BOUND, reason),
+            Alternative("all days alike", divided, name_at_delta(TOTAL_BOUND, delta), reason),
         )
 
 

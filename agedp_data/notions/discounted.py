@@ -287,7 +287,7 @@ class Discounted(EnforcedPromise):
 
     def _cut(self, losses: PlannedLosses) -> bool:
         """Return whether a cap cuts a schedule."""
-        return max(losses) > self.day_cap or (self.total_cap is not None and sum(losses) > self.total_cap)
+        return max(losses) > self.day_cap or not self.permits_days(losses)
 
     def _wanted(self, released: int) -> int:
         """Return the loss of the next release by the schedule [nano-epsilon]."""

@@ -8,6 +8,7 @@ before they are drawn (`check_charges_fit`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,7 +25,7 @@ from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise,
 from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
 from agedp_data.notions.publication import Publication, share_of
 from agedp_data.notions.release_history import ReleaseHistory
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_curves import EMPTY, SpanCurves
 from agedp_data.notions.span_loss import SpanLoss
 
 _Answer = TypeVar("_Answer")
@@ -81,13 +82,10 @@ class EnforcedPromise(Promise, ABC):
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
-        return [*spent_bounds(day_losses(history), self.charges), *self.span_bounds(history, None)]
-
-    def span_bounds(self, history: Sequence[HistoryRow], days: int | None) -> list[LossBound]:
-        """Return the loss of any so many days, or of all of them, at the promised delta; nothing without one."""
+        bounds = spent_bounds(day_losses(history), self.charges)
         if self.delta is None:
-            return []
-        return SpanLoss(self._publication, self.delta, days, self._curves).bounds(history, None, None)
+            return bounds
+        return [*bounds, *SpanLoss(self._publication, self.delta, curves=self._curves).bounds(history, None, None)]
 
     def total(self, history: Sequence[HistoryRow], new_row: HistoryRow | None = None) -> int:
         """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at `delta` if promised."""
@@ -106,6 +104,15 @@ class EnforcedPromise(Promise, ABC):
             return loss <= self.total_cap - self.charge - sum(losses.values())
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
+
+    def permits_days(self, losses: Sequence[int]) -> bool:
+        """Return whether `epsilon_total` permits days with these losses [nano-epsilon], and nothing else."""
+        if self.total_cap is None or sum(losses) <= self.total_cap:
+            return True
+        if self.delta is None:
+            return False
+        days = (self._curves.of_planned_day(loss).times(number) for loss, number in Counter(losses).items())
+        return sum(days, EMPTY).epsilon(self.delta) <= self.total_cap
 
     @property
     def at_delta(self) -> str:

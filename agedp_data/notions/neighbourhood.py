@@ -27,7 +27,7 @@ from agedp_data.accounting.windows import window_budgets
 from agedp_data.epsilon import NANO, floor_nano, format_epsilon
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison, promise_keys, unavailable
-from agedp_data.notions.bounded_change import BoundedChangeLoss, BoundedChangeLosses
+from agedp_data.notions.bounded_change import BoundedChangeLoss, BoundedChangeLosses, SustainedChangeLoss
 from agedp_data.notions.enforcement import EnforcedPromise, refuse_above
 from agedp_data.notions.notion import (
     Accountant,
@@ -37,6 +37,7 @@ from agedp_data.notions.notion import (
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound
 from agedp_data.notions.publication import Publication
+from agedp_data.notions.span_loss import stated_deltas
 from agedp_data.notions.w_event import fullest_window
 from agedp_data.parameters import Days, Epsilon, Fraction01, PositiveKwh, exact_text, watt_hours, wrong
 
@@ -268,12 +269,16 @@ class Neighbourhood(EnforcedPromise):
 
     @classmethod
     def comparison_accountants(cls, comparison: Comparison) -> tuple[Accountant, ...]:
-        """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well."""
-        promise = comparison.promise
-        sizes = set(comparison.delta_kwh)
+        """Return the loss of a change of each size in [compare]; under this promise of delta and twice that as well.
+
+        Under this promise also the loss of changes of every day by delta, as (epsilon, delta) bounds.
+        """
+        promise, publication = comparison.promise, comparison.publication
+        sizes, sustained = set(comparison.delta_kwh), []
         if isinstance(promise, cls):
             sizes = (sizes | {2 * promise.delta_kwh}) - {promise.delta_kwh}
-        return tuple(BoundedChangeLoss(size, comparison.publication) for size in sorted(sizes))
+            sustained = [SustainedChangeLoss(promise.delta_kwh, publication, stated_deltas(promise.delta))]
+        return (*sustained, *(BoundedChangeLoss(size, publication) for size in sorted(sizes)))
 
     def alternatives(self, days: int) -> dict[str, float]:
         """Return the mean noise scale over `days` days by spend, as a multiple of the clamp, the promised one first."""

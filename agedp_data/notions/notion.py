@@ -142,8 +142,18 @@ class Notion(Accountant, Protocol):
     def remark(self) -> str:
         """Sentence for the plan about the promise and its caps; "" for none."""
 
+    @property
+    def at_delta(self) -> str:
+        """Promised delta for messages about sums over several days, "" without one."""
+
     def part_of_day(self, series: str, share: Fraction) -> Fraction:
         """Return the part of a day's budget that a series with this share gets."""
+
+    def total(self, history: Sequence[HistoryRow]) -> int:
+        """Return the loss of all rows and draws that `epsilon_total` bounds [nano-epsilon], at the promised delta."""
+
+    def fits_total(self, history: Sequence[HistoryRow], day: str, loss: int) -> bool:
+        """Return whether `epsilon_total` permits this loss of the whole of `day` [nano-epsilon], beside other days."""
 
     def loss(
         self,

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Final
 
 from agedp_data.epsilon import format_delta
+
+RESULTS: Final = "; every set of results at most e^epsilon times as probable, plus "
+"""What a delta means, a part of the scope of a bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +81,20 @@ def name_at_delta(name: str, delta: Decimal | None) -> str:
     ('total (delta 1e-6)', 'total')
     """
     return name if delta is None else f"{name} (delta {format_delta(delta)})"
+
+
+def scope_at_delta(scope: str, delta: Decimal) -> str:
+    """Return the scope of an (epsilon, delta) bound, with what its delta means; the text is stored and never changes.
+
+    It is no bound on odds "but for a probability of delta": a loss above epsilon may be more probable than delta.
+
+    Source: text, without a formula.
+
+    Args:
+        scope: scope of the bound of pure losses.
+        delta: probability [-].
+
+    >>> scope_at_delta("all days", Decimal("1e-6"))
+    'all days; every set of results at most e^epsilon times as probable, plus 1e-6'
+    """
+    return f"{scope}{RESULTS}{format_delta(delta)}"

@@ -9,6 +9,9 @@ the sum of the curves of its rows (`accounting.renyi`):
   span that touches its period (`period_loss`);
 * a day that is only planned: the rows that its loss would give to the series in force, by their shares.
 
+A household may also be free to change by a bounded amount a day only (`change`): then a row of a known series moves by
+its sensitivity to that change. Rows of unknown series and calibration draws count in full.
+
 Example: a year of releases with epsilon 0.1 a day comes to 36.5, and at delta = 1e-6 to 10.75.
 """
 
@@ -41,6 +44,7 @@ from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.epsilon import NANO
 from agedp_data.notions.notion import HistoryRow, day_number
 from agedp_data.notions.publication import Publication, Statistic, share_of
+from agedp_data.series.sensitivity import Change
 
 DISCRETE_LAPLACE: Final = "discrete-laplace"
 _INT64_LIMIT: Final = 2.0**62
@@ -91,11 +95,11 @@ class SpanCurves:
     """Span of each day of a growing history, and of all days; earlier rows are not read again.
 
     Use it where the same history is asked about again after every release. `parts` are the parts of a planned day's
-    loss by series, by default their shares.
+    loss by series, by default their shares. `change` is what may happen to each day of a household.
     """
 
-    def __init__(self, publication: Publication, parts: Parts | None = None) -> None:
-        self._publication = publication
+    def __init__(self, publication: Publication, parts: Parts | None = None, *, change: Change = "replacement") -> None:
+        self._publication, self._change = publication, change
         self._parts = (
             {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
         )
@@ -106,7 +110,7 @@ class SpanCurves:
             (day_number(draw.first_day), day_number(draw.last_day), Span(_unknown_curve(draw.loss), draw.loss))
             for draw in publication.charges
         ]
-        self._equal_losses: dict[tuple[int, int, Decimal, int, int], int] = {}
+        self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
 
     def __eq__(self, other: object) -> bool:
         """Two caches are equal, so that promises with equal parameters are equal whatever they have computed."""
@@ -155,9 +159,11 @@ class SpanCurves:
             return self.of_planned_day(row.loss)
         statistic = self._publication.statistic(row)
         if row.mechanism == DISCRETE_LAPLACE and row.scale > 0:
+            if statistic is not None and self._change != "replacement":
+                return _moved(statistic, row.scale, self._change)
             return Span(_row_curve(row.sensitivity, row.scale, _moves_counts(statistic)), row.loss)
         if row.mechanism == "" and statistic is not None:
-            return _planned(statistic, row.loss)
+            return _planned(statistic, row.loss, self._change)
         return Span(_unknown_curve(row.loss), row.loss)
 
     def of_planned_day(self, loss: int) -> Span:
@@ -165,7 +171,7 @@ class SpanCurves:
         series = self._publication.series
         if not series:
             return Span(_unknown_curve(loss), loss)
-        spans = (_planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
+        spans = (_planned(statistic, int(self._parts[name] * loss), self._change) for name, statistic in series.items())
         return sum(spans, EMPTY)
 
     def equal_loss(self, days: int, *, epsilon: int, delta: Decimal, cap: int, beside: Span = EMPTY) -> int:
@@ -183,7 +189,7 @@ class SpanCurves:
         Returns:
             Rounded down [nano-epsilon]; 0 if no loss fits.
         """
-        key = days, epsilon, delta, cap, beside.pure
+        key = days, epsilon, delta, cap, tuple(beside.curve.tolist())
         if key not in self._equal_losses:
 
             def fits(loss: int) -> bool:
@@ -239,8 +245,8 @@ def _sum(curves: Curve, more: Curve) -> Curve:
 
 
 def _common_dtype(spans: Iterable[Span]) -> type:
-    """Return int64 if the sum of all curves fits into it, else object."""
-    return np.int64 if sum(float(span.curve.max()) for span in spans) < _INT64_LIMIT else object
+    """Return int64 if the sum of all curves fits into it, else object; a curve is largest at its last order."""
+    return np.int64 if sum(float(span.curve[-1]) for span in spans) < _INT64_LIMIT else object
 
 
 def _moves_counts(statistic: Statistic | None) -> bool:
@@ -257,13 +263,26 @@ def _unknown_curve(loss: int) -> Curve:
     return pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
 
 
-def _planned(statistic: Statistic, loss: int) -> Span:
+def _planned(statistic: Statistic, loss: int, change: Change) -> Span:
     """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
-    return _planned_row(statistic.sensitivity("replacement"), loss, statistic.moves_counts) if loss > 0 else EMPTY
+    if loss <= 0:
+        return EMPTY
+    return _moved(statistic, _planned_scale(statistic.sensitivity("replacement"), loss), change)
 
 
 @lru_cache(maxsize=2**14)
-def _planned_row(sensitivity: int, loss: int, moves_counts: bool) -> Span:
-    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+def _planned_scale(sensitivity: int, loss: int) -> float:
+    return mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+
+
+def _moved(statistic: Statistic, scale: float, change: Change) -> Span:
+    """Return the span of a row about a change of the day."""
+    return _moved_row(statistic.sensitivity(change), scale, statistic.moves_counts)
+
+
+@lru_cache(maxsize=2**14)
+def _moved_row(sensitivity: int, scale: float, moves_counts: bool) -> Span:
+    if sensitivity == 0:
+        return EMPTY
     recorded = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
     return Span(_row_curve(sensitivity, scale, moves_counts), recorded)

@@ -7,7 +7,7 @@ rows of a ledger (sensitivity and scale) and assumes nothing about households. I
 pure losses and never exceeds it.
 
 Decisions. Two deltas are always shown, so that nobody takes delta for a choice without a price. Up to about 14 days the
-pure sum is the smaller one; figures that are equal to it are not shown unless they are promised.
+pure sum is the smaller one; figures within a hundredth of it are not shown unless they are promised.
 
 [CKS] Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
 https://doi.org/10.48550/arXiv.2004.00010
@@ -20,10 +20,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Final
 
-from agedp_data.epsilon import format_delta
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, TOTAL_BOUND, HistoryRow, LossBound
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 
@@ -75,7 +74,7 @@ class SpanLoss:
         """Return the bound with a value [nano-epsilon]."""
         days = "all published days" if self.days is None else f"any {self.days} consecutive days"
         draws = ", and all its days of the calibration" if self.publication.charges and self.days is None else ""
-        about = f"{days} of one household{draws}, but for a probability of {format_delta(self.delta)}"
+        about = scope_at_delta(f"{days} of one household{draws}", self.delta)
         return LossBound(self.bound_name, epsilon, ASSUMPTION_FREE, about, odds=False, delta=self.delta)
 
 
@@ -85,8 +84,8 @@ def span_figures(
     """Return the (epsilon, delta) bounds that a statement shows, whether or not one is promised.
 
     They are those of all days and, where the days reach over more than a year, of any 365 days; at both standard deltas
-    and at the promised one. Without a promised delta those that say something are shown: all deltas of a span
-    for which one is below the pure sum.
+    and at the promised one. Without a promised delta those that say something are shown: all deltas of a span for which
+    one lies more than a hundredth below the pure sum.
 
     Source: `SpanLoss`.
 
@@ -100,10 +99,24 @@ def span_figures(
     """
     curves = SpanCurves(publication)
     numbers = curves.of(history)
-    deltas = sorted({*STANDARD_DELTAS, *([promised] if promised is not None else [])}, reverse=True)
+    deltas = stated_deltas(promised)
     reach = max(numbers, default=0) - min(numbers, default=0) + 1
     spans: list[int | None] = [None, *([YEAR] if numbers and reach > YEAR else [])]
     return [bound for days in spans for bound in _bounds_of(curves, history, days, deltas, publication, promised)]
+
+
+def stated_deltas(promised: Decimal | None) -> tuple[Decimal, ...]:
+    """Return the deltas of the figures of a statement, the largest first: the standard ones and the promised one.
+
+    Source: data structure, without a formula.
+
+    Args:
+        promised: the delta that is promised; None for none.
+
+    >>> [str(delta) for delta in stated_deltas(Decimal("1e-7"))]
+    ['0.000001', '1E-7', '1E-9']
+    """
+    return tuple(sorted({*STANDARD_DELTAS, *([] if promised is None else [promised])}, reverse=True))
 
 
 def _bounds_of(
@@ -117,5 +130,5 @@ def _bounds_of(
     pure = curves.total(history).pure if days is None else curves.windows(history, days).largest(None)
     losses = [SpanLoss(publication, delta, days, curves) for delta in deltas]
     values = [loss.epsilon(history) for loss in losses]
-    if min(values) < pure or (promised is not None and days is None):
+    if 100 * min(values) < 99 * pure or (promised is not None and days is None):
         yield from (loss.bound_of(value) for loss, value in zip(losses, values, strict=True))

@@ -8,15 +8,14 @@ from decimal import Decimal
 from typing import ClassVar, Final
 
 from agedp_data.accounting.temporal_recursion import TemporalLosses
-from agedp_data.epsilon import format_delta
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import assumed
 from agedp_data.notions.notion import HistoryRow, LossBound, day_losses, losses_by_day_number
-from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.period_loss import Charges
 
 LEAKAGE: Final = "temporal leakage"
-_INDEPENDENT: Final = "each household on its own; how its days depend on each other does not matter"
+_INDEPENDENT: Final = "households are independent of each other, whatever the correlation between the days of each"
 _ABOUT: Final = "any one day of one household, released or not, by all days released so far"
 
 
@@ -49,7 +48,7 @@ class TemporalLeakage:
 
 
 def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, charges: Charges) -> LossBound:
-    r"""Return the temporal leakage but for a probability of delta: the smaller of the span's figure and the chain's.
+    r"""Return the temporal leakage at a delta: the smaller of the span's figure and the chain's.
 
     For a secret x (one day), results y and the whole series h of a household,
 
@@ -71,6 +70,6 @@ def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, c
         if bound.value is not None and bound.value < value:
             value, assumption = bound.value, bound.assumption
     draws = " and the calibration draws" if charges else ""
-    about = f"{_ABOUT}{draws}, but for a probability of {format_delta(delta)}"
+    about = scope_at_delta(f"{_ABOUT}{draws}", delta)
     name = name_at_delta(LEAKAGE, delta)
     return LossBound(name, value, "conditional", about, assumption, odds=False, delta=delta)

@@ -30,6 +30,7 @@ from agedp_data.notions.notion import (
 )
 from agedp_data.notions.notion_text import NoiseExample, NotionText, OwnBound, name_at_delta
 from agedp_data.notions.period_loss import Charges, largest_charged_window
+from agedp_data.notions.span_loss import SpanLoss, stated_deltas
 from agedp_data.parameters import Days, Epsilon, wrong
 
 Spend = Literal["even", "remaining"]
@@ -151,7 +152,10 @@ class WEvent(EnforcedPromise):
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
         windows = WindowLoss(self.window_days, self.charges).bounds(history, leakage_bound, at)
-        return [*self.cap_bounds(history), *windows, *self.span_bounds(history, self.window_days)]
+        deltas = () if self.delta is None else stated_deltas(self.delta)
+        spans = (SpanLoss(self._publication, delta, self.window_days, self._curves) for delta in deltas)
+        at_deltas = [bound for span in spans for bound in span.bounds(history, None, None)]
+        return [*self.cap_bounds(history), *windows, *at_deltas]
 
     def exceeded_spans(self, history: Sequence[HistoryRow]) -> Mapping[str, str]:
         """Return the keys of bounds that the released days exceed, of all days or of a window, each with the reason."""
@@ -171,10 +175,14 @@ class WEvent(EnforcedPromise):
 
     @classmethod
     def candidates(cls, comparison: Comparison) -> tuple[Alternative, ...]:
-        """Return both rules for spending a window's epsilon, for the promised window, that of [compare], or a week."""
+        """Return the rules for spending a window's epsilon, for the promised window, that of [compare], or a week.
+
+        With `delta` each day has an equal loss.
+        """
         promised = comparison.promise if isinstance(comparison.promise, cls) else None
         days = promised.window_days if promised else comparison.window_days or _WEEK
-        spends = sorted(get_args(Spend), key=lambda spend: promised is not None and spend != promised.spend)
+        rules = get_args(Spend) if comparison.promise.delta is None else ("even",)
+        spends = sorted(rules, key=lambda spend: promised is not None and spend != promised.spend)
         return tuple(
             Alternative(f"{days} days, {spend}", promise_keys("epsilon_per_window", window_days=days, spend=spend))
             for spend in spends

@@ -129,6 +129,11 @@ class Mean(Series):
     statistic: Literal["mean"]
     moves_counts: ClassVar[bool] = False
 
+    @property
+    def quantity(self) -> tuple[int, int, int, str]:
+        """Return what counts as a household's day; means of one quantity on one day rest on the same numbers."""
+        return self.clamp_wh, self.missing_wh, self.max_missing, self.values
+
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the clamp.
 
@@ -274,6 +279,28 @@ def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decim
 
 
 AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
+
+
+def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]:
+    """Return the names of means of all households and of groups that add up to them, one tuple for each quantity.
+
+    Args:
+        series: series of one contract by name.
+
+    Returns:
+        Names by quantity, those of all households first; a quantity without groups, or without a total, is left out.
+
+    >>> mean = {"statistic": "mean", "clamp_kwh": "50", "share": "0.4"}
+    >>> terms = {"tariffs": {**mean, "by": "tariff"}, "total": mean, "low": {**mean, "clamp_kwh": "9"}}
+    >>> totals_with_groups(series_of({"series": terms}))
+    [('total', 'tariffs')]
+    """
+    by_quantity: dict[tuple[int, int, int, str], list[str]] = {}
+    means = {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
+    for name in sorted(means, key=lambda name: (means[name].by or "", name)):
+        by_quantity.setdefault(means[name].quantity, []).append(name)
+    columns = [({means[name].by for name in names}, names) for names in by_quantity.values()]
+    return [tuple(names) for parts, names in columns if None in parts and len(parts) > 1]
 
 
 def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
+_KEY: Final = ("day", "series", "group", "revision", "bin_low_kwh", "bin_high_kwh")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -56,6 +56,11 @@ _NOISE_TEXT: Final = (
 )
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
+
+_CONSISTENT: Final = (
+    "averages over households by day in which the groups add up to the total: least-squares estimates from the "
+    "released averages and nothing else"
+)
 
 
 def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -120,9 +125,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
         is_table = ending == ".parquet"
-        description = (
-            (_COUNTS if "bin_low_kwh" in _read_schema(content).names else _AVERAGES) if is_table else _ABOUT.get(path)
-        )
+        description = _table_description(content) if is_table else _ABOUT.get(path)
         yield {
             "name": name,
             "type": "table" if is_table else "file",
@@ -134,6 +137,13 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
             **({"schema": _schema(_read_schema(content))} if is_table else {}),
         }
+
+
+def _table_description(content: bytes) -> str:
+    names = _read_schema(content).names
+    if "bin_low_kwh" in names:
+        return _COUNTS
+    return _CONSISTENT if "based_on" in names else _AVERAGES
 
 
 def _schema(table: pa.Schema) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from agedp_data.config.contract_document import (
 from agedp_data.epsilon import round_nano
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.period_loss import Charges, PeriodLoss
-from agedp_data.statement.stated_model import Amount, StatedDraw, StatedModel, check_length
+from agedp_data.statement.stated_model import Amount, DeltaText, StatedDraw, StatedModel, check_length
 
 SCHEMA: Final = "agedp-statement-2"
 
@@ -85,11 +85,12 @@ class ContractVersion(DocumentPart):
 class StatedBound(DocumentPart):
     """One figure."""
 
-    optional = frozenset({"conditional_days"})
+    optional = frozenset({"conditional_days", "delta"})
     rules = {  # noqa: RUF012
         "if": {"properties": {"kind": {"const": ASSUMPTION_FREE}}},
         "then": {"properties": {"assumption": {"const": ""}}},
         "else": {"properties": {"assumption": {"minLength": 1}}},
+        "dependentSchemas": {"delta": {"properties": {"factor": {"const": ""}}}},
     }
 
     name: Annotated[str, Field(min_length=1, description="Its name; a figure of an earlier model says so in its name.")]
@@ -98,12 +99,18 @@ class StatedBound(DocumentPart):
         Field(pattern=f"^({EPSILON}|infinite)$", description="The figure, rounded up."),
         AfterValidator(check_length),
     ]
+    delta: Annotated[
+        DeltaText | None,
+        Field(
+            description="Probability that is added to e^epsilon times the probability of a result; left out if it is 0."
+        ),
+    ] = None
     factor: Annotated[
         str,
         Field(
             pattern=r"^([0-9]+(\.[0-9]{2})?|[0-9]\.[0-9]e[0-9]+|infinite)?$",
             description="e^epsilon, by which odds change at most, rounded up: to hundredths, from 1000 on to two "
-            "digits (1.9e79). Empty for a sum of discounted losses, which bounds no odds.",
+            "digits (1.9e79). Empty for a sum of discounted losses and beside a delta, where it bounds no odds.",
         ),
         AfterValidator(check_length),
     ] = ""
@@ -155,11 +162,19 @@ class StatedBound(DocumentPart):
 class Ending(DocumentPart):
     """How long the promise goes on, if from here on every day is released when it is due."""
 
+    optional = frozenset({"delta"})
+
     spent: Annotated[
         Amount,
-        Field(description="Sum of the losses of all released days and calibration draws: the figure `total`."),
+        Field(
+            description="Sum of the losses of all released days and calibration draws: the figure `total`; with a "
+            "delta, the figure `total` at it."
+        ),
     ]
     remaining: _Cap = Field(alias="left", description="What is left of epsilon_total.")
+    delta: Annotated[
+        DeltaText | None, Field(description="Delta of epsilon_total, of what is spent and left; left out if it is 0.")
+    ] = None
     last_day: Annotated[
         _DateOrNone,
         Field(
@@ -177,8 +192,13 @@ class Ending(DocumentPart):
 class AddedLoss(DocumentPart):
     """What another population under the same promise may add."""
 
+    optional = frozenset({"delta"})
+
     day: Annotated[_Cap, Field(description="To the figure `day`.")]
-    total: Annotated[_Cap, Field(description="To the figure `total`.")]
+    total: Annotated[_Cap, Field(description="To the figure `total`, or to that with delta.")]
+    delta: Annotated[
+        DeltaText | None, Field(description="To the delta of that figure; left out if the promise has none.")
+    ] = None
 
 
 class SecondPopulation(DocumentPart):

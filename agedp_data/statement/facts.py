@@ -8,7 +8,8 @@ Decisions:
   them in the terms of the glossary.
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
   is larger (tightening a bound does not undo releases).
-* `factor` is e^epsilon, the factor by which odds may change, rounded up.
+* `factor` is e^epsilon, the factor by which odds may change, rounded up; none with a delta (`delta_texts`).
+* With a promised delta, what is spent, left and added is that of the total at this delta.
 * Losses of other populations of the ledger are stated separately, because a ledger does not show whether they share
   households.
 """
@@ -17,13 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import Contract
-from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.config.delta_size import is_large_delta
+from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
-from agedp_data.statement import model_texts
+from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.parameters import exact_text
+from agedp_data.statement import delta_texts, model_texts
 from agedp_data.statement.document import (
     SCHEMA,
     AddedLoss,
@@ -40,10 +44,12 @@ from agedp_data.statement.document import (
 from agedp_data.statement.note_texts import (
     BEYOND,
     HOUSEHOLD_ACCOUNT,
+    LARGE_DELTA,
     REHEARSAL,
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
 )
+from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw, StatedModel
 
 PROTECTS = (
@@ -95,21 +101,19 @@ ESTIMATED = (
 )
 
 
-_FINE = Context(prec=50, Emax=MAX_EMAX)
-_LARGE, _TWO_DIGITS = 1000, Context(prec=2, Emax=MAX_EMAX, rounding=ROUND_CEILING)
-
-
 @dataclass(frozen=True, slots=True)
 class SeriesEnd:
     """End of a series: the last day that can be released, "" if there is none within a year, and the reason.
 
     `reason` is "promise" (its caps), "period" (the schedule's last day), "broken" (under a newer model the releases
-    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, None if unlimited.
+    exceed the promise already) or "" (no end within a year). `total` is the cap of the sum, at `delta` if one is
+    promised; None if unlimited.
     """
 
     last_day: str
     reason: Literal["promise", "period", "broken", ""]
     total: int | None
+    delta: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,11 @@ class StatementFacts:
         """Return the periods of the published envelopes in words, "" without one."""
         return " and ".join(self.estimated_from)
 
+    @property
+    def has_spans(self) -> bool:
+        """Return whether a bound on all days, or on a window, has a delta."""
+        return any(map(delta_texts.is_of_span, self.bounds))
+
 
 def build_statement(facts: StatementFacts) -> Statement:
     """Return the statement as it is written to statement.json and stored in the ledger."""
@@ -195,8 +204,7 @@ def build_statement(facts: StatementFacts) -> Statement:
         ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
-    account = None if facts.account is None else state_account(facts.account, facts.envelope_days)
-    optional = {**facts.title, "draws": list(facts.draws), "household_account": account}
+    optional = {**facts.title, "draws": list(facts.draws), "household_account": _stated_account(facts)}
     return statement.model_copy(update={key: value for key, value in optional.items() if value})
 
 
@@ -216,11 +224,13 @@ def _not_protected(facts: StatementFacts) -> list[str]:
     return [past, *beside, *others, model_texts.NOT_PROTECTED_FROM_ENVELOPE.format(days=days)]
 
 
-def state_account(account: AccountFacts, envelope_days: str) -> StatedAccount:
-    """Return the account of households as a statement contains it; `envelope_days` as of the facts."""
-    day, total = format_epsilon(account.day), format_epsilon(account.total)
-    text = HOUSEHOLD_ACCOUNT.format(day=day, total=total, since=account.since, aside=model_texts.aside(envelope_days))
-    return StatedAccount(day=day, total=total, since=account.since, text=text)
+def _stated_account(facts: StatementFacts) -> StatedAccount | None:
+    account = facts.account
+    if account is None:
+        return None
+    amounts = {"day": format_epsilon(account.day), "total": format_epsilon(account.total), "since": account.since}
+    text = HOUSEHOLD_ACCOUNT.format(**amounts, aside=model_texts.aside(facts.envelope_days))
+    return StatedAccount(**amounts, text=text + (delta_texts.ACCOUNT_WITHOUT_DELTA if facts.has_spans else ""))
 
 
 def _warnings(facts: StatementFacts) -> Iterator[str]:
@@ -228,6 +238,9 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
         yield model_texts.always(facts.envelope_days, has_draws=bool(facts.draws))
     else:
         yield from ALWAYS
+    if facts.has_spans:
+        yield delta_texts.SPANS.format(aside=model_texts.aside(facts.envelope_days))
+    yield from _delta_warnings(facts.contract)
     if facts.model is not None:
         if model_texts.is_private(facts.model):
             yield from model_texts.selection_texts(facts.model)
@@ -248,22 +261,14 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             )
 
 
+def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
+    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
+    if delta is not None and is_large_delta(Decimal(delta), households):
+        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)
+
+
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:
     return model is not None and model["source"] == "estimated" and not model_texts.is_private(model)
-
-
-def odds_factor(loss: int) -> str:
-    """Return e^epsilon of a whole loss as decimal text, rounded up: to hundredths, from 1000 on to two digits.
-
-    >>> odds_factor(0), odds_factor(500_000_000), odds_factor(182_500_000_000)
-    ('1', '1.65', '1.9e79')
-    """
-    if loss == 0:
-        return "1"
-    power = _FINE.next_plus(_FINE.exp(Decimal(loss) / NANO))
-    if power < _LARGE:
-        return str(power.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
-    return f"{_TWO_DIGITS.plus(power):e}".replace("e+", "e")
 
 
 def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
@@ -273,7 +278,7 @@ def _in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
 
 def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBound:
     """Return a bound as a statement contains it."""
-    return StatedBound(
+    stated = StatedBound(
         name=bound.name,
         epsilon="infinite" if bound.value is None else format_epsilon(bound.value),
         factor=_factor_text(bound),
@@ -282,10 +287,15 @@ def state_bound(bound: LossBound, limits: Mapping[str, int | None]) -> StatedBou
         about=bound.about,
         assumption=bound.assumption,
     )
+    return stated.model_copy(update=_delta_key(bound.delta))
+
+
+def _delta_key(delta: Decimal | None) -> dict[str, str]:
+    return {} if delta is None else {"delta": exact_text(delta)}
 
 
 def _factor_text(bound: LossBound) -> str:
-    if not bound.odds:
+    if not bound.odds or bound.delta is not None:
         return ""
     return "infinite" if bound.value is None else odds_factor(bound.value)
 
@@ -298,23 +308,29 @@ def _limit_text(bound: LossBound, limits: Mapping[str, int | None]) -> str:
 
 
 def _ending(facts: StatementFacts) -> Ending:
-    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == TOTAL_BOUND), default=0)
-    cap = facts.ending.total
-    return Ending(
+    cap, delta = facts.ending.total, facts.ending.delta
+    total = name_at_delta(TOTAL_BOUND, delta)
+    spent = max((bound.value or 0 for bound in facts.bounds if bound.name == total), default=0)
+    ending = Ending(
         spent=format_epsilon(spent),
         left="unlimited" if cap is None else format_epsilon(max(0, cap - spent)),
         last_day=facts.ending.last_day,
         because=facts.ending.reason,
     )
+    return ending.model_copy(update=_delta_key(delta))
 
 
 def _second_population(facts: StatementFacts) -> SecondPopulation:
+    delta = facts.ending.delta
     day, total = (
         "unlimited" if limit is None else format_epsilon(limit)
-        for limit in (facts.limits[DAY_BOUND], facts.limits[TOTAL_BOUND])
+        for limit in (facts.limits[DAY_BOUND], facts.limits[name_at_delta(TOTAL_BOUND, delta)])
     )
-    text = SECOND_POPULATION if facts.account is None else SECOND_POPULATION_COUNTED
-    return SecondPopulation(in_ledger=facts.other_populations, adds=AddedLoss(day=day, total=total), text=text)
+    adds = AddedLoss(day=day, total=total).model_copy(update=_delta_key(delta))
+    text = delta_texts.SECOND_POPULATION if delta else SECOND_POPULATION
+    if facts.account is not None:
+        text = delta_texts.SECOND_POPULATION_COUNTED if delta else SECOND_POPULATION_COUNTED
+    return SecondPopulation(in_ledger=facts.other_populations, adds=adds, text=text)
 
 
 def _public_model(model: Mapping[str, Any] | None) -> StatedModel:

@@ -15,6 +15,8 @@ from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.private_selection import private_quantiles
+from agedp_data.statement.consistency_text import consistency_texts
+from agedp_data.statement.delta_texts import explanation, is_of_span, total_name, with_delta
 from agedp_data.statement.document import (
     ContractVersion,
     PublicationDates,
@@ -138,11 +140,18 @@ def _summary(statement: Statement) -> str:
             day = f"any one published day, {calibration}, of which a model was drawn"
         text += (
             f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {epsilons['day']} about "
-            f"{day}, and at most epsilon {epsilons['total']} about all its days (composition){_left_out(statement)}."
+            f"{day}, and at most epsilon {epsilons['total']} about all its days (composition)"
+            f"{_total_with_delta(statement)}{_left_out(statement)}."
         )
     if statement.has_model:
         text += " Bounds marked *if* rest on an assumption: a model of how fast households mix."
     return text
+
+
+def _total_with_delta(statement: Statement) -> str:
+    """Return the first bound on all days with a delta, a part of a sentence; "" without one."""
+    total = next((bound for bound in statement.bounds if is_of_span(bound) and bound.name.startswith("total")), None)
+    return "" if total is None else f", or epsilon {total.epsilon}{with_delta(total.delta)}, as explained below"
 
 
 def _draw_periods(statement: Statement) -> str:
@@ -187,7 +196,10 @@ def _bounds_table(statement: Statement) -> list[str]:
     terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement.has_model else ''}."
     exception = _EXCEPTION if _envelope_days(statement) else ""
     draws = " and draws" if statement.draws else ""
-    return ["\n".join(lines), f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"]
+    how_to_read = f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"
+    example = next(filter(is_of_span, statement.bounds), None)
+    of_delta = "" if example is None else explanation(example, aside(_envelope_days(statement)))
+    return ["\n".join(lines), how_to_read, of_delta]
 
 
 def _draws(statement: Statement) -> list[str]:
@@ -224,15 +236,17 @@ def _ending_texts(statement: Statement) -> list[str]:
         return []
     capped = ending.remaining != "unlimited"
     day = f"No day that is still to be released uses more than max_day_epsilon = {terms.max_day_epsilon}"
-    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}"
+    delta = with_delta(ending.delta)
+    total = f", and no release takes the composed loss of all days beyond epsilon_total = {terms.epsilon_total}{delta}"
     beside = aside(_envelope_days(statement))
     caps = (
         f"{day}{total if capped else ''}, whatever the model, age or discount allows{beside}."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
     draws = " and of the draws of the calibration" if statement.draws else ""
-    spent = f"The composed loss of all days so far{draws} is epsilon {ending.spent}" + (
-        f"; epsilon {ending.remaining} remains{beside}." if capped else f"{beside}."
+    remains = "is left until it reaches the bound" if delta else "remains"  # losses with a delta do not add up
+    spent = f"The composed loss of all days so far{draws} is epsilon {ending.spent}{delta}" + (
+        f"; epsilon {ending.remaining} {remains}{beside}." if capped else f"{beside}."
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
@@ -247,8 +261,8 @@ def _second_population(statement: Statement) -> list[str]:
     if second is None:
         return []
     adds = (
-        f"Under the same promise it may add {second.adds.day} to the bound *day* and {second.adds.total} to the bound "
-        "*total*."
+        f"Under the same promise it may add {second.adds.day} to the bound *day* and {second.adds.total}"
+        f"{with_delta(second.adds.delta)} to the bound *{total_name(second.adds.delta)}*."
     )
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
@@ -267,7 +281,7 @@ def _series(contract: Contract) -> list[str]:
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
-    return [_list(texts), small]
+    return [_list(texts), *consistency_texts(contract), small]
 
 
 def _states_text(contract: Contract) -> str:

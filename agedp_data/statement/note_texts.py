@@ -9,6 +9,11 @@ BEYOND = (
     "{name}: what was released before the last change of the promise comes to {said}, more than its bound of {bound} "
     "now. No change undoes that; {bound} binds whatever further releases are part of."
 )
+LARGE_DELTA = (
+    "The promise has delta = {delta}, more than 1/n^2 for n = {households}, the fewest households of a released day or "
+    "group. A bound with delta lets every set of results be more probable by delta than its factor says, for each "
+    "household. The figures 'day' and 'total' have no delta."
+)
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
 )

@@ -27,6 +27,7 @@ def check_length(text: str) -> str:
 _Number = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?$"), AfterValidator(check_length)]
 _Probability = Annotated[str, Field(pattern=r"^0\.[0-9]+$"), AfterValidator(check_length)]
 Amount = Annotated[str, Field(pattern=f"^{EPSILON}$"), AfterValidator(check_length)]
+DeltaText = Annotated[str, Field(pattern=r"^0\.[0-9]*[1-9]$"), AfterValidator(check_length)]
 _Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
 
 

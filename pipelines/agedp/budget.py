@@ -40,7 +40,7 @@ WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series have spent the budget of the day"
 DAYS_NEAR: Final = "releases of neighbouring days have spent the budget"
 
-_DISTANT_DAY: Final = date.max.isoformat()
+DISTANT_DAY: Final = date.max.isoformat()
 """A day that is outside of every window of the series."""
 
 
@@ -104,7 +104,7 @@ class EffectivePromise:
             return DayBudget(loss)
         if day_loss > 0 and remaining <= 0:
             return DayBudget(0, OTHER_SERIES)
-        if self.notion.slides and int(share * self.loss(history, _DISTANT_DAY, _DISTANT_DAY)) > 0:
+        if self.notion.slides and int(share * self.loss(history, DISTANT_DAY, DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)
         return DayBudget(0)
 
@@ -283,20 +283,21 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
         return f"horizon_days = {horizon} days are released and the series is over"
     if obstacle := next(filter(None, map(terms.notion.obstacle, terms.leakage_bounds)), ""):
         return obstacle
-    draws = total_charge(terms.notion.charges)
-    spent = sum(row.loss for row in history) + draws
-    if promise.total_cap is None or promise.total_cap - spent >= promise.day_cap:
+    notion, draws = terms.notion, total_charge(terms.notion.charges)
+    if notion.fits_total(history, DISTANT_DAY, promise.day_cap):
         models = sum(leakage_bound is not None for leakage_bound in terms.leakage_bounds)
         constraints = [
-            *(["the days released so far"] if spent > draws else []),
+            *(["the days released so far"] if any(row.loss for row in history) else []),
             *(["the calibration draws"] if draws else []),
             *(["this model" if models == 1 else "each of its models, earlier ones included"] if models else []),
         ]
         constraints_text = f" with {' and '.join(constraints)}" if constraints else ""
         return f'no loss, however small, keeps the promise of notion = "{promise.notion}"{constraints_text}'
-    total = f"epsilon_total = {promise.epsilon_total:f}"
-    of_draws = f", {format_epsilon(draws)} of it by calibration draws" if draws else ""
-    return f"the promise permits no further release: {format_epsilon(spent)} is spent{of_draws}, {total}"
+    total = f"epsilon_total = {promise.epsilon_total:f}{notion.at_delta}"
+    part = format_epsilon(draws) if promise.delta is None else "a part"
+    of_draws = f", {part} of it by calibration draws" if draws else ""
+    spent = format_epsilon(notion.total(history))
+    return f"the promise permits no further release: {spent} is spent{of_draws}, {total}"
 
 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:

@@ -20,7 +20,8 @@ from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND
+from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.notion import DAY_BOUND
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +136,7 @@ def compare(
         planned = forecast_run(LedgerSession.open(run))
         table = _planned_table(planned, run.run_file)
         drawn, limits = table[table["skipped"] == ""], run.run_file.notion.limits
-        bound_name = next((name for name in limits if name not in (DAY_BOUND, TOTAL_BOUND)), DAY_BOUND)
+        bound_name = own_bound_name(limits) or DAY_BOUND
         noise = drawn.filter(like="noise_sd").iloc[:, 0]
         rows.append(
             {

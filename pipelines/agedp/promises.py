@@ -29,12 +29,17 @@ def exact_number(value: Any) -> Any:  # noqa: ANN401  (any value of a run file)
 
 @dataclass(frozen=True, kw_only=True)
 class PromiseKeys:
-    """What every promise states: the cap on the epsilon of a day, and that on the sum over all days."""
+    """What every promise states: the cap on the epsilon of a day, and that on the sum over all days.
+
+    With `delta`, such as "1e-6", `epsilon_total` and the bounds of windows and of temporal leakage are (epsilon, delta)
+    bounds; the epsilon of a day stays pure.
+    """
 
     notion: ClassVar[str]
 
     max_day_epsilon: Number
     epsilon_total: Number | Literal["unlimited"]
+    delta: Number | None = None
 
     def keys(self) -> dict[str, Any]:
         """Return the table [promise] of a run file."""

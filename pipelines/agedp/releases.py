@@ -62,6 +62,8 @@ class Release:
         frame = pd.DataFrame([{name: getattr(bound, name) for name in names} for bound in bounds])
         if any(bound.conditional_days for bound in bounds):  # beside a model that is published without noise
             frame["conditional_days"] = [bound.conditional_days or "" for bound in bounds]
+        if any(bound.delta for bound in bounds):
+            frame["delta"] = [float(bound.delta or 0) for bound in bounds]
         frame["epsilon"] = [float("inf") if bound.epsilon == "infinite" else float(bound.epsilon) for bound in bounds]
         return frame
 

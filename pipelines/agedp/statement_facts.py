@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Final
 
-from agedp.budget import ReleaseTerms, estimation_periods
+from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
@@ -31,6 +31,8 @@ from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.cap_bounds import spent_bounds
 from agedp_data.notions.notion import Accountant, LossBound, day_losses
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
@@ -122,13 +124,14 @@ def _question_text(query: Mapping[str, Any]) -> str:
 
 
 def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
-    """Return the bounds of these releases under the promise and under every other notion that applies."""
+    """Return the bounds of these releases under the promise, under other notions that apply, and with a delta."""
     accountants = [
         terms.notion,
         *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(terms.run.comparison)),
     ]
     bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bound, None)]
-    return [*bounds, *_bounds_of_earlier_models(terms.earlier_models, rows, accountants)]
+    with_delta = span_figures(rows, terms.run.publication, terms.run.promise.delta)
+    return [*bounds, *with_delta, *_bounds_of_earlier_models(terms.earlier_models, rows, accountants)]
 
 
 def _bounds_of_earlier_models(
@@ -168,30 +171,33 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     if not populations:
         return []
     household = f"a household that is counted in all {len(populations) + 1} populations of this ledger"
+    rows, charges = ledger.rows(), charges_of(ledger.calibration_draws())
+    publication = Publication(earlier=series_by_contract(ledger.contracts()), charges=charges)
     return [
         replace(
             bound,
             name=f"{bound.name} with the other populations",
             about=bound.about.replace("one household", household),
         )
-        for bound in spent_bounds(day_losses(ledger.rows()), charges_of(ledger.calibration_draws()))
+        for bound in [*spent_bounds(day_losses(rows), charges), *span_figures(rows, publication)]
     ]
 
 
 def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
     """Return the end of the series if every day is released when it is due; today is the newest date of publication."""
-    rows = view.rows
+    rows, promise = view.rows, terms.run.promise
     newest = date.fromisoformat(max(row.published_on for row in rows))
     expected = forecast(ForecastContract.of(terms), replace(view, today=newest), days_ahead=_DAYS_AHEAD)
-    total, last = terms.run.promise.total_cap, terms.run.schedule.last_day
-    newest_day = max(row.day for row in rows)
+    last, newest_day = terms.run.schedule.last_day, max(row.day for row in rows)
+    end = SeriesEnd("", "", promise.total_cap, promise.delta)
     if expected.stopped:
-        return SeriesEnd(newest_day, "broken", total)
+        return replace(end, last_day=newest_day, reason="broken")
     if expected.ended_by_promise:
-        return SeriesEnd(expected.last_day.isoformat() if expected.last_day else newest_day, "promise", total)
+        last_day = expected.last_day.isoformat() if expected.last_day else newest_day
+        return replace(end, last_day=last_day, reason="promise")
     if last is not None and (expected.next_day is None or last < expected.next_day + timedelta(days=_DAYS_AHEAD)):
-        return SeriesEnd(last.isoformat(), "period", total)
-    return SeriesEnd("", "", total)
+        return replace(end, last_day=last.isoformat(), reason="period")
+    return end
 
 
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:

@@ -161,6 +161,17 @@ def test_what_no_option_says_is_proposed_or_left_to_decide():
     assert "# decide: bins_kwh  = [0, 15, 30]" in found.text()
 
 
+def test_a_delta_is_written_and_its_total_proposed():
+    year = {"first_day": "2013-01-01", "last_day": "2013-12-31", "delta": "1e-6"}
+    text = drafted(**year, epsilon_per_day="0.1").text()
+    assert 'delta           = "1e-6"' in text
+    assert "# decide: epsilon_total   = 10.75" in text  # where the sum comes to 36.5
+    without_model = drafted(**COMMON, notion="temporal", alpha="10", horizon_days="365", budget="even", **year)
+    assert "model" not in without_model.tables
+    assert without_model.undecided == ()
+    assert "model" in drafted(notion="temporal", budget="exact", **year).tables
+
+
 @pytest.mark.parametrize("notion", NOTIONS_BY_OPTIONS)
 @pytest.mark.parametrize("mode", ["archive", "live"])
 def test_proposals_go_together_whatever_the_notion(notion, mode, tmp_path):

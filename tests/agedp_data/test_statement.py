@@ -20,14 +20,15 @@ from agedp_data.statement.facts import (
     ESTIMATED,
     REPRESENTED,
     WITH_MODEL,
+    AccountFacts,
     SeriesEnd,
     StatementFacts,
     build_statement,
-    odds_factor,
 )
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.model_texts import share_text
 from agedp_data.statement.note_texts import REHEARSAL
+from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw
 
 CHECK = jsonschema.Draft202012Validator(schema())
@@ -105,6 +106,40 @@ def test_rows_of_an_estimated_model_name_its_days():
         assert period in part, part
     for claimed in re.findall(r"[^.|]*\b(?:always|no assumption|unconditional)\b[^.|]*", text):
         assert re.search(r"noise|noisy|\*always\*|Bounds marked", claimed), claimed
+
+
+def test_a_bound_with_a_delta_is_no_bound_on_odds_and_the_promised_one_ends_the_series():
+    promised, total = Decimal("1e-6"), "all days; every set of results at most e^epsilon times as probable, plus 1e-6"
+    bounds = [*FACTS.bounds, LossBound("total (delta 1e-6)", 10**9, "assumption-free", total, delta=promised)]
+    changed = {
+        "bounds": bounds,
+        "limits": {"day": 4, "total": None, "total (delta 1e-6)": 3 * 10**9, "risk": 7},
+        "ending": SeriesEnd("2013-01-05", "promise", 3 * 10**9, promised),
+        "contract": {**CONTRACT, "promise": {**CONTRACT["promise"], "epsilon_total": "3", "delta": "0.000001"}},
+        "account": AccountFacts(5, 1_500_000_000, "2026-01-01"),
+    }
+    stated, text = claim(**changed), words(**changed)
+    jsonschema.validate(stated, schema())
+    [row] = [figure for figure in stated["figures"] if "delta" in figure]
+    assert (row["epsilon"], row["delta"], row["factor"], row["limit"]) == ("1", "0.000001", "", "3")
+    assert not CHECK.is_valid(stated | {"figures": [*stated["figures"][:2], row | {"factor": "2.72"}]})
+    assert stated["ending"] == {
+        "spent": "1", "left": "2", "delta": "0.000001", "last_day": "2013-01-05", "because": "promise",
+    }  # fmt: skip
+    assert stated["second_population"]["adds"] == {"day": "0.000000004", "total": "3", "delta": "0.000001"}
+    assert stated["figures"][1]["limit"] == "unlimited"  # the sum of the losses
+    for part in (
+        "at most epsilon 1.5 about all its days (composition), or epsilon 1 with delta 1e-6, as explained below.",
+        "every set of results would be at most e^1 times as probable, plus one in 1,000,000.",
+        "no release takes the composed loss of all days beyond epsilon_total = 3 with delta 1e-6, whatever",
+        "all days so far is epsilon 1 with delta 1e-6; epsilon 2 is left until it reaches the bound.",
+        "it may add 0.000000004 to the bound *day* and 3 with delta 1e-6 to the bound *total (delta 1e-6)*.",
+        "in all 1.5. The register",
+        "The amounts of this account are sums of losses and have no delta.",
+    ):
+        assert part in text, part
+    assert not re.search(r"but for|(un)?likely|except with", text)
+    assert "delta" not in json.dumps(CLAIM)
 
 
 def test_a_privately_selected_model_bounds_a_share_and_its_draws_are_in_the_figures():
@@ -227,7 +262,7 @@ def test_a_statement_is_of_that_form_and_read_as_it_was_written(changed):
     CHECK.validate(content)
     assert plain(content)
     later = content | {"key_of_a_later_version": {"more": [1]}}
-    later["figures"][0]["delta"] = "0"
+    later["figures"][0]["of_a_later_version"] = "0"
     assert json.loads(read_statement(json.dumps(later)).text()) == later
     for key in ("from_whom", "versions", "ending", "second_population", "software"):  # the first schema lacks some
         earlier = {name: value for name, value in CLAIM.items() if name != key}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp_data.epsilon import floor_nano, format_epsilon
+from agedp_data.notions.notion import LossBound
+from agedp_data.notions.notion_text import scope_at_delta
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.bound_text import scope_text
+from agedp_flows.text.bound_text import labelled_bound, scope_text
 from agedp_flows.text.run_text import format_path, noise_line, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
@@ -32,6 +35,15 @@ def test_what_a_promise_bounds_beside_day_and_total_is_printed_with_its_bound(no
             if f"of at most {format_epsilon(own[bound.name])}. {scope}" in line
         ]
         assert "Assumption: " in line or bound.kind != "conditional"
+
+
+def test_a_bound_with_a_delta_is_printed_with_its_delta():
+    delta = Decimal("2.5e-7")
+    about = scope_at_delta("any 365 consecutive days of one household", delta)
+    bound = LossBound("window of 365 days (delta 2.5e-7)", 10_748_499_677, "assumption-free", about, delta=delta)
+    stated = state_bound(bound, {})
+    expected = "Epsilon with delta 2.5e-7 of any 365 consecutive days of one household: 10.748499677"
+    assert (labelled_bound(stated), stated.factor) == (expected, "")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,9 @@ class Line:
     state: str = "released"
     population: str = "homes"
     contract: str = ""
+    sensitivity: int = 0
+    scale: float = 0.0
+    mechanism: str = ""
 
     @property
     def input_ended_at(self) -> str:

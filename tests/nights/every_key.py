@@ -63,7 +63,7 @@ _CURVE = 'source="declared"; curve="slow.csv"; basis="made up"; assume="curve"'
 _KERNEL = 'source="declared"; kernel="sticky.csv"; basis="made up"; assume="markov"'
 _AGED = 'notion="age-dependent"; secret="day"'
 _PROMISES = {
-    "classical": ('notion="classical"; epsilon_per_day=0.5', ""),
+    "classical": ('notion="classical"; epsilon_per_day=0.5; delta="1e-6"', ""),
     "w-event": ('notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"', _CURVE),
     "age-dependent": (f'{_AGED}; epsilon_per_day=0.5; method="total_variation"', _CURVE),
     "risk": (f'{_AGED}; risk=0.5; method="tight"', _KERNEL),
@@ -122,7 +122,9 @@ amend bins_kwh=[0, 5, 40]; COUNTS & form="cumulative"; bins_kwh=[0, 5, 40]; COUN
 wrong bins_kwh=[0, 40]; COUNTS & bins_kwh=[0, 5, 30]; COUNTS & form="both"; bins_kwh=[0, 5, 40]; COUNTS
 [promise]
 amend age_days=3 & max_day_epsilon=0.55 & epsilon_total=8 | 3
-never age_days=1 | 0 & max_day_epsilon=0.7 & epsilon_total=10 | "unlimited"
+never delta=0.01
+wrong delta=0 | 1 | 0.4 | "few"
+never age_days=1 | 0 & max_day_epsilon=0.7 & epsilon_total=10 & epsilon_total="unlimited"; delta=-
 [model]
 wrong file="model" & period=[2012-01-01, 2012-02-01] & states=12 & edges="quantile" & chain="homogeneous" | "cyclic"
 wrong memory="one" & min_visits=1 & confidence="plug-in" | "sampling-bound" & level=0.9 & ages_days=[1]
@@ -132,7 +134,9 @@ wrong quantiles=[{of="spectral-gap",probability=0.5,epsilon=1}]
 
 _OWN = {
     "classical": """
-amend epsilon_per_day=0.4
+amend epsilon_per_day=0.4 & delta="1e-7" | 0.0000001 | -
+never delta="1e-5"
+wrong epsilon_total="unlimited"
 never notion="w-event"; window_days=3; epsilon_per_window=1.5; spend="even"; epsilon_per_day=- & epsilon_per_day=0.6
 """,
     "w-event": """

@@ -177,6 +177,7 @@ def after(place: Place, edit: Edit, as_of: str) -> list[str]:
     first, last = (json.loads(contract.promise)["promise"] for contract in (contracts[0], contracts[-1]))
     found = [f"{key} grew" for key in BOUNDS if amount(last, key) > amount(first, key)]
     found += [f"{key} fell" for key in FLOORS if last.get(key, 0) < first.get(key, 0)]
+    found += ["delta grew"] if Fraction(last.get("delta", 0)) > Fraction(first.get("delta", 0)) else []
     kernel = Kernel(0.9) if place.promise in ("risk", "temporal") else None
     found += exceeded(rows, {contract.hash: first for contract in contracts}, kernel=kernel)
     found += exceeded(rows[old:], {contract.hash: last for contract in contracts})

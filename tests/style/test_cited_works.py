@@ -39,6 +39,7 @@ WORKS = {
     "10.48550/arXiv.2004.00010": r"\[CKS\]",
     "10.48550/arXiv.1311.0776": r"\[KOV\]",
     "10.48550/arXiv.1906.03049": r"\[KJH\]",
+    "10.14778/1920841.1920970": r"\[HRMS\]",
 }
 """DOI and what stands beside it. Add a DOI only after a look-up; otherwise cite author, title, venue and year."""
 LINK = re.compile(r"https://doi\.org/(\S+?)[.,)]?(?=\s|$)")

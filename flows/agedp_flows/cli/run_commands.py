@@ -66,7 +66,8 @@ def plan(
     from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
-    from agedp_flows.text.plan_text import frontier_json, frontier_lines, plan_json, plan_lines
+    from agedp_flows.text.frontier_text import frontier_json, frontier_lines
+    from agedp_flows.text.plan_text import plan_json, plan_lines
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
@@ -174,26 +175,44 @@ def publish(
 def verify(
     folder: FolderArgument,
     ledger: Annotated[str | None, typer.Option(metavar="URL", help="the ledger it was published from")] = None,
+    span: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAYS|total",
+            help="also print the (epsilon, delta) bound of the worst such days",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="P", help="the delta of that bound, such as 1e-6", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Check a release folder: checksums, schema, arithmetic, and the hash chain if a ledger is given. For recipients.
 
-    Example: agedp verify out/release
+    With --span and --delta it also prints what so many days, and all days, reveal
+    about one household, from the folder's rows alone; folders of every version
+    have them.
+
+    Example: agedp verify out/release --span 365 --delta 1e-6
     """
     from agedp.release_folder.release_folder import open_release
-    from agedp_flows.text.ledger_text import verify_folder_against
+    from agedp_flows.text.ledger_text import folder_spans, span_lines, spans_json, verify_folder_against
 
     release = open_release(folder)
     release.verify()
     chain_facts = {} if ledger is None else {"chain": True}
     if ledger is not None:
         verify_folder_against(release, ledger)
+    spans = folder_spans(release, span, delta)
     lines = [f"{folder}: as it was published{', and it equals the ledger' if chain_facts else ''}"]
     if foreign_files := release.other_files():
         lines.append(f"not part of the release, and not checked: {', '.join(map(escape_text, foreign_files))}")
+    lines += span_lines(spans)
+    span_facts = {"spans": spans_json(spans)} if spans else {}
     print_answer(
-        {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files)},
+        {"verified": True, **chain_facts, "not_of_the_release": list(foreign_files), **span_facts},
         "\n".join(lines),
         as_json=as_json,
         quiet=quiet,

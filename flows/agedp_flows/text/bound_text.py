@@ -9,6 +9,8 @@ import re
 
 from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
+from agedp_data.notions.notion_text import RESULTS
+from agedp_data.statement.delta_texts import with_delta
 from agedp_data.statement.document import StatedBound
 
 _ASSUMPTIONS = {
@@ -40,7 +42,8 @@ def labelled_bound(bound: StatedBound) -> str:
     >>> labelled_bound(StatedBound(name="total", epsilon="182.5", about=days, kind="assumption-free", assumption=""))
     'Cumulative epsilon per household (sequential composition of all published days): 182.5'
     """
-    label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon of {scope_text(bound.scope)}"
+    at_delta = with_delta(bound.delta)
+    label = _LABELS.get((bound.name, bound.scope)) or f"Epsilon{at_delta} of {scope_text(bound.scope)}"
     return f"{label}: {bound.epsilon}{exception_text(bound.conditional_days)}"
 
 
@@ -61,9 +64,12 @@ def exception_text(envelope_days: str | None) -> str:
 def scope_text(about: str) -> str:
     """Return the scope of a bound, a discounted sum with the name and rate of its discount.
 
+    What a delta means is left out: the delta is named beside the epsilon.
+
     >>> scope_text("all published days of one household, a loss j days of publication ago counted 1/(1 + 2 j)")
     'discounted sum of all published days of one household, hyperbolic discounting with rate 2 per day of publication'
     """
+    about = about.partition(RESULTS)[0]
     discounted = _DISCOUNTED.fullmatch(about)
     if discounted is None:
         return _SCOPES.get(about, about)

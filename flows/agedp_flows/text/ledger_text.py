@@ -1,24 +1,33 @@
-"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and the check of a folder against a ledger."""
+"""Output of `agedp ledger show`, `verify`, `upgrade` and `export`, and of the checks of a release folder."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from agedp.ledger_transfer import export_ledger, verify_against
 from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.span_bounds import SpanBound
 from agedp_data import clock
 from agedp_data.config import load
-from agedp_data.epsilon import format_epsilon
-from agedp_data.errors import LedgerError
+from agedp_data.epsilon import format_delta, format_epsilon
+from agedp_data.errors import LedgerError, RunFileError
 from agedp_data.format_versions import FORM, NEEDS
 from agedp_data.ledger import Fault, Ledger
 from agedp_data.ledger.backends.backend import REPAIR_HINT
+from agedp_data.messages import escape_text
+from agedp_data.parameters import exact_text
 from agedp_data.statement.document import read_statement
 
 _MAX_FAULTS = 5
 """Number of faults that an error message lists."""
+_MAX_DIGITS = 9
+_MEANING = (
+    "Had one household used anything else on these days, every set of results would be at most e^epsilon times as "
+    "probable, plus {delta}. No model of the household is needed. The sum of the losses also holds, without a delta."
+)
 
 
 def _address(address: str) -> tuple[str, str | None]:
@@ -161,6 +170,42 @@ def verify_folder_against(folder: ReleaseFolder, url: str) -> None:
     with Ledger.open(url) as ledger:
         _require_sound(ledger)
         verify_against(folder, ledger)
+
+
+def folder_spans(folder: ReleaseFolder, span: str | None, delta: str | None) -> tuple[SpanBound, ...]:
+    """Return the (epsilon, delta) bounds of `--span` and `--delta`; none without these options.
+
+    Raises:
+        RunFileError: one option without the other, or a span that is no number of days.
+        InputError: days or delta out of range.
+    """
+    if span is None and delta is None:
+        return ()
+    if span is None or delta is None:
+        raise RunFileError("--span and --delta belong together; give both, such as --span 365 --delta 1e-6")
+    if span != "total" and not (span.isascii() and span.isdecimal() and len(span) <= _MAX_DIGITS):
+        raise RunFileError(f"--span {escape_text(span)}: name a number of days, such as 365, or total")
+    return folder.span_bounds(days=None if span == "total" else int(span), delta=delta)
+
+
+def spans_json(spans: Sequence[SpanBound]) -> list[dict[str, Any]]:
+    """Return (epsilon, delta) bounds of spans as JSON; all days have no number of days."""
+    return [
+        {"name": span.name, "days": span.days, "delta": exact_text(span.delta)}
+        | {"epsilon": exact_text(span.epsilon), "sum_of_losses": exact_text(span.sum_of_losses)}
+        for span in spans
+    ]
+
+
+def span_lines(spans: Sequence[SpanBound]) -> list[str]:
+    """Return (epsilon, delta) bounds of spans as lines for the terminal, with what they mean."""
+    if not spans:
+        return []
+    lines = [
+        f"{span.name}: epsilon {exact_text(span.epsilon)}; sum of the losses: {exact_text(span.sum_of_losses)}"
+        for span in spans
+    ]
+    return [*lines, _MEANING.format(delta=format_delta(spans[0].delta))]
 
 
 def export_rows(run_file: Path, file: Path, *, close: bool) -> tuple[dict[str, Any], str]:

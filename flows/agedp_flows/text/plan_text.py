@@ -1,16 +1,14 @@
-"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, the contract; the frontier."""
+"""Output of `agedp plan`: the due days, their loss and noise, the end of the promise, what spans come to, contract."""
 
 from __future__ import annotations
 
 import json
-import math
 from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
-from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run
@@ -20,10 +18,7 @@ from agedp_data.notions import Promise
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.run_text import (
-    change_json,
-    change_text,
     count_text,
-    finite_or_none,
     noise_deviation,
     planned_preflight_lines,
     promised_bound_lines,
@@ -32,6 +27,8 @@ from agedp_flows.text.run_text import (
     typical_noise_line,
     waiting_lines,
 )
+from agedp_flows.text.share_text import share_lines
+from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
@@ -51,6 +48,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
+        **span_json(plan),
         **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(session, plan)) else {}),
         **({} if session.rows else {"notions": _notions_json(session)}),
         "contract": session.promise,
@@ -104,7 +102,9 @@ def plan_lines(session: LedgerSession) -> list[str]:
         *planned_preflight_lines(session, plan.due_days),
         *_spent_lines(session, plan),
         *_horizon_lines(session),
+        *share_lines(session, plan),
         *filter(None, [plan.terms.notion.remark]),
+        *span_lines(session, plan),
         *_alternatives_lines(session, plan),
         *(["Smallest risk for each error, over age and interval: `agedp plan --frontier`"] if session.model else []),
         *([] if plan.forecast.next_day is None else _notions_lines(session)),
@@ -180,7 +180,7 @@ def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:
     planned = sum(row.loss for row in plan.now.releases)
     total = session.run.run_file.promise.epsilon_total
     draws = " and calibration draws" if session.charges else ""
-    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}"
+    total_cap = "no total cap" if total == "unlimited" else f"epsilon_total = {total:f}{plan.terms.notion.at_delta}"
     lines = [
         f"Cumulative epsilon per household (sequential composition of all published days{draws}): "
         f"{format_epsilon(plan.spent)} spent, these releases add {format_epsilon(planned)}; {total_cap}",
@@ -277,76 +277,3 @@ def _skipped_ahead(plan: RunForecast) -> list[Skip]:
     """Return the days that will be skipped once they are due, if every day is released then."""
     due = max((planned_release.row.day for planned_release in plan.now.planned), default="")
     return [(day, series) for day, series in plan.forecast.skipped if day.isoformat() > due and not series]
-
-
-def frontier_json(session: LedgerSession) -> dict[str, Any]:
-    """Return the frontier as JSON; an unbounded risk is null."""
-    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
-    return {
-        "series": frontier.series,
-        "households": frontier.households,
-        "method": frontier.method,
-        "target_risk": finite_or_none(frontier.target),
-        **change_json(frontier.change),
-        "choices": [_choice_json(choice) for choice in frontier.choices],
-    }
-
-
-def _choice_json(choice: SchedulePoint) -> dict[str, Any]:
-    return {
-        "epsilon": choice.loss,
-        "age_days": choice.age_days,
-        "interval_days": choice.interval_days,
-        "risk": finite_or_none(choice.risk),
-        "adds_up_to": choice.adds_up_to,
-        "ended_by": choice.ended_by,
-        "error_kwh": choice.error_kwh,
-        "noise_sd_kwh": choice.noise_kwh,
-        "total_lasts_days": choice.days,
-        "promised": choice.promised,
-        "cheapest": choice.cheapest,
-    }
-
-
-def frontier_lines(session: LedgerSession) -> list[str]:
-    """Return the frontier as lines for the terminal."""
-    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
-    return [
-        f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
-        "epsilon up to the cap",
-        f"Error: noise and the day-to-day change of the mean, {frontier.change.kwh:.2f} kWh per household,",
-        f"   {change_text(frontier.change)}",
-        "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
-        *(_choice_line(choice) for choice in frontier.choices),
-        *_legend_lines(frontier),
-        "This version releases every day: an interval of several days is for comparison.",
-    ]
-
-
-def _choice_line(choice: SchedulePoint) -> str:
-    mark = ("=" if choice.promised else "") + (">" if choice.cheapest else "")
-    lasts = "for ever" if choice.days is None else f"{choice.days:,} days"
-    return (
-        f"{mark:2s}{choice.error_kwh:10.3f}  {choice.noise_kwh:10.3f} {_risk_text(choice):>10s} "
-        f"{choice.loss:10.4f} {choice.age_days:10d} "
-        f"{choice.interval_days:12d}   {lasts}"
-    )
-
-
-def _risk_text(choice: SchedulePoint) -> str:
-    """Return the peak risk; if it is unbounded, the composed loss of all releases until the series ends."""
-    if math.isfinite(choice.risk):
-        return f"{choice.risk:.4f}"
-    return "no bound" if choice.adds_up_to is None else f"+{choice.adds_up_to:.4f}"
-
-
-def _legend_lines(frontier: Frontier) -> list[str]:
-    promised = [choice for choice in frontier.choices if choice.promised]
-    cheapest = [choice for choice in frontier.choices if choice.cheapest]
-    lines = ["= the schedule of the run file"] if promised else []
-    if ends := {choice.ended_by for choice in frontier.choices if not math.isfinite(choice.risk) and choice.ended_by}:
-        ended_by = " or ".join(sorted(ends))
-        lines.append(f"+ grows with every release: composed loss of all releases until {ended_by} ends the series")
-    if cheapest:
-        lines.append(f"> smallest error of daily releases at a risk of at most {frontier.target:.4g}, the run file's")
-    return lines

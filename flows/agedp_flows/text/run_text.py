@@ -33,13 +33,17 @@ from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
 from agedp_data import mechanisms
+from agedp_data.config import RunFile
+from agedp_data.config.delta_size import delta_warning
 from agedp_data.datasets.filesystem import format_location, is_url
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import Busy, InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
+from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
+from agedp_data.notions.notion import Notion
 from agedp_data.series.series import AnySeries
+from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
@@ -79,7 +83,6 @@ def _table(findings: Sequence[Finding]) -> list[str]:
 
 
 _MAX_COUNTS = 12
-_BOUNDS_OF_EVERY_NOTION = (DAY_BOUND, TOTAL_BOUND)
 _TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
 
 
@@ -133,6 +136,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         + ("" if summary.released else ": nothing was due that is not released already")
     )
     lines += waiting_lines(summary.due_days.waiting)
+    lines += delta_warning_lines(run)
     if (last_day := end_within_30_days(summary.session)) is not None:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
@@ -140,6 +144,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines += _newest_lines(folder)
         bounds = folder.read_statement().bounds
         lines += [labelled_bound(bound) for bound in bounds[:2]]
+        lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
         lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *shared_lines(summary.session)]
@@ -195,6 +200,11 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
     return [f"{wait}: {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")]
 
 
+def delta_warning_lines(run: RunFile) -> list[str]:
+    """Return the warning about a large delta; nothing for a smaller one or none."""
+    return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
+
+
 def skips_text(skips: Sequence[Skip]) -> str:
     """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
 
@@ -238,19 +248,19 @@ def _table_line(row: Mapping[Any, Any]) -> str:
 def promised_bound_lines(
     notion: Notion, bounds: Mapping[str, StatedBound], *, label: str = "Bound of the notion"
 ) -> list[str]:
-    """Return the bound that a promise limits in addition to a day's loss and the total, with its limit, if any.
+    """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
     `bounds` are those of a statement by name.
     """
-    bounded_names = [
-        name for name, limit in notion.limits.items() if limit is not None and name not in _BOUNDS_OF_EVERY_NOTION
-    ]
-    bound = next((bounds[name] for name in bounded_names if name in bounds), None)
-    if bound is None:
-        return []
-    epsilon = f"epsilon {bound.epsilon} of at most {bound.limit}{exception_text(bound.conditional_days)}"
-    text = f"{label}: {epsilon}. Scope: {scope_text(bound.scope)}."
-    return [" ".join(filter(None, [text, assumption_text(bound.assumption)]))]
+    total_at_delta = (name for name, limit in notion.limits.items() if limit is not None and is_total_at_delta(name))
+    shown = [bounds[name] for name in (*total_at_delta, own_bound_name(notion.limits)) if name in bounds]
+    return [_promised_bound_line(bound, label) for bound in shown]
+
+
+def _promised_bound_line(bound: StatedBound, label: str) -> str:
+    epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
+    text = f"{label}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
+    return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
 
 
 def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:

@@ -39,11 +39,13 @@ from agedp.planning.notion_comparison import (
 )
 from agedp.planning.simulated_days import SimulatedDays
 from agedp_data.config import RunFile, contract_part
+from agedp_data.config.delta_size import applies_to_a_bound
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.errors import AgedpError, RunFileError
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.alternatives import Alternative, unavailable
-from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, Notion
+from agedp_data.notions.cap_bounds import own_bound_name
+from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -206,20 +208,23 @@ class _PromiseSearch:
         return series.reaches <= max(floor_nano(target.risk), spent_bound if target.from_run_file else 0)
 
     def _promising(self, notion: type[Promise], candidate: Alternative, epsilon: Decimal) -> RunFile:
-        """Return the run file with this promise in place of its own, under its caps.
+        """Return the run file with this promise in place of its own, under its caps, with its delta where it applies.
 
         Raises:
             RunFileError: there is no such promise for this run file.
         """
         promise_of_file = self.run.promise
         caps = {"max_day_epsilon": promise_of_file.max_day_epsilon, "epsilon_total": promise_of_file.epsilon_total}
+        delta = {} if promise_of_file.delta is None else {"delta": promise_of_file.delta}
         age = {} if self.run.schedule.mode == "archive" else {"age_days": promise_of_file.age_days}
         try:
-            promise = notion.model_validate({"notion": notion.name, **caps, **age, **candidate.keys(epsilon)})
+            promise = notion.model_validate({"notion": notion.name, **caps, **delta, **age, **candidate.keys(epsilon)})
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             key = [*problem["loc"], *problem.get("ctx", {}).get("at", ())]
             raise RunFileError(f"{'.'.join(map(str, key))} {problem['msg']}".strip()) from None
+        if not applies_to_a_bound(promise):
+            promise = promise.model_copy(update={"delta": None})
         return self.run.promising(promise)
 
     def _smallest_epsilon(
@@ -275,6 +280,5 @@ class _PromiseSearch:
 
 
 def _bound_name(notion: Notion, candidate: Alternative) -> str:
-    """Return the name of the bound that a candidate limits: its own, or the first that is neither day nor total."""
-    names = (name for name in notion.limits if name not in (DAY_BOUND, TOTAL_BOUND))
-    return candidate.bound_name or next(names, DAY_BOUND)
+    """Return the name of the bound that a candidate limits: its own, or the notion's, or a day's."""
+    return candidate.bound_name or own_bound_name(notion.limits) or DAY_BOUND

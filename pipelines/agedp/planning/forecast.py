@@ -16,7 +16,7 @@ from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
-from agedp_data.notions.notion import LossBound
+from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.parameters import watt_hours
 from agedp_data.roster import ALL, Roster
 
@@ -37,7 +37,8 @@ class Forecast:
     `last_day` is the last day that can be released, None if none can; `ended_by_promise` tells whether the promise ends
     there, rather than the period or the forecast. `skipped` are days with zero budget before later ones with some.
     `stopped` is the reason why releases stop at once, if the released rows break the promise under a model in force;
-    `refusal` the bound that the day after the last one would break, if it has any budget.
+    `refusal` the bound that the day after the last one would break, if it has any budget. `history` are the released
+    rows and the expected ones.
     """
 
     next_day: date | None
@@ -49,6 +50,7 @@ class Forecast:
     stopped: str
     refusal: str
     bounds: tuple[LossBound, ...]
+    history: tuple[HistoryRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,13 @@ def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int 
     days = list(islice(upcoming_days(contract.contract, view.rows), days_ahead))
     simulated = simulate_days(contract, view, days)
     if not days:
-        return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds)
+        return Forecast(None, 0, {}, None, False, tuple(simulated.skipped), simulated.stopped, "", bounds, view.rows)
     last = date.fromisoformat(simulated.released[-1].day) if simulated.released else None
     first = [row.loss for row in simulated.released if row.day == days[0].isoformat()]
     loss = first[0] if first else 0
     sd = _noise_sd(contract, loss, _smallest_groups(contract.contract, view.roster, days[0]))
-    reasons = (simulated.stopped, simulated.refusal)
-    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds)
+    reasons, history = (simulated.stopped, simulated.refusal), tuple(simulated.history)
+    return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds, history)
 
 
 def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:

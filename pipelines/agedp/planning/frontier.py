@@ -21,6 +21,7 @@ from functools import lru_cache
 from agedp.planning.forecast import ForecastView
 from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
 from agedp.planning.simulated_days import smallest_group
+from agedp.planning.span_price import permitted_days
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.config.run_file import RunFile
@@ -48,9 +49,9 @@ class SchedulePoint:
     A risk without a peak is infinite: it grows with every release until `ended_by` ("epsilon_total" or "last_day") ends
     the series, with the composed loss `adds_up_to`; None if nothing ends it.
 
-    `days` is the number of days that `epsilon_total` suffices for, None if unlimited. `promised` marks the schedule of
-    the run file; `cheapest` the daily schedule with the smallest error and a risk of at most the target (a run
-    publishes daily).
+    `days` is the number of days that `epsilon_total`, at the promised delta, suffices for, None if unlimited.
+    `promised` marks the schedule of the run file; `cheapest` the daily schedule with the smallest error and a risk of
+    at most the target (a run publishes daily).
     """
 
     loss: float
@@ -110,6 +111,7 @@ class _FrontierSearch:
         self.change = day_to_day_change([row for row in rows if row.series == self.name])
         self.horizon = min(HORIZON_DAYS, max(1, int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
+        self.permitted = lru_cache(maxsize=None)(self._permitted)
 
     def noise_kwh(self, loss: float) -> float:
         scale = self.series.clamp_wh / (self.share * loss)
@@ -150,11 +152,20 @@ class _FrontierSearch:
 
     def _end(self, loss: float, interval: int) -> tuple[int, str] | None:
         """Return the number of releases until the series ends, and what ends it first; None if nothing does."""
-        days, total = self.run.schedule.days, self.run.promise.total_cap
+        days, permitted = self.run.schedule.days, self.permitted(loss)
         ends = [] if days is None else [((days - 1) // interval + 1, "last_day")]
-        if total is not None:
-            ends.append((max(1, int(to_float(total - self.charge) / loss)), "epsilon_total"))
+        if permitted is not None:
+            ends.append((max(1, permitted), "epsilon_total"))
         return min(ends, default=None)
+
+    def _permitted(self, loss: float) -> int | None:
+        """Return the number of releases with this loss that `epsilon_total` permits, None if it is unlimited."""
+        promise = self.run.promise
+        if promise.total_cap is None:
+            return None
+        if promise.delta is None:
+            return int(to_float(promise.total_cap - self.charge) / loss)
+        return permitted_days(self.run, floor_nano(loss))
 
     def frontier(self) -> Frontier:
         promised = self._promised()
@@ -200,8 +211,8 @@ class _FrontierSearch:
         return self._schedule_point(AgePlan(loss, age, 1, risk, self.error(age + 1, loss)), promised=True)
 
     def _schedule_point(self, plan: AgePlan, *, promised: bool = False, cheapest: bool = False) -> SchedulePoint:
-        total = self.run.promise.total_cap
-        days = None if total is None else int(to_float(total - self.charge) / plan.loss) * int(plan.interval)
+        permitted = self.permitted(plan.loss)
+        days = None if permitted is None else permitted * int(plan.interval)
         age, interval = int(plan.age), int(plan.interval)
         series_end = None if math.isfinite(plan.risk) else self._end(plan.loss, interval)
         adds_up_to, ended_by = (None, "") if series_end is None else (series_end[0] * plan.loss, series_end[1])

@@ -14,15 +14,14 @@ from fractions import Fraction
 from itertools import islice
 from typing import Final
 
-from agedp.budget import EffectivePromise, ReleaseTerms
+from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
 from agedp.planning.notion_comparison import SeriesCost, day_to_day_change
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
-from agedp_data.notions import Promise
-from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -100,10 +99,7 @@ class SimulatedDays:
         rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
         unusable, skipped = sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh), len(simulated.skipped)
         noise = rms, max(noises_kwh), unusable
-        published, ended_by = (
-            (min(dates), max(dates)),
-            _ended_by(run.promise, simulated, total_charge(run.notion.charges)),
-        )
+        published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
         beyond = self.is_endless and not simulated.ended
         return SeriesCost(bound_value, losses, *noise, days[0], days[-1], published, skipped, ended_by, beyond)
 
@@ -133,9 +129,8 @@ def smallest_group(roster: Roster, day: date, by: str | None, min_households: in
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 
-def _ended_by(promise: Promise, simulated: SimulatedSeries, charge: int) -> str:
+def _ended_by(notion: Notion, simulated: SimulatedSeries) -> str:
     if not simulated.ended:
         return ""
-    spent = sum(row.loss for row in simulated.history) + charge
     needed = simulated.released[-1].loss
-    return "epsilon_total" if promise.total_cap is not None and promise.total_cap - spent < needed else "promise"
+    return "promise" if notion.fits_total(simulated.history, DISTANT_DAY, needed) else "epsilon_total"

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp.release_folder.consistent_table import CONSISTENT_FILE
 from agedp.release_folder.release_folder import (
     AVERAGES,
     PACKAGE,
@@ -105,7 +106,8 @@ def list_published_files(folder: Path) -> list[Path]:
 def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
         series = _guarantee(path.read_bytes())["of"]
-        return path.name in (f"{DISTRIBUTION}.parquet", f"{MEANS}_{series}.parquet", f"{DISTRIBUTION}_{series}.parquet")
+        names = (f"{DISTRIBUTION}.parquet", f"{MEANS}_{series}.parquet", f"{DISTRIBUTION}_{series}.parquet")
+        return path.name in (*names, CONSISTENT_FILE)
     return False
 
 

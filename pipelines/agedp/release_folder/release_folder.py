@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,20 +13,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table
 from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses, check_tables
+from agedp.release_folder.span_bounds import SpanBound, span_bounds
+from agedp.release_folder.statement_check import (
+    check_account,
+    check_bounds,
+    check_rows_belong,
+    check_statement,
+    check_words,
+)
 from agedp_data.datasets import filesystem
-from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import ContractRecord, ReleaseRecord, StatementRecord, canonical
-from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
-from agedp_data.ledger.lifecycle import CalibrationDraw, HouseholdAccount, read_lifecycle_record
+from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text, suggest_file
-from agedp_data.notions.cap_bounds import spent_bounds
-from agedp_data.notions.notion import day_losses
 from agedp_data.statement import datapackage
-from agedp_data.statement.document import SCHEMA, StatedAccount, StatedBound, Statement, read_statement
-from agedp_data.statement.facts import odds_factor
+from agedp_data.statement.document import SCHEMA, Statement, read_statement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,13 +38,12 @@ AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
-_DIFFERENT = f"{STATEMENT} and {ROWS} contain different days or losses"
-_EPSILON_TEXT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    return name in (AVERAGES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS) or _RELEASE_FILE.fullmatch(name) is not None
+    names = (AVERAGES, CONSISTENT_FILE, STATEMENT, WORDS, ROWS, PACKAGE, SUMS)
+    return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,14 @@ class ReleaseFolder:
         name = name or min((path.stem for path in self.path.glob("daily_*.parquet")), default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
+
+    def consistent_averages(self) -> pd.DataFrame:
+        """Return the daily averages in which groups add up to their total: least-squares estimates.
+
+        Raises:
+            InputError: the release has no total beside groups, is of an early version, or the table is damaged.
+        """
+        return self.table(CONSISTENT_FILE.removesuffix(".parquet"))
 
     def averages(self) -> dict[str, pa.Table]:
         """Return the daily averages by file name: one file for each series that is a mean.
@@ -146,6 +155,23 @@ class ReleaseFolder:
         except LedgerError as error:
             raise InputError(f"{ROWS}: {error}") from None
 
+    def span_bounds(self, *, days: int | None, delta: str | float | Decimal) -> tuple[SpanBound, ...]:
+        """Return the (epsilon, delta) bounds on the loss about one household over spans of days, from the rows alone.
+
+        Use it for a folder of any version; its statement need not contain these bounds.
+
+        Args:
+            days: length of a window of consecutive days of the data; None for all days only.
+            delta: probability above 0, such as "1e-6".
+
+        Returns:
+            The bound of the worst window, if `days` is a number, and that of all days.
+
+        Raises:
+            InputError: days or delta out of range, or ledger_rows.jsonl is missing or damaged.
+        """
+        return span_bounds(self.ledger_rows().rows, days, delta)
+
     def other_files(self) -> tuple[str, ...]:
         """Return the names of files in the folder that are not part of a release and are not verified."""
         return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
@@ -163,15 +189,16 @@ class ReleaseFolder:
         export = self.ledger_rows()
         contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
         releases = [row for row in export.rows if isinstance(row, ReleaseRecord)]
-        draws = calibration_draws(export.rows)
         try:
-            _check_rows_belong(statement, releases, contracts)
+            check_rows_belong(statement, releases, contracts)
             check_losses(ROWS, releases, contracts)
             check_tables(self.averages() | self.distributions(), statement, releases, contracts)
-            _check_statement(statement, releases, contracts)
-            _check_bounds(statement, day_losses(releases), draws)
-            _check_account(statement, export)
-            _check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
+            if CONSISTENT_FILE in self.checksums:  # releases of early versions have none
+                check_consistent_table(self._arrow(CONSISTENT_FILE), statement, releases, contracts)
+            check_statement(statement, releases, contracts)
+            check_bounds(statement, export.rows)
+            check_account(statement, export)
+            check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
         self._verify_package(statement)
@@ -212,92 +239,6 @@ class ReleaseFolder:
             raise InputError(f"{PACKAGE} lacks entries of a release") from None
         if fault is not None:
             raise InputError(f"{PACKAGE} {fault}; ask for the release again")
-
-
-def _check_rows_belong(
-    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> None:
-    """Check that the ledger rows of a folder are of the population and contract that its statement names."""
-    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
-        raise InputError(f"{ROWS} and {STATEMENT} are of different populations")
-    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
-        raise InputError(f"{ROWS} and {STATEMENT} hold different contracts")
-    if not {row.contract for row in releases} <= {row.hash for row in contracts}:
-        raise InputError(f"{ROWS} lacks a contract that its releases name")
-
-
-def _check_statement(
-    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> None:
-    """Check the days and losses of the statement against the ledger rows of its folder."""
-    released = [row for row in releases if row.state == "released"]
-    spent = day_losses(released)
-    dates = [row.published_on for row in released]
-    min_households = statement.contract.population.min_households
-    days, published = statement.days, statement.published
-    is_consistent = (
-        (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
-        and set(days.skipped) == {row.day for row in releases} - set(spent)
-        and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
-        and statement.version == len(contracts)
-        and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
-    )
-    if not is_consistent:
-        raise InputError(_DIFFERENT)
-
-
-def _check_bounds(statement: Statement, spent: Mapping[str, int], draws: Sequence[CalibrationDraw]) -> None:
-    """Check the bounds that follow from the losses of the days and of the calibration draws alone."""
-    stated, charges = statement.unconditional_epsilons, charges_of(draws)
-    expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
-    is_consistent = (
-        {name: stated[name] for name in expected} == expected
-        and (statement.ending is None or statement.ending.spent == expected["total"])
-        and all(_is_consistent(bound) for bound in statement.bounds)
-        and statement.charges == charges
-        and _account_covers(statement.household_account, expected)
-    )
-    if not is_consistent:
-        raise InputError(_DIFFERENT)
-
-
-def _account_covers(account: StatedAccount | None, expected: Mapping[str, str]) -> bool:
-    """Return whether the account of households, if there is one, is not below the losses of this release alone."""
-    if account is None:
-        return True
-    is_stated = f"of a day {account.day}, in all {account.total}" in account.text and account.since in account.text
-    covers = all(Decimal(getattr(account, name)) >= Decimal(expected[name]) for name in ("day", "total"))
-    return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
-
-
-def _check_account(statement: Statement, export: LedgerExport) -> None:
-    """Check the account of households in a statement against the newest one in the ledger rows of its folder."""
-    records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
-    accounts = [record for record in records if isinstance(record, HouseholdAccount)]
-    expected = [(format_epsilon(entry.day), format_epsilon(entry.total), entry.since) for entry in accounts[-1:]]
-    account = statement.household_account
-    if ([] if account is None else [(account.day, account.total, account.since)]) != expected:
-        raise InputError(f"{STATEMENT} and {ROWS} contain different accounts of households")
-
-
-def _is_consistent(bound: StatedBound) -> bool:
-    """Return whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
-    if bound.epsilon == "infinite":
-        return bound.factor in ("", bound.epsilon) and bound.limit in ("", "unlimited")
-    if not _EPSILON_TEXT.fullmatch(bound.epsilon):
-        return False
-    is_within_limit = bound.limit in ("", "unlimited") or Decimal(bound.limit) >= Decimal(bound.epsilon)
-    return is_within_limit and bound.factor in ("", odds_factor(round_nano(Decimal(bound.epsilon))))
-
-
-def _check_words(words: str, statement: Statement) -> None:
-    lines = words.splitlines()
-    for bound in statement.bounds:
-        start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
-        if not any(line.startswith(start) for line in lines):
-            raise InputError(f"{WORDS} and {STATEMENT} contain different bounds")
-    if statement.household_account is not None and statement.household_account.text not in lines:
-        raise InputError(f"{WORDS} and {STATEMENT} contain different accounts of households")
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

@@ -183,7 +183,8 @@ def series_table(
     terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
     released = [row for row in rows if series.has(row) and row.state == "released"]
     guarantee = {
-        **_common_guarantee(statement, coverage),
+        **common_guarantee(statement),
+        "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": series.name,
         "schema": f"agedp-{FILES[series.statistic].replace('_', '-')}-1",
     }
@@ -209,7 +210,7 @@ def series_table(
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
 
 
-def _common_guarantee(statement: Statement, coverage: Decimal) -> dict[str, Any]:
+def common_guarantee(statement: Statement) -> dict[str, Any]:
     """Return the part of the guarantee that the metadata of every table contain."""
     content = statement.content()
     layout = statement.contract.input
@@ -218,7 +219,6 @@ def _common_guarantee(statement: Statement, coverage: Decimal) -> dict[str, Any]
         **{key: content[key] for key in stated if key in content},
         "promise": content["contract"]["promise"],
         "series": content["contract"]["series"],
-        "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "day_zone": layout_of(layout.dataset, layout.columns).day_zone,
     }
 
@@ -268,15 +268,26 @@ def check_tables(
     for name in sorted(published.keys() ^ tables.keys()):
         raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {_ADVICE}")
     for name, table in tables.items():
-        guarantee = read_guarantee(table.schema)
-        coverage = Decimal(guarantee["interval"]["coverage"])
-        expected = series_table(published[name], statement, rows, contracts, coverage=coverage)
-        if table.schema.remove_metadata() != expected.schema.remove_metadata():
-            raise InputError(f"{name} has other columns than a published table. {_ADVICE}")
-        for key, value in read_guarantee(expected.schema).items():
-            if _contradict(guarantee[key], value):
-                raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {_ADVICE}")
-        _check_rows(name, table.to_pylist(), expected.to_pylist())
+        coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
+        check_table(name, table, series_table(published[name], statement, rows, contracts, coverage=coverage))
+
+
+def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = _ROUNDED) -> None:
+    """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs, or a table of which the ledger has none.
+        LookupError, TypeError, ValueError: its guarantee lacks entries.
+    """
+    if expected is None:
+        raise InputError(f"{name}: the ledger lacks this table. {_ADVICE}")
+    guarantee = read_guarantee(table.schema)
+    if table.schema.remove_metadata() != expected.schema.remove_metadata():
+        raise InputError(f"{name} has other columns than a published table. {_ADVICE}")
+    for key, value in read_guarantee(expected.schema).items():
+        if _contradict(guarantee[key], value):
+            raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {_ADVICE}")
+    _check_rows(name, table.to_pylist(), expected.to_pylist(), rounded)
 
 
 def _contradict(stored: object, expected: object) -> bool:
@@ -286,7 +297,9 @@ def _contradict(stored: object, expected: object) -> bool:
     return stored != expected
 
 
-def _check_rows(name: str, stored: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]]) -> None:
+def _check_rows(
+    name: str, stored: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]], rounded: Sequence[str]
+) -> None:
     if len(stored) != len(expected):
         in_table, in_ledger = Counter(map(_place, stored)), Counter(map(_place, expected))
         place = min([*(in_table - in_ledger), *(in_ledger - in_table)])
@@ -294,7 +307,8 @@ def _check_rows(name: str, stored: Sequence[Mapping[str, Any]], expected: Sequen
         raise InputError(f"{name}: {place}: the {side} this row. {_ADVICE}")
     for row, ledger_row in zip(stored, expected, strict=True):
         for column, value in ledger_row.items():
-            if not _is_same(column, row[column], value):
+            is_rounded = column in rounded and math.isclose(row[column], value, rel_tol=_TOLERANCE)
+            if not is_rounded and row[column] != value:
                 difference = f"{escape_text(str(row[column]))} differs from the ledger's {escape_text(str(value))}"
                 raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {_ADVICE}")
 
@@ -304,12 +318,6 @@ def _place(row: Mapping[str, Any]) -> str:
     group = "" if row["group"] == ALL else f", {escape_text(row['group'])}"
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     return f"{row['day']}{group}{bins}"
-
-
-def _is_same(column: str, stored: Any, expected: Any) -> bool:  # noqa: ANN401  (a cell)
-    if column in _ROUNDED:
-        return math.isclose(stored, expected, rel_tol=_TOLERANCE)
-    return bool(stored == expected)
 
 
 def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:

@@ -77,6 +77,7 @@ class _CachedLeakageBound:
         self.methods, self.has_both_directions = leakage_bound.methods, leakage_bound.has_both_directions
         self.ages, self._leakage = leakage_bound.ages, cache(leakage_bound)
         self.exact_leakage, self.supremum = cache(leakage_bound.exact_leakage), cache(leakage_bound.supremum)
+        self.total_variation = leakage_bound.total_variation
 
     def __call__(self, age: int, loss: float, *, direction: str, method: str) -> SupportsFloat:
         return self._leakage(age, loss, direction=direction, method=method)
@@ -108,7 +109,7 @@ def noise_factors(
     """Return by bound the factor by which the noise would change if the bound were equal to epsilon 1.
 
     All losses are multiplied by the same number and the noise is divided by it; the number is found by iteration, to
-    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite or 0 are left out.
+    0.3 %. None where no loss up to 100 per day reaches it. Bounds that are infinite, 0 or with a delta are left out.
     """
     released = _released_rows(rows)
     factors: dict[BoundKey, float | None] = {}
@@ -134,7 +135,8 @@ class _NoiseSearch:
             if loss_factor != 1.0
             else self.rows
         )
-        return {bound_key(bound): bound.value for bound in self.accountant.bounds(rows, self.leakage_bound, None)}
+        bounds = self.accountant.bounds(rows, self.leakage_bound, None)
+        return {bound_key(bound): bound.value for bound in bounds if bound.delta is None}
 
     def noise_factor(self, key: BoundKey, value: int) -> float | None:
         """Return the noise factor that brings a bound of this value to epsilon 1, None if none does."""

@@ -1,9 +1,8 @@
-"""Report of the privacy loss: bounds of the statement, loss by size of a change, and losses by day against the caps.
+"""Report of the privacy loss: bounds of the statement, their growth by day, and the loss by size of a change.
 
 * Bounds: every bound of the statement, its cost in noise, and its growth by day. Each bound is on a page once, with all
   that the statement contains about it.
 * Bounded changes: privacy loss of a day by size of the change in a household's use.
-* Spending: the losses of each day and of all days so far, against the caps of the promise.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
-from itertools import accumulate
 
 from agedp.reports.axes import (
     Scale,
-    by_month,
     date_axis,
     evenly_spaced,
     format_number,
@@ -25,15 +22,13 @@ from agedp.reports.axes import (
     linear_axis,
     logarithmic_axis,
 )
-from agedp.reports.html import paragraph, part, side_by_side, table, text_table
+from agedp.reports.html import paragraph, part, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
-from agedp.reports.svg import Level, Line, Marks, chart
-from agedp_data.config.contract_document import PromiseTerms
+from agedp.reports.svg import Line, Marks, chart
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.bounded_change import BoundedChangeLoss
-from agedp_data.notions.notion import Accountant, day_losses
-from agedp_data.notions.period_loss import Charges, charge_on, total_charge
+from agedp_data.notions.notion import Accountant
 from agedp_data.notions.publication import Publication
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import Statement
@@ -48,6 +43,7 @@ _CAPS_NOTE = (
     "the promise hold whatever the model."
 )
 _MAX_DATES = 4
+_DELTA_NOTE = ", nor does an epsilon with a delta alone: a result is at most e^epsilon times as probable, plus delta"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class LabelledBound:
     """A bound of the statement with its letter in tables and charts; epsilon is `inf` if infinite.
 
     `factor` is the factor by which odds may change, "" if the bound limits none; `limit` the upper bound over future
-    releases; `leaves_out_model` whether it is of the noisy releases alone.
+    releases; `leaves_out_model` whether it is of the noisy releases alone; `has_delta` whether its epsilon has a delta.
     """
 
     letter: str
@@ -67,6 +63,7 @@ class LabelledBound:
     factor: str
     limit: str
     leaves_out_model: bool = False
+    has_delta: bool = False
 
 
 def labelled_bounds(statement: Statement) -> list[LabelledBound]:
@@ -82,6 +79,7 @@ def labelled_bounds(statement: Statement) -> list[LabelledBound]:
             f"×\u00a0{bound.factor}" if bound.factor else "",
             bound.limit,
             bound.conditional_days is not None,
+            bound.delta is not None,
         )
         for index, bound in enumerate(statement.bounds)
     ]
@@ -123,10 +121,11 @@ def bounds_table(
         for bound in bounds
     ]
     alone = ", of the noisy releases alone" if any(bound.leaves_out_model for bound in bounds) else ""
+    of_delta = _DELTA_NOTE if any(bound.has_delta for bound in bounds) else ""
     caption = (
         f"Upper bounds on epsilon after all released days. Bars: {format_number(scale.low)} to "
         f"{format_number(scale.high)}, logarithmic; filled: assumption-free, outlined: if the model holds{alone}. A "
-        "sum of discounted losses bounds no odds."
+        f"sum of discounted losses bounds no odds{of_delta}."
     )
     noise = ["noise at 1"] if has_noise_column else []
     columns = ("bound", "", "epsilon", "odds change by", "limit", *noise, "scope, and when it holds")
@@ -262,53 +261,3 @@ def size_parts(
 def _loss(size: Decimal, rows: Sequence[ReleaseRecord], publication: Publication) -> float:
     [bound] = BoundedChangeLoss(size, publication).bounds(rows, None, None)
     return to_float(bound.value or 0)
-
-
-def spending_parts(rows: Sequence[ReleaseRecord], promise: PromiseTerms, charges: Charges = ()) -> Iterator[str]:
-    """Yield charts and a table of the daily and the cumulative loss, with the caps of the promise.
-
-    The losses of calibration draws count on the published days of their periods, and in the sums from the first day on.
-    """
-    losses = day_losses(rows)
-    if not losses:
-        return
-    first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
-    all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
-    spent = [losses.get(str(day), 0) for day in all_days]
-    running_totals = [*accumulate(spent, initial=total_charge(charges))][1:]
-    of_days = [loss + charge_on(charges, str(day)) if loss else 0 for day, loss in zip(all_days, spent, strict=True)]
-    draws = ", calibration draws included" if charges else ""
-    x = date_axis(first, last)
-    positions = [float(day.toordinal()) for day in all_days]
-    by_day = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
-    in_total = f"{format_rounded_up(to_float(running_totals[-1]))} in total{draws}"
-    yield side_by_side(
-        [
-            _spending_chart("Loss of each day", x, positions, of_days, promise.max_day_epsilon, by_day),
-            _spending_chart("Composed loss so far", x, positions, running_totals, promise.epsilon_total, in_total),
-        ]
-    )
-    yield _month_table(all_days, spent, running_totals)
-
-
-def _spending_chart(
-    title: str, x: Scale, positions: Sequence[float], values: Sequence[int], cap: str, amount_text: str
-) -> str:
-    """Return the chart of losses by day [nano-epsilon] with their cap, a number or "unlimited"."""
-    caps = [] if cap == "unlimited" else [float(cap)]
-    line = Line("spent", positions, [to_float(value) for value in values], steps=len(values) > 1)
-    levels = [Level(f"cap of the promise, {cap}", limit) for limit in caps]
-    y = linear_axis([to_float(max(values)), *caps], zero=True)
-    cap_text = f"the promise permits {cap}" if caps else "the promise sets no limit"
-    description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
-    return chart(title, description, [line, *levels], x=x, y=y, y_title="epsilon", height=170)
-
-
-def _month_table(all_days: Sequence[date], spent: Sequence[int], running_totals: Sequence[int]) -> str:
-    months = by_month(range(len(all_days)), all_days.__getitem__)
-    rows = []
-    for month, indices in months.items():
-        losses = [spent[i] for i in indices]
-        epsilons = map(to_float, (max(losses), sum(losses), running_totals[indices[-1]]))
-        rows.append((month, f"{sum(loss > 0 for loss in losses)}", *map(format_rounded_up, epsilons)))
-    return table("The same by month: epsilon", ("month", "days", "largest day", "month", "so far"), rows)

@@ -29,9 +29,10 @@ from agedp.reports.privacy_loss import (
     rounded_up_text,
     schedules_table,
     size_parts,
-    spending_parts,
 )
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
+from agedp.reports.span_growth import spans_over_time
+from agedp.reports.spending import spending_parts
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract import promise_of
@@ -43,6 +44,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
+from agedp_data.statement.delta_texts import is_of_span, short_epsilon, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
 
@@ -101,8 +103,10 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
             day = "loss of one published day" if report.statement.draws else "loss of one day"
             scope_text = day if bound.key.name == "day" else "loss of all days"
             yield scope_text, f"ε\u00a0{rounded_up_text(bound)}", f"odds {bound.factor}, {bound.condition}"
-
     ending = report.statement.ending
+    if ending is not None and ending.delta is not None:
+        epsilon = f"ε\u00a0{short_epsilon(ending.spent)}{with_delta(ending.delta)}"
+        yield "loss of all days, as promised", epsilon, "without a model"
     if ending is not None and ending.last_day:
         has_ended = report.statement.is_over
         reason = (_ENDED if has_ended else _ENDS).get(ending.reason, "")
@@ -165,6 +169,7 @@ def public_report_page(report: ReportData) -> str:
         series=[*_series_parts(report)],
         losses=[*_loss_parts(report, bounds)],
         exception=_exception(statement),
+        has_delta=any(bound.has_delta for bound in bounds),
         share=_share_text(leakage_bound),
         model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows, charge)],
         leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise, charge)],
@@ -202,6 +207,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
 
 def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
     curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
+    curves |= spans_over_time(report.statement.bounds, report.rows, report.publication)
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
@@ -210,7 +216,16 @@ def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator
         yield _schedules(report, newest)
     yield from growth_parts(bounds, curves)
     yield from size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report))
-    yield from spending_parts(report.rows, report.statement.contract.promise, report.statement.charges)
+    yield from spending_parts(
+        report.rows, report.statement.contract.promise, report.publication, _shown_delta(report.statement)
+    )
+
+
+def _shown_delta(statement: Statement) -> Decimal | None:
+    """Return the promised delta, or the first one at which the statement has a bound on all days; None without one."""
+    deltas = [bound.delta for bound in statement.bounds if is_of_span(bound)]
+    shown = statement.contract.promise.delta or next(iter(deltas), None)
+    return None if shown is None else Decimal(shown)
 
 
 def _newest_mean(report: ReportData) -> ReleaseRecord | None:

@@ -33,6 +33,7 @@ _EXAMPLES: Final = ((Decimal("0.1"), Decimal(20)), (Decimal(1), Decimal(50)))
 """Pairs of epsilon and clamp_kwh; options replace them."""
 
 _NO_CAP: Final = "1000"
+_NO_TOTAL: Final = "1000000"
 _NOWHERE: Final = Path("/nowhere")
 """The folder of a run file that is never written."""
 
@@ -123,7 +124,9 @@ def _noise(
     """Return the noise of an example of a notion [kWh per household], None if it releases no day."""
     (notion, example), (epsilon, clamp) = setting, pair
     keys = {("promise", key): toml for key, toml in example.toml(e=f"{epsilon:f}", days=facts.days).items()}
-    caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): quoted("unlimited")}
+    # a delta needs a total to apply to
+    total = _NO_TOTAL if ("promise", "delta") in given else quoted("unlimited")
+    caps: dict[Key, str] = {("promise", "max_day_epsilon"): _NO_CAP, ("promise", "epsilon_total"): total}
     same = given.get(("promise", "notion")) == quoted(notion)
     options = {key: toml for key, toml in given.items() if key[0] == "promise" and (same or key in caps)}
     filled = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionValues, quoted
 from agedp.setup.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
@@ -34,7 +34,7 @@ _CHOICES: Final = {
     "model": ("[model] source", "source"),
 }
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
-_LAST: Final = ("max_day_epsilon", "epsilon_total")
+_LAST: Final = ("max_day_epsilon", "epsilon_total", "delta")
 _COMMENTED: Final = 40
 _DISTRIBUTION: Final = quoted("distribution")
 _FURTHER: Final = {5: "five", 6: "six", 7: "seven"}.get(len(NOTIONS) - 1, str(len(NOTIONS) - 1))
@@ -160,7 +160,11 @@ def load_decided(complete: RunFileDraft, *, base: Path) -> RunFile:
 def has_model(options: OptionValues) -> bool:
     """Return whether the run file has a [model]: its notion needs one, or an option belongs to it."""
     notion = notion_of(options)
-    return any(table == "model" for table, _ in options) or (notion is not None and notion.needs_model)
+    if any(table == "model" for table, _ in options) or notion is None or not notion.needs_model:
+        return any(table == "model" for table, _ in options)
+    given: dict[str, Any] = {key: toml.strip('"') for (table, key), toml in options.items() if table == "promise"}
+    # a promise with a delta may do without: the notion decides by its keys, a budget among them
+    return notion.model_construct(**{"budget": "best", **given}).requires_model
 
 
 def flag_of(key: Key) -> str:

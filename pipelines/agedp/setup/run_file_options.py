@@ -133,6 +133,9 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _promise(
         "epsilon_total", "EPSILON", "cap on the sum over all days, at which the series ends; a number or unlimited"
     ),
+    _promise(
+        "delta", "DELTA", "bounds over many days become (epsilon, delta) bounds, such as 1e-6; a day stays pure", "text"
+    ),
     _promise("epsilon_per_day", "EPSILON", "classical, age-dependent: epsilon of one day"),
     _promise("risk", "EPSILON", "age-dependent: bound on the aged loss; the day's epsilon is solved from it"),
     _promise("method", "METHOD", "age-dependent: tight, total_variation, spectral or reversibilised"),

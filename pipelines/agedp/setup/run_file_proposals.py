@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Final, Literal, get_args, get_origin
 
 from agedp.setup.run_file_options import SERIES, Key, OptionValues, number_of, quoted
+from agedp_data.accounting.renyi import approximate_epsilon, laplace_curve, multiply
 from agedp_data.config.model_section import DeclaredModel, EstimatedModel
 from agedp_data.datasets.validation import INTERVAL_MINUTES
+from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
-from agedp_data.parameters import Section
+from agedp_data.parameters import Section, exact_text, watt_hours
 
 CLASSICAL: Final = "classical"
 _DAY_EPSILON: Final = Decimal("0.5")
 _CLAMP_KWH: Final = Decimal(50)
+_FOUR_DIGITS_UP: Final = Context(prec=4, rounding=ROUND_CEILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +134,15 @@ class Proposals:
         return f"{self._number('promise', 'epsilon_per_day') or Decimal(self._epsilon_per_day()):f}"
 
     def _epsilon_total(self) -> str:
+        """Return the total of all days at the cap, with a delta that of so many equal sums, in four digits."""
         cap = self._number("promise", "max_day_epsilon") or Decimal(self._max_day_epsilon())
-        return f"{cap * self._days:f}"
+        delta = number_of({key: toml.strip('"') for key, toml in self._options.items()}, ("promise", "delta"))
+        if delta is None or not 0 < delta < 1 or cap <= 0:
+            return f"{cap * self._days:f}"
+        clamp = watt_hours(self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())) or 1
+        days = multiply(laplace_curve(clamp, clamp / float(cap)), self._days)
+        total = approximate_epsilon(days, delta, pure=ceil_nano(cap * self._days))
+        return exact_text(_FOUR_DIGITS_UP.divide(Decimal(total), NANO))
 
     def _clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
@@ -157,7 +167,8 @@ class Proposals:
         return self._days
 
     def _budget(self) -> str:
-        return quoted("supremum" if self.toml("promise", "horizon_days") == quoted("unlimited") else "best")
+        is_endless = self.toml("promise", "horizon_days") == quoted("unlimited")
+        return quoted("supremum" if is_endless and ("promise", "delta") not in self._options else "best")
 
     def _rate(self) -> str:
         return "1" if self._options.get(("promise", "discount")) == quoted("hyperbolic") else "0.99"
@@ -212,6 +223,7 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("promise", "epsilon_per_day"): "epsilon of one day",
     ("promise", "max_day_epsilon"): "cap on the epsilon of a day",
     ("promise", "epsilon_total"): "cap on the sum of epsilon over all days; the series ends there",
+    ("promise", "delta"): "bounds over many days become (epsilon, delta) bounds; a day's epsilon stays pure",
     ("promise", "method"): "tight | total_variation | spectral | reversibilised",
     ("promise", "secret"): "what the bound is about: day | half-hour",
     ("promise", "alpha"): "bound on the temporal leakage about any one day",

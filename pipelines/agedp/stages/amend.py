@@ -207,6 +207,8 @@ def _judge_change(change: ContractChange, broken: Mapping[str, str], exceeded: M
         return replace(change, why=text)
     if reason is None:
         return change
+    if key in exceeded and key not in broken:
+        return replace(change, verdict="refused", why=f"{reason}: change it no further than these days permit")
     return replace(change, verdict="refused", why=f"{reason}: the series would end, and a bound is never raised again")
 
 

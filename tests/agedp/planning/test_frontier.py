@@ -13,7 +13,7 @@ from agedp.planning.frontier import compute_frontier
 from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
-from agedp_flows.text.plan_text import frontier_lines
+from agedp_flows.text.frontier_text import frontier_lines
 
 FIRST = date(2013, 1, 1)
 CHAIN = np.array([[0.8, 0.2], [0.3, 0.7]])

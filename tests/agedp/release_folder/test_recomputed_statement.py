@@ -27,6 +27,7 @@ from agedp.release_folder.release_folder import open_release
 from agedp.stages.amend import amend
 from agedp_data.errors import Refused
 from agedp_data.statement.document import schema
+from tests.agedp.release_folder import span_oracle
 
 NANO = 10**9
 UNCHECKED = ("risk (", "temporal leakage")
@@ -34,6 +35,7 @@ UNCHECKED = ("risk (", "temporal leakage")
 FIRST, DAYS = date(2013, 1, 1), 10
 COMPARE = "[compare]\nwindow_days = 3\nexponential = 0.75\nhyperbolic = 0.5\n"
 CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = {}\nmax_day_epsilon = 0.5\nepsilon_total = 3.1\n'
+AT_A_DELTA = CLASSICAL.format(0.5).replace("3.1", '3.97\ndelta = "1e-6"')
 WINDOWS = (
     'notion = "w-event"\nage_days = 1\nwindow_days = 4\nepsilon_per_window = 1\nspend = "remaining"\n'
     'max_day_epsilon = 0.4\nepsilon_total = "unlimited"\n'
@@ -54,6 +56,7 @@ SCENES = {
         (CLASSICAL.format(0.5), COMPARE + SECOND, 4),
         (CLASSICAL.format("0.300000001"), COMPARE + SECOND, DAYS),
     ),
+    "classical, at a delta, to its end": ((AT_A_DELTA, SECOND, DAYS),),
     "classical, beside another population": ((CLASSICAL.format(0.25), "", 5),),
     "discounted": ((DISCOUNTED, COMPARE, 7),),
     "age-dependent, a kernel": ((AGED, KERNEL + COMPARE, 6),),
@@ -231,7 +234,8 @@ def expected_bounds(release):
         on_dates = sum_by((on, loss) for _, on, loss in release.published)
         found |= discounted("hyperbolic 2 by publication", on_dates, lambda age: Fraction(1, 1 + 2 * age))
     found |= dict(bounds_of_risk(release))
-    return found
+    totals = span_oracle.totals(release.released, always="delta" in terms).items()
+    return found | {name: (math.floor(value), math.ceil(value) + 3) for name, value in totals}
 
 
 def promised_limits(release):
@@ -241,6 +245,7 @@ def promised_limits(release):
     key = daily.get(terms["notion"], "epsilon_per_day")
     found = {"day": smallest(terms["max_day_epsilon"], terms.get(key, terms["max_day_epsilon"]))}
     found["total"] = terms["epsilon_total"]
+    found |= {"total": "unlimited", "total (delta 1e-6)": terms["epsilon_total"]} if "delta" in terms else {}
     if terms["notion"] == "w-event":
         found["window of 4 days"] = terms["epsilon_per_window"]
     if terms["notion"] == "discounted":
@@ -265,12 +270,19 @@ def faults(statement, release):
         if bound["limit"] != (limit if limit in ("", "unlimited") else max(limit, bound["epsilon"], key=Decimal)):
             yield f"{name}: limit"
         with localcontext(prec=60):
-            is_discounted = name.startswith("discounted sum")  # no bound on odds
-            factor = Decimal(0 if is_discounted else bound["factor"])
-            if not (is_discounted or factor.ln() >= Decimal(bound["epsilon"]) > (factor - Decimal("0.01")).ln()):
+            bounds_no_odds = name.startswith("discounted sum") or "delta" in bound
+            factor = Decimal(bound["factor"] or 1)
+            is_factor = factor.ln() >= Decimal(bound["epsilon"]) > (factor - Decimal("0.01")).ln()
+            if not (bound["factor"] == "" if bounds_no_odds else is_factor):
                 yield f"{name}: factor"
+        if bound.get("delta") != {"(delta 1e-6)": "0.000001", "(delta 1e-9)": "0.000000001"}.get(name[6:]):
+            yield f"{name}: delta"
     days, dates = {of for of, _, _ in release.published}, {on for _, on, _ in release.published}
     spent, cap = sum(loss for _, _, loss in release.published), release.terms["epsilon_total"]
+    at_delta = {"delta": release.terms["delta"]} if "delta" in release.terms else {}
+    total = "total (delta 1e-6)" if at_delta else "total"
+    if at_delta:
+        spent = Fraction(stated[total]["epsilon"]) * NANO
     contracts, rows = release.rows("contract"), release.rows("release")
     skipped = sorted({row["day"] for row in rows} - {str(of) for of in days})
     remaining = None if cap == "unlimited" else Fraction(cap) * NANO - spent
@@ -286,7 +298,8 @@ def faults(statement, release):
         "spent": Fraction(ending["spent"]) * NANO == spent,
         "left": ending["left"] == cap if remaining is None else Fraction(ending["left"]) * NANO == remaining,
         "in_ledger": second["in_ledger"] == len(others),
-        "adds": second["adds"] == {name: limits[name] for name in ("day", "total")},
+        "delta": {key: ending[key] for key in ending if key == "delta"} == at_delta,
+        "adds": second["adds"] == {"day": limits["day"], "total": limits[total], **at_delta},
         "head": statement["ledger"]["head"] == release.newest_content,
         "account": [Fraction(statement["household_account"][name]) * NANO for name in ("day", "total")]
         == [max(every.values()), sum(every.values())],
@@ -325,9 +338,14 @@ def test_the_last_day_of_a_classical_promise_is_counted(release):
     if terms["notion"] != "classical":
         assert (ending["last_day"], ending["because"]) == (str(day(DAYS - 1)), "period")
         return
-    losses = sum_by((of, loss) for of, _, loss in release.published)
+    losses, rows = sum_by((of, loss) for of, _, loss in release.published), release.released
     a_day, total = (Fraction(terms[key]) * NANO for key in ("epsilon_per_day", "epsilon_total"))
     last, remaining = max(losses), total - sum(losses.values())
+    if "delta" in terms:
+        of_a_day = rows[: len(rows) // len(losses)]
+        days = max(n for n in range(30) if span_oracle.totals(n * of_a_day)["total (delta 1e-6)"] <= total)
+        remaining = (days - len(losses)) * a_day
+        assert days > total / a_day  # more than the sum of the losses would permit
     while last < day(DAYS - 1) and remaining >= a_day:
         last, remaining = last + timedelta(days=1), remaining - a_day
     assert (ending["last_day"], ending["because"]) == (str(last), "period" if last == day(DAYS - 1) else "promise")

@@ -27,13 +27,6 @@ from agedp_data.epsilon import NANO
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-def discrete_laplace(scale: float, reach: int) -> Floats:
-    """Return the law of the noise from -reach to reach, in extended precision."""
-    q = np.exp(np.longdouble(-1) / np.longdouble(scale))
-    k = np.abs(np.arange(-reach, reach + 1))
-    return np.asarray((1 - q) / (1 + q) * q**k)
-
-
 def summed_curve(sensitivity: int, scale: float) -> Floats:
     """Return the Rényi curve by summing over all outcomes, those beyond 60 scales in closed form."""
     q = np.exp(np.longdouble(-1) / np.longdouble(scale))
@@ -73,6 +66,21 @@ def test_no_division_over_cells_exceeds_the_curve(moves: list[int], scale: float
     assert (parts <= laplace_curve(sum(moves), scale) + len(moves) + 40).all()
 
 
+def test_the_moments_of_a_row_are_those_of_two_points() -> None:
+    """E[W^s] with W = u or v, of which superadditivity in s follows (docs/mathematics.md)."""
+    for sensitivity, scale in ((1, 0.7), (3, 7.0), (30, 100.0)):
+        q, orders = np.exp(-1 / scale), ORDERS[ORDERS < 60]
+        x = q ** (2 * orders - 1)
+        weight_u, weight_v = (1 - q * x) / ((1 + q) * (1 - x)), (q - x) / ((1 + q) * (1 - x))
+        assert (weight_v >= 0).all()
+        np.testing.assert_allclose(weight_u + weight_v, 1)
+        moment = weight_u * np.exp((orders - 1) * sensitivity / scale) + weight_v * np.exp(
+            -orders * sensitivity / scale
+        )
+        expected = summed_curve(sensitivity, scale)[: len(orders)]
+        np.testing.assert_allclose(np.log(moment) / (orders - 1), expected, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize(
     ("loss", "days", "expected"), [(0.1, 365, 10.748), (0.5, 60, 22.195), (0.5, 365, 81.660), (0.02, 365, 1.789)]
 )
@@ -80,13 +88,6 @@ def test_reference_values_of_a_span(loss: float, days: int, expected: float) -> 
     curve = multiply(laplace_curve(50_000, 50_000 / loss), days)
     epsilon = approximate_epsilon(curve, Decimal("1e-6"), pure=round(loss * days * NANO)) / NANO
     assert epsilon == pytest.approx(expected, abs=6e-4)
-
-
-@pytest.mark.parametrize(("loss", "days", "exact"), [(0.0988, 365, 9.982), (0.1, 365, 10.125), (0.5, 60, 21.305)])
-def test_the_curve_lies_within_a_tenth_of_the_exact_figure(loss: float, days: int, exact: float) -> None:
-    curve = multiply(laplace_curve(50_000, 50_000 / loss), days)
-    ratio = approximate_epsilon(curve, Decimal("1e-6"), pure=round(loss * days * NANO)) / NANO / exact
-    assert 1 <= ratio <= 1.09
 
 
 def randomised_response_delta(loss: float, days: int, epsilon: float) -> float:
@@ -108,21 +109,6 @@ def test_an_unknown_mechanism_is_randomised_response(loss: float, days: int, exa
 def test_a_year_of_histograms_counts_two_cells() -> None:
     epsilon = approximate_epsilon(multiply(counts_curve(2, 20.0), 365), Decimal("1e-6"), pure=36_500_000_000) / NANO
     assert epsilon == pytest.approx(7.36, abs=0.005)
-
-
-@pytest.mark.parametrize(("sensitivity", "scale", "releases"), [(1, 1.0, 2), (2, 1.5, 3), (3, 4.0, 3)])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
-def test_enumeration_of_all_results_never_exceeds_delta(
-    sensitivity: int, scale: float, releases: int, epsilon: float
-) -> None:
-    law = discrete_laplace(scale, 26)
-    near, far = law[sensitivity:], law[: len(law) - sensitivity]
-    p, q = np.ones(1), np.ones(1)
-    for _ in range(releases):
-        p, q = np.multiply.outer(p, near).ravel(), np.multiply.outer(q, far).ravel()
-    delta = np.clip(p - np.exp(epsilon) * q, 0, None).sum()
-    bound = approximate_delta(multiply(laplace_curve(sensitivity, scale), releases), epsilon)
-    assert delta <= bound
 
 
 def test_the_loss_of_a_single_release_is_exact() -> None:

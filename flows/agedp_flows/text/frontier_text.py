@@ -1,0 +1,83 @@
+"""Output of `agedp plan --frontier`: the smallest risk for each error, over age and interval."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from agedp.ledger_session import LedgerSession
+from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
+from agedp_flows.text.run_text import change_json, change_text, finite_or_none
+
+
+def frontier_json(session: LedgerSession) -> dict[str, Any]:
+    """Return the frontier as JSON; an unbounded risk is null."""
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    return {
+        "series": frontier.series,
+        "households": frontier.households,
+        "method": frontier.method,
+        "target_risk": finite_or_none(frontier.target),
+        **change_json(frontier.change),
+        "choices": [_choice_json(choice) for choice in frontier.choices],
+    }
+
+
+def _choice_json(choice: SchedulePoint) -> dict[str, Any]:
+    return {
+        "epsilon": choice.loss,
+        "age_days": choice.age_days,
+        "interval_days": choice.interval_days,
+        "risk": finite_or_none(choice.risk),
+        "adds_up_to": choice.adds_up_to,
+        "ended_by": choice.ended_by,
+        "error_kwh": choice.error_kwh,
+        "noise_sd_kwh": choice.noise_kwh,
+        "total_lasts_days": choice.days,
+        "promised": choice.promised,
+        "cheapest": choice.cheapest,
+    }
+
+
+def frontier_lines(session: LedgerSession) -> list[str]:
+    """Return the frontier as lines for the terminal."""
+    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    return [
+        f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
+        "epsilon up to the cap",
+        f"Error: noise and the day-to-day change of the mean, {frontier.change.kwh:.2f} kWh per household,",
+        f"   {change_text(frontier.change)}",
+        "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
+        *(_choice_line(choice) for choice in frontier.choices),
+        *_legend_lines(frontier),
+        "This version releases every day: an interval of several days is for comparison.",
+    ]
+
+
+def _choice_line(choice: SchedulePoint) -> str:
+    mark = ("=" if choice.promised else "") + (">" if choice.cheapest else "")
+    lasts = "for ever" if choice.days is None else f"{choice.days:,} days"
+    return (
+        f"{mark:2s}{choice.error_kwh:10.3f}  {choice.noise_kwh:10.3f} {_risk_text(choice):>10s} "
+        f"{choice.loss:10.4f} {choice.age_days:10d} "
+        f"{choice.interval_days:12d}   {lasts}"
+    )
+
+
+def _risk_text(choice: SchedulePoint) -> str:
+    """Return the peak risk; if it is unbounded, the composed loss of all releases until the series ends."""
+    if math.isfinite(choice.risk):
+        return f"{choice.risk:.4f}"
+    return "no bound" if choice.adds_up_to is None else f"+{choice.adds_up_to:.4f}"
+
+
+def _legend_lines(frontier: Frontier) -> list[str]:
+    promised = [choice for choice in frontier.choices if choice.promised]
+    cheapest = [choice for choice in frontier.choices if choice.cheapest]
+    lines = ["= the schedule of the run file"] if promised else []
+    if ends := {choice.ended_by for choice in frontier.choices if not math.isfinite(choice.risk) and choice.ended_by}:
+        ended_by = " or ".join(sorted(ends))
+        lines.append(f"+ grows with every release: composed loss of all releases until {ended_by} ends the series")
+    if cheapest:
+        lines.append(f"> smallest error of daily releases at a risk of at most {frontier.target:.4g}, the run file's")
+    return lines

@@ -1,0 +1,187 @@
+"""Run file + forecast -> what the days of a period come to at a delta, and what a promised delta buys.
+
+Public: it uses no reading. Example: epsilon_total = 10 over 365 days permits epsilon 0.0274 on each day; with delta =
+1e-6 it permits 0.0939, with 3.4 times less noise, and the pure losses of the days come to 34.3.
+
+The enforced losses are those of the Rényi curve (`span_curves`). The privacy-loss distribution gives a tighter figure,
+which is shown for information; it is left out where the days have many different losses, which would take long, and
+where calibration draws count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from agedp_data import mechanisms
+from agedp_data.accounting.privacy_loss_distribution import Release, tight_epsilon
+from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.config import RunFile
+from agedp_data.epsilon import NANO, floor_nano
+from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
+from agedp_data.notions.notion_text import name_at_delta
+from agedp_data.notions.publication import Statistic, share_of
+from agedp_data.notions.span_curves import DISCRETE_LAPLACE, Parts, SpanCurves
+from agedp_data.notions.span_loss import STANDARD_DELTAS
+from agedp_data.parameters import MANY_DAYS
+
+_MAX_KINDS: Final = 3
+"""Different pairs of sensitivity and scale; each takes about 0.2 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanPrice:
+    """What a bound of so many days permits each of them with its delta and without it [nano-epsilon].
+
+    Attributes:
+        key: the key of [promise] that states the bound.
+        epsilon: the bound [nano-epsilon].
+        delta: the promised delta [-].
+        days: number of days that share the bound.
+        loss: the largest equal loss of a day with delta.
+        pure_loss: the largest equal loss of a day without delta.
+    """
+
+    key: str
+    epsilon: int
+    delta: Decimal
+    days: int
+    loss: int
+    pure_loss: int
+
+    @property
+    def noise_ratio(self) -> float:
+        """Return the noise without delta as a multiple of the noise with it."""
+        return self.loss / self.pure_loss if self.pure_loss else float("inf")
+
+    @property
+    def pure_total(self) -> int:
+        """Return what the days come to without delta, if each has the loss that is permitted with it."""
+        return self.days * self.loss
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodTotals:
+    """What all days of a period come to, released and planned ones [nano-epsilon].
+
+    Attributes:
+        days: number of days with a release.
+        pure: the sum of their losses, calibration draws among them.
+        at: the loss at each delta.
+        tight: delta and loss by the privacy-loss distribution [epsilon], None where it would take long.
+    """
+
+    days: int
+    pure: int
+    at: tuple[tuple[Decimal, int], ...]
+    tight: tuple[Decimal, float] | None
+
+
+def span_prices(run: RunFile) -> list[SpanPrice]:
+    """Return the price of each bound with a delta in a run file's promise; none without a delta.
+
+    The total is that of the period and is left out where the period has no last day.
+    """
+    promise, delta = run.promise, run.promise.delta
+    if delta is None:
+        return []
+    curves, period = SpanCurves(run.publication, _parts(run)), _days_of_period(run)
+    total = name_at_delta(TOTAL_BOUND, delta)
+    own_days = getattr(promise, "window_days", None) or getattr(promise, "horizon_days", None)
+    own = promise.TEXT.epsilon_key, own_days if isinstance(own_days, int) else period
+    prices = []
+    for name, limit in run.notion.limits.items():
+        key, days = ("epsilon_total", period) if name == total else own
+        if limit is not None and days is not None and name.endswith(name_at_delta("", delta)):
+            loss = curves.equal_loss(days, epsilon=limit, delta=delta, cap=promise.day_cap, beside=curves.draws)
+            pure = min(promise.day_cap, max(0, limit - curves.draws.pure) // days)
+            prices.append(SpanPrice(key, limit, delta, days, loss, pure))
+    return prices
+
+
+def permitted_days(run: RunFile, loss: int) -> int:
+    """Return the number of days with this loss that `epsilon_total` permits at the promised delta.
+
+    Args:
+        run: a run file with a number in `epsilon_total` and a delta.
+        loss: loss of each day [nano-epsilon].
+    """
+    promise, curves = run.promise, SpanCurves(run.publication, _parts(run))
+    day, limit = curves.of_planned_day(loss), promise.total_cap or 0
+    return largest_feasible(lambda days: (day.times(days) + curves.draws).epsilon(promise.delta) <= limit, MANY_DAYS)
+
+
+def filling_loss(run: RunFile) -> SpanPrice | None:
+    """Return the price of `epsilon_total` if `epsilon_per_day` is not the equal loss that fills it, else None.
+
+    Losses are compared in four digits.
+    """
+    per_day = getattr(run.promise, "epsilon_per_day", None)
+    price = next((price for price in span_prices(run) if price.key == "epsilon_total"), None)
+    if per_day is None or price is None or _four_digits(price.loss) == _four_digits(floor_nano(per_day)):
+        return None
+    return price
+
+
+def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals | None:
+    """Return what the released and planned days of a period come to; None where a delta says no more than their sum.
+
+    Args:
+        run: the run file with its promise, as a successor of earlier contracts.
+        history: all rows of the period, planned ones among them (`Forecast.history`).
+    """
+    promised, released = run.promise.delta, [row for row in history if row.state == "released"]
+    curves = SpanCurves(run.publication, _parts(run))
+    together = curves.total(released)
+    deltas = {*STANDARD_DELTAS, *([] if promised is None else [promised])}
+    at = tuple((delta, together.epsilon(delta)) for delta in sorted(deltas, reverse=True))
+    if not released or (promised is None and at[0][1] == together.pure):
+        return None
+    delta, kinds = promised or STANDARD_DELTAS[0], None if curves.draws.pure else _kinds(run, released)
+    tight = None if kinds is None else (delta, tight_epsilon(kinds, float(delta)))
+    if tight is not None and floor_nano(tight[1]) >= together.epsilon(delta):  # its floats say nothing at tiny deltas
+        tight = None
+    return PeriodTotals(len({row.day for row in released}), together.pure, at, tight)
+
+
+def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None:
+    """Return the different noises of the rows, each with its number; None for too many, or an unknown mechanism."""
+    publication, kinds = run.publication, Counter[tuple[int, float]]()
+    planned = Counter((row.series, row.loss) for row in released if not row.mechanism)
+    for (series, loss), number in planned.items():
+        for name, part in (_parts(run) if not series else {series: Fraction(1)}).items():
+            sensitivity, spend = run.series[name].sensitivity("replacement"), Fraction(int(part * loss), NANO)
+            if spend:
+                scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
+                kinds.update(_noises(run.series[name], sensitivity, scale, number))
+    for row in released:
+        if row.mechanism:
+            statistic = publication.statistic(row)
+            if row.mechanism != DISCRETE_LAPLACE or statistic is None:
+                return None
+            kinds.update(_noises(statistic, row.sensitivity, row.scale, 1))
+    if len(kinds) > _MAX_KINDS:
+        return None
+    return [(sensitivity, scale, number) for (sensitivity, scale), number in kinds.items()]
+
+
+def _noises(statistic: Statistic, sensitivity: int, scale: float, number: int) -> dict[tuple[int, float], int]:
+    """Return the noises of so many equal rows: of one sum, or of as many counts as a household moves."""
+    return {(1, scale): sensitivity * number} if statistic.moves_counts else {(sensitivity, scale): number}
+
+
+def _parts(run: RunFile) -> Parts:
+    return {name: run.notion.part_of_day(name, share_of(series)) for name, series in run.series.items()}
+
+
+def _days_of_period(run: RunFile) -> int | None:
+    """Return the number of days of the period that are not skipped, None if it has no last day."""
+    return None if run.schedule.days is None else run.schedule.days - len(run.schedule.skipped_days)
+
+
+def _four_digits(loss: int) -> Decimal:
+    return Context(prec=4, rounding=ROUND_FLOOR).plus(Decimal(loss))

@@ -1,0 +1,179 @@
+"""LEDGER rows -> consistent averages: least-squares estimates in which the groups of a day add up to its total.
+
+The table is written where a contract releases a mean of all households and the same mean by groups. It is a function
+of the released rows alone, so it adds no privacy loss, and verification computes it again. The released values stay
+as they are in their own tables.
+
+Decisions:
+
+* Values are combined if they are of one quantity, were drawn under one contract and were published on one date: later
+  runs may have read corrected files.
+* Groups below `min_households` are not released. Where the released groups therefore have fewer households than the
+  total, nothing is known of the rest, and least squares itself leaves the values as they are: they are repeated.
+* A day is in the table once none of its series is still to be released, so that rows are only added.
+* The name differs from those of the series' tables, "daily_averages_NAME.parquet", so that no series can have it. An
+  earlier version of agedp, which does not know this table, checks its checksum and columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+
+from agedp.budget import closed_days, series_by_contract
+from agedp.release_folder.result_tables import METADATA_KEY, check_table, common_guarantee, parquet_bytes
+from agedp_data import mechanisms, table_schemas
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.roster import ALL
+from agedp_data.series.consistency import HierarchyNode, NoisyValue, consistent_estimates, precision_mean
+from agedp_data.series.series import Mean, totals_with_groups
+from agedp_data.statement.document import Statement
+
+CONSISTENT_AVERAGES: Final = "consistent_daily_averages"
+CONSISTENT_FILE: Final = f"{CONSISTENT_AVERAGES}.parquet"
+_LEAST_SQUARES: Final = "least squares"
+_NO_TOTAL: Final = "released value: no total was drawn with the groups"
+_NO_GROUPS: Final = "released value: no groups that add up to the total were drawn with it"
+_INCOMPLETE: Final = "released value: the released groups leave out households"
+_ROUNDED: Final = ("mean_kwh", "noise_sd_kwh")
+_LEAST_VARIANCE: Final = 1e-300  # noise so small that its variance is no float
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A released row of a mean, with the variance of its noise [Wh^2]."""
+
+    row: ReleaseRecord
+    by: str | None
+    variance: float
+
+    def noisy(self, cell: int) -> NoisyValue:
+        return NoisyValue(float(self.row.values[cell]), self.variance)
+
+
+_Cell = tuple[str, int]
+"""Series and place among the cells of its row."""
+
+
+def consistent_files(
+    statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> dict[str, bytes]:
+    """Return the file of the consistent averages by its name; none if no contract releases a total and its groups."""
+    table = consistent_table(statement, rows, contracts)
+    return {} if table is None else {CONSISTENT_FILE: parquet_bytes(table)}
+
+
+def check_consistent_table(
+    table: pa.Table, statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> None:
+    """Check that a table of consistent averages follows from a folder's ledger rows.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs; the message names day and column.
+        LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
+    """
+    check_table(CONSISTENT_FILE, table, consistent_table(statement, rows, contracts), rounded=_ROUNDED)
+
+
+def consistent_table(
+    statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> pa.Table | None:
+    """Return the consistent averages with their guarantee in the metadata; None if no contract releases a total."""
+    quantities = _quantities(contracts)
+    if not quantities:
+        return None
+    days = _parts_by_day(rows, contracts, quantities)
+    table = table_schemas.table_from_rows(
+        table_schemas.CONSISTENT_AVERAGES, [row for parts in days for row in _day_rows(parts)]
+    )
+    guarantee = {
+        **common_guarantee(statement),
+        "of": "least squares of the released averages",
+        "schema": "agedp-consistent-daily-averages-1",
+    }
+    return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+
+
+def _quantities(contracts: Sequence[ContractRecord]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return, by contract and series, the names of the quantity's series, if these are a total and groups."""
+    return {
+        (contract, name): names
+        for contract, series in series_by_contract(contracts).items()
+        for names in totals_with_groups(series)
+        for name in names
+    }
+
+
+def _parts_by_day(
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
+    quantities: Mapping[tuple[str, str], tuple[str, ...]],
+) -> Iterator[list[_Part]]:
+    """Yield the rows that belong together, totals first, by day."""
+    closed, series = closed_days(rows, contracts), series_by_contract(contracts)
+    continued = series[contracts[-1].hash].keys()
+    scales = {row.scale for row in rows if row.state == "released"}
+    variance = {scale: max(mechanisms.standard_deviation(scale) ** 2, _LEAST_VARIANCE) for scale in scales}
+    by_day: dict[tuple[str, str, str, tuple[str, ...]], list[_Part]] = {}
+    for row in rows:
+        names = quantities.get((row.contract, row.series), ())
+        mean = series[row.contract].get(row.series)
+        is_complete = all((row.day, name) in closed for name in names if name in continued)
+        if row.state == "released" and isinstance(mean, Mean) and names and is_complete:
+            part = _Part(row, mean.by, variance[row.scale])
+            by_day.setdefault((row.day, row.published_on, row.contract, names), []).append(part)
+    for key in sorted(by_day):
+        yield sorted(by_day[key], key=lambda part: key[-1].index(part.row.series))
+
+
+def _day_rows(parts: Sequence[_Part]) -> Iterator[dict[str, Any]]:
+    """Yield the table's rows of one day and quantity."""
+    estimates, based_on, reasons = _estimates(parts)
+    for part in parts:
+        row = part.row
+        for i in range(len(row.cells)):
+            estimate = estimates.get((row.series, i), part.noisy(i))
+            wh_per_kwh_mean = 1000.0 * row.households[i]
+            yield {
+                "day": date.fromisoformat(row.day),
+                "series": row.series,
+                "group_column": part.by or ALL,
+                "group": row.cells[i],
+                "households": row.households[i],
+                "mean_kwh": estimate.value / wh_per_kwh_mean,
+                "noise_sd_kwh": estimate.variance**0.5 / wh_per_kwh_mean,
+                "based_on": based_on if (row.series, i) in estimates else row.series,
+                "method": reasons.get(row.series, _LEAST_SQUARES),
+            }
+
+
+def _estimates(parts: Sequence[_Part]) -> tuple[dict[_Cell, NoisyValue], str, dict[str, str]]:
+    """Return the estimates by cell, the series that they are based on, and why other series keep their values."""
+    totals = [part for part in parts if part.by is None]
+    groups: dict[str, list[_Part]] = {}
+    for part in parts:
+        if part.by is not None and totals and sum(part.row.households) == totals[0].row.households[0]:
+            groups.setdefault(part.by, []).append(part)
+    if not groups:
+        reason = _INCOMPLETE if totals else _NO_TOTAL
+        return {}, "", {part.row.series: _NO_GROUPS if part.by is None else reason for part in parts}
+    # series of one column have the same groups
+    partitions = tuple(
+        tuple(HierarchyNode(_mean(same, i)) for i in range(len(same[0].row.cells))) for same in groups.values()
+    )
+    root = consistent_estimates(HierarchyNode(_mean(totals, 0), partitions))
+    estimates = {(part.row.series, 0): root.noisy for part in totals}
+    for same, nodes in zip(groups.values(), root.partitions, strict=True):
+        estimates |= {(part.row.series, i): node.noisy for part in same for i, node in enumerate(nodes)}
+    names = dict.fromkeys(series for series, _ in estimates)
+    reasons = {part.row.series: _INCOMPLETE for part in parts if part.row.series not in names}
+    return estimates, ", ".join(names), reasons
+
+
+def _mean(parts: Sequence[_Part], cell: int) -> NoisyValue:
+    return precision_mean([part.noisy(cell) for part in parts])

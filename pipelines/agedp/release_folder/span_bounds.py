@@ -1,0 +1,127 @@
+"""Ledger rows of a release folder -> its (epsilon, delta) bounds over spans of days, for every delta and span.
+
+Sensitivity and noise scale of a row are all that is needed, so folders of every version have these bounds, whether or
+not their statement contains them. Example: a year of releases with epsilon 0.1 a day has a sum of 36.5, and epsilon
+10.75 with delta 1e-6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from agedp.budget import series_by_contract
+from agedp_data.epsilon import NANO, format_epsilon
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
+from agedp_data.ledger.records import Row
+from agedp_data.messages import escape_text
+from agedp_data.notions.notion import day_losses
+from agedp_data.notions.period_loss import total_charge
+from agedp_data.notions.publication import Publication
+from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_loss import SpanLoss, span_figures
+from agedp_data.notions.w_event import WindowLoss
+from agedp_data.parameters import MANY_DAYS, Delta, exact_text
+from agedp_data.statement.delta_texts import is_of_span
+from agedp_data.statement.document import StatedBound, Statement
+
+_DELTA: Final = TypeAdapter[Decimal](Delta)
+_WINDOW: Final = re.compile(r"window of ([0-9]+) days")
+
+
+@dataclass(frozen=True, slots=True)
+class SpanBound:
+    """Bound on the loss about one household from any `days` consecutive days of the data, or from all days (None).
+
+    Had the household used anything else on these days, every set of results would be at most e^`epsilon` times as
+    probable, plus `delta`. `sum_of_losses`, the largest sum of losses in such a span, holds without a delta.
+    """
+
+    days: int | None
+    delta: Decimal
+    epsilon: Decimal
+    sum_of_losses: Decimal
+    name: str
+    scope: str
+
+
+def span_bounds(rows: Sequence[Row], days: int | None, delta: str | float | Decimal) -> tuple[SpanBound, ...]:
+    """Return the bound of any so many days, if `days` is a number, and that of all days.
+
+    Raises:
+        InputError: days or delta out of range.
+    """
+    probability = _check_delta(delta)
+    if days is not None and (isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MANY_DAYS):
+        raise InputError(f"days = {escape_text(str(days))}: name a whole number of days from 1 to {MANY_DAYS}")
+    publication = publication_of(rows)
+    releases = [row for row in rows if isinstance(row, ReleaseRecord)]
+    curves = SpanCurves(publication)
+    spans = [None] if days is None else [days, None]
+    return tuple(_span_bound(SpanLoss(publication, probability, span, curves), releases) for span in spans)
+
+
+def _check_delta(delta: str | float | Decimal) -> Decimal:
+    try:
+        return _DELTA.validate_python(str(delta))
+    except ValidationError:
+        text = escape_text(str(delta))
+        raise InputError(f"delta = {text}: name a probability above 0 and below 1, such as 1e-6") from None
+
+
+def _span_bound(loss: SpanLoss, releases: Sequence[ReleaseRecord]) -> SpanBound:
+    [bound] = loss.bounds(releases, None, None)
+    charges = loss.publication.charges
+    if loss.days is None:
+        pure = sum(day_losses(releases).values()) + total_charge(charges)
+    else:
+        [window] = WindowLoss(loss.days, charges).bounds(releases, None, None)
+        pure = window.value or 0
+    epsilon, total = (Decimal(nano_epsilon) / NANO for nano_epsilon in (bound.value or 0, pure))
+    return SpanBound(loss.days, loss.delta, epsilon, total, bound.name, bound.about)
+
+
+def publication_of(rows: Sequence[Row]) -> Publication:
+    """Return what the rows of a folder or ledger, of one population, were published under."""
+    contracts = [row for row in rows if isinstance(row, ContractRecord)]
+    series = series_by_contract(contracts)
+    newest = series[contracts[-1].hash] if contracts else {}
+    return Publication(newest, series, charges=charges_of(calibration_draws(rows)))
+
+
+def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iterator[SpanLoss]:
+    """Yield the accountants of the bounds over spans of days with a delta in a statement; they share their curves."""
+    curves = SpanCurves(publication)
+    for bound in filter(is_of_span, bounds):
+        window = _WINDOW.match(bound.name)
+        yield SpanLoss(publication, Decimal(bound.delta or 0), int(window[1]) if window else None, curves)
+
+
+def agrees_with_rows(statement: Statement, rows: Sequence[Row]) -> bool:
+    """Return whether the bounds over spans of days with a delta are those of the rows, and none is left out.
+
+    Statements of earlier versions have none, and their promise has no delta.
+    """
+    stated = {bound.name: (bound.epsilon, bound.delta, bound.scope) for bound in filter(is_of_span, statement.bounds)}
+    delta = statement.contract.promise.delta
+    if statement.ending is not None and statement.ending.delta != delta:
+        return False
+    if not stated and delta is None:
+        return True
+    publication = publication_of(rows)
+    releases = [row for row in rows if isinstance(row, ReleaseRecord)]
+    expected = span_figures(releases, publication, None if delta is None else Decimal(delta))
+    names = {bound.name for bound in expected}
+    promised = [bound for bound in statement.bounds if bound.name not in names]  # a window of another length
+    expected += [bound for loss in span_losses(promised, publication) for bound in loss.bounds(releases, None, None)]
+    return stated == {
+        bound.name: (format_epsilon(bound.value or 0), exact_text(bound.delta or Decimal(0)), bound.about)
+        for bound in expected
+    }

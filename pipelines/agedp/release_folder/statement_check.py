@@ -1,0 +1,135 @@
+"""A statement against the ledger rows of its folder: contract, days, bounds, account of households, and its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+
+from agedp.release_folder.span_bounds import agrees_with_rows
+from agedp_data.epsilon import format_epsilon, round_nano
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord, StatementRecord, canonical
+from agedp_data.ledger.calibration_charges import calibration_draws, charges_of
+from agedp_data.ledger.lifecycle import HouseholdAccount, read_lifecycle_record
+from agedp_data.ledger.records import Row
+from agedp_data.ledger.transfer import LedgerExport
+from agedp_data.notions.cap_bounds import spent_bounds
+from agedp_data.notions.notion import day_losses
+from agedp_data.statement.delta_texts import total_name
+from agedp_data.statement.document import StatedAccount, StatedBound, Statement
+from agedp_data.statement.odds import odds_factor
+
+_DIFFERENT: Final = "statement.json and ledger_rows.jsonl contain different days or losses"
+_EPSILON_TEXT: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+
+
+def check_rows_belong(
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> None:
+    """Check that the ledger rows of a folder are of the population and contract that its statement names.
+
+    Raises:
+        InputError: they are of another one.
+    """
+    if {row.population for row in contracts} | {row.population for row in releases} != {statement.population}:
+        raise InputError("ledger_rows.jsonl and statement.json are of different populations")
+    if not contracts or contracts[-1].promise != canonical(statement.contract.content()):
+        raise InputError("ledger_rows.jsonl and statement.json hold different contracts")
+    if not {row.contract for row in releases} <= {row.hash for row in contracts}:
+        raise InputError("ledger_rows.jsonl lacks a contract that its releases name")
+
+
+def check_statement(
+    statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> None:
+    """Check the days and losses of the statement against the ledger rows of its folder.
+
+    Raises:
+        InputError: they differ.
+    """
+    released = [row for row in releases if row.state == "released"]
+    spent = day_losses(released)
+    dates = [row.published_on for row in released]
+    min_households = statement.contract.population.min_households
+    days, published = statement.days, statement.published
+    is_consistent = (
+        (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
+        and set(days.skipped) == {row.day for row in releases} - set(spent)
+        and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
+        and statement.version == len(contracts)
+        and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
+    )
+    if not is_consistent:
+        raise InputError(_DIFFERENT)
+
+
+def check_bounds(statement: Statement, rows: Sequence[Row]) -> None:
+    """Check the bounds that follow from the rows of the releases and of the calibration draws alone.
+
+    Raises:
+        InputError: a bound differs from them, or its factor, limit or delta from its epsilon.
+    """
+    stated, charges = statement.unconditional_epsilons, charges_of(calibration_draws(rows))
+    spent = day_losses(row for row in rows if isinstance(row, ReleaseRecord))
+    expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
+    is_consistent = (
+        {name: stated[name] for name in expected} == expected
+        and (statement.ending is None or statement.ending.spent == stated[total_name(statement.ending.delta)])
+        and all(_is_consistent(bound) for bound in statement.bounds)
+        and statement.charges == charges
+        and _account_covers(statement.household_account, expected)
+        and agrees_with_rows(statement, rows)
+    )
+    if not is_consistent:
+        raise InputError(_DIFFERENT)
+
+
+def _account_covers(account: StatedAccount | None, expected: Mapping[str, str]) -> bool:
+    """Return whether the account of households, if there is one, is not below the losses of this release alone."""
+    if account is None:
+        return True
+    is_stated = f"of a day {account.day}, in all {account.total}" in account.text and account.since in account.text
+    covers = all(Decimal(getattr(account, name)) >= Decimal(expected[name]) for name in ("day", "total"))
+    return is_stated and covers and Decimal(account.day) <= Decimal(account.total)
+
+
+def check_account(statement: Statement, export: LedgerExport) -> None:
+    """Check the account of households in a statement against the newest one in the ledger rows of its folder.
+
+    Raises:
+        InputError: they differ.
+    """
+    records = [read_lifecycle_record(row) for row in export.rows if isinstance(row, StatementRecord)]
+    accounts = [record for record in records if isinstance(record, HouseholdAccount)]
+    expected = [(format_epsilon(entry.day), format_epsilon(entry.total), entry.since) for entry in accounts[-1:]]
+    account = statement.household_account
+    if ([] if account is None else [(account.day, account.total, account.since)]) != expected:
+        raise InputError("statement.json and ledger_rows.jsonl contain different accounts of households")
+
+
+def _is_consistent(bound: StatedBound) -> bool:
+    """Return whether a bound's factor, if it has one, is e^epsilon, and its limit is at least the bound."""
+    if bound.epsilon == "infinite":
+        return bound.factor in ("", bound.epsilon) and bound.limit in ("", "unlimited")
+    if not _EPSILON_TEXT.fullmatch(bound.epsilon):
+        return False
+    is_within_limit = bound.limit in ("", "unlimited") or Decimal(bound.limit) >= Decimal(bound.epsilon)
+    factors = ("",) if bound.delta is not None else ("", odds_factor(round_nano(Decimal(bound.epsilon))))
+    return is_within_limit and bound.factor in factors
+
+
+def check_words(words: str, statement: Statement) -> None:
+    """Check that the text of STATEMENT.md contains the bounds and the account of households.
+
+    Raises:
+        InputError: it contains others.
+    """
+    lines = words.splitlines()
+    for bound in statement.bounds:
+        start = f"| {bound.name} | {bound.epsilon} | {bound.scope} |"
+        if not any(line.startswith(start) for line in lines):
+            raise InputError("STATEMENT.md and statement.json contain different bounds")
+    if statement.household_account is not None and statement.household_account.text not in lines:
+        raise InputError("STATEMENT.md and statement.json contain different accounts of households")

@@ -1,0 +1,56 @@
+"""A year of the 40 real London households promised at (10, 1e-6): its noise, and its figures from the folder alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from decimal import Decimal
+from math import exp, sqrt
+
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.pipeline import sanitise
+from agedp_data.epsilon import NANO
+from tests.laws.test_spans import Row, figure
+from tests.minimal import run_file
+
+DAYS = 40
+YEAR = {"notion": "w-event", "window_days": 365, "epsilon_per_window": 10, "spend": "even", "max_day_epsilon": 1,
+        "epsilon_total": "unlimited", "delta": "1e-6", "epsilon_per_day": None}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def release(kaggle, tmp_path_factory):
+    """Forty days of the year, each of which has an equal part of it; the rest of the year has as much."""
+    folder = tmp_path_factory.mktemp("year")
+    (folder / "input").mkdir()
+    roster = ["household_id,from,to"]
+    for path in sorted(kaggle.glob("*.csv")):
+        header, *lines = path.read_text().splitlines()
+        winter = [line for line in lines if ",2013-01-" in line or ",2013-02-" in line]
+        (folder / "input" / path.name).write_text("\n".join([header, *winter, ""]))
+        roster.append(f"{path.stem},2013-01-01,")
+    (folder / "roster.csv").write_text("\n".join(roster))
+    days = {"first_day": date(2013, 1, 1), "last_day": date(2013, 2, 9)}
+    (folder / "run.toml").write_text(run_file(schedule=days, promise=YEAR, population={"min_households": 30}))
+    return sanitise(folder / "run.toml")
+
+
+def test_noise_is_less_than_a_third_of_that_of_a_pure_year(release):
+    """By pure losses a day has 10/365 of the year, and noise of scale 50 kWh x 36.5."""
+    [noise] = set(pq.read_table(release.path / "daily_averages.parquet")["noise_sd_kwh"].to_pylist())
+    q = exp(-10 / 365 / 50_000)
+    assert noise <= 0.30 * sqrt(2 * q) / (1 - q) / 40 / 1000
+
+
+def test_the_figures_of_the_statement_follow_from_its_rows(release):
+    lines = [json.loads(line) for line in (release.path / "ledger_rows.jsonl").read_text().splitlines()]
+    texts = [json.loads(line["text"]) for line in lines if line.get("table") == "release"]
+    rows = [Row(row["day"], row["series"], row["loss"], row["sensitivity"], float(row["scale"])) for row in texts]
+    assert len(rows) == DAYS
+    stated = {each["name"]: each["epsilon"] for each in release.statement["figures"]}
+    expected = figure(rows, (), Decimal("1e-6"))
+    assert expected < sum(row.loss for row in rows)
+    for name in ("total (delta 1e-6)", "window of 365 days (delta 1e-6)"):
+        assert float(stated[name]) * NANO == pytest.approx(expected, abs=2)
