@@ -99,7 +99,12 @@ class Estimate:
 
 
 def most_probable(
-    observed: Floats, noise_variance: Floats, covariates: Covariates, *, prior: Amplitudes = PRIOR
+    observed: Floats,
+    noise_variance: Floats,
+    covariates: Covariates,
+    *,
+    prior: Amplitudes = PRIOR,
+    start: Amplitudes | None = None,
 ) -> Amplitudes:
     r"""Return the most probable amplitudes given published figures.
 
@@ -112,6 +117,7 @@ def most_probable(
         noise_variance: variance of their noise, shape (T,), > 0 [kWh^2].
         covariates: of the same days.
         prior: centre of the prior.
+        start: where the search begins, by default at the prior.
 
     Raises:
         ChainError: shapes that differ, or a noise variance that is not positive.
@@ -125,12 +131,13 @@ def most_probable(
         return float(costs[0]), (costs[1:] - costs[0]) / _STEP
 
     bounds = [(mid - 5, mid + 5) for mid in centre.tolist()]
-    found = optimize.minimize(cost, centre, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-7})
+    begin = centre if start is None else np.clip(start.logarithms(), centre - 5, centre + 5)
+    found = optimize.minimize(cost, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-7})
     return Amplitudes(*np.exp(found.x).tolist())
 
 
 def draw_amplitudes(
-    observed: Floats, noise_variance: Floats, covariates: Covariates, *, prior: Amplitudes = PRIOR
+    observed: Floats, noise_variance: Floats, covariates: Covariates, mode: Amplitudes, *, prior: Amplitudes = PRIOR
 ) -> Floats:
     r"""Return amplitudes that stand for their law given published figures: 32 fixed draws of Laplace's approximation.
 
@@ -142,6 +149,7 @@ def draw_amplitudes(
         observed: published figures y, shape (T,), NaN where none is published [kWh].
         noise_variance: variance of their noise, shape (T,), > 0 [kWh^2].
         covariates: of the same days.
+        mode: the most probable amplitudes (`most_probable`).
         prior: centre of the prior.
 
     Returns:
@@ -153,7 +161,7 @@ def draw_amplitudes(
     References:
         [RW] https://doi.org/10.7551/mitpress/3206.001.0001
     """
-    found = most_probable(observed, noise_variance, covariates, prior=prior).logarithms()
+    found = mode.logarithms()
     curvature = _curvature(found, prior.logarithms(), observed, noise_variance, covariates)
     values, vectors = np.linalg.eigh(curvature)
     normal = np.random.default_rng(0).normal(size=(_PAIRS, found.size))
@@ -230,11 +238,13 @@ def estimate_so_far(observed: Floats, noise_variance: Floats, covariates: Covari
     """
     _check(observed, noise_variance, covariates)
     days = observed.size
-    mean, variance, amplitudes = np.empty(days), np.empty(days), np.exp(PRIOR.logarithms())[None, :]
+    mean, variance, mode, amplitudes = np.empty(days), np.empty(days), PRIOR, np.exp(PRIOR.logarithms())[None, :]
     for begin in range(0, days, _REFIT_DAYS):
         end = min(begin + _REFIT_DAYS, days)
         if begin:
-            amplitudes = draw_amplitudes(observed[:begin], noise_variance[:begin], covariates.until(begin))
+            past = observed[:begin], noise_variance[:begin], covariates.until(begin)
+            mode = most_probable(*past, start=mode)
+            amplitudes = draw_amplitudes(*past, mode)
         known = covariates.until(end)
         own = _own_variance(known, amplitudes)
         filtered = _filter(observed[:end], noise_variance[:end], known, amplitudes)

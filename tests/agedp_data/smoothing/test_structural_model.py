@@ -105,7 +105,7 @@ def test_intervals_of_series_of_the_model_are_calibrated():
     for _ in range(12):
         truth, observed = draw(rng, known, PRIOR, 1.5)
         noise = np.full(120, 1.5**2)
-        amplitudes = draw_amplitudes(observed, noise, known)
+        amplitudes = draw_amplitudes(observed, noise, known, most_probable(observed, noise, known))
         estimate = estimate_all(observed, noise, known, amplitudes)
         score = (truth - estimate.mean) / np.sqrt(estimate.variance)
         inside.append(np.abs(score) < 1.645)
