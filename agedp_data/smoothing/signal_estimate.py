@@ -1,0 +1,109 @@
+r"""How much of a published series changes from day to day, and how much is noise: one estimate, with its error.
+
+The published change of two days is the true change plus the difference of two noises of known variance. So the mean
+square of the published changes, less the variance of the noise, estimates the mean square of the true ones.
+
+Example: noise of 2.5 kWh and a true change of 0.7 kWh: the published change is 3.6 kWh, and a year of pairs gives
+0.7 kWh with a standard error of 0.6 kWh; at noise of 0.6 kWh the error is 0.07 kWh.
+
+Decisions:
+
+* The error follows from the known law of the noise (fourth moment of the Laplace law), not from the scatter of the
+  squares, which misses heavy tails: with it two standard errors contain the truth in 95 to 99 % of simulated series.
+* The truth that is estimated is the root mean square change over the pairs of the series itself.
+* Weeks and months are compared as means of 7 and 28 days in a row, whose noise is smaller by the root of their number.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agedp_data.arrays import Floats
+from agedp_data.errors import ChainError
+
+SPANS: Final = (1, 7, 28)
+"""Lengths of the spans that are compared with each other: days, weeks, four weeks."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalEstimate:
+    """Change between neighbouring spans of `span_days` days, estimated from `pairs` of them [kWh per household].
+
+    `published` is the root mean square change of the published means, `noise` the root mean square standard deviation
+    of their noise, `change` the estimate of the true change and `standard_error` its error.
+    """
+
+    span_days: int
+    pairs: int
+    published: float
+    noise: float
+    change: float
+    standard_error: float
+
+    @property
+    def is_visible(self) -> bool:
+        """Return whether the true change exceeds the noise, by two standard errors beyond doubt."""
+        return self.change - 2 * self.standard_error > self.noise
+
+
+def estimate_change(
+    published: Floats, noise_variance: Floats, days: NDArray[np.int64], *, span_days: int = 1
+) -> SignalEstimate | None:
+    r"""Return the true change between neighbouring spans of days, None without two such spans.
+
+    With D_i the published change of the pair i, v its noise variances and delta_i its true change:
+
+    .. math:: \hat c^2 = \frac1n \sum_i (D_i^2 - v_i - v_{i+1}), \quad
+              n^2 V[\hat c^2] = \sum_i \bigl[ 5 v_i^2 + 5 v_{i+1}^2 + 4 v_i v_{i+1}
+              + 4 \delta_i^2 (v_i + v_{i+1}) \bigr] + 2 \sum_i (5 v_{i+1}^2 - 4 \delta_i \delta_{i+1} v_{i+1})
+
+    Source: moments of differences of independent Laplace variables, whose kurtosis is 6. The unknown delta are replaced
+    by their estimated mean square and mean product, as far as these raise the variance.
+
+    Args:
+        published: means, shape (T,) [kWh per household].
+        noise_variance: variance of their noise, shape (T,) [kWh^2].
+        days: numbers of their days, increasing, shape (T,).
+        span_days: length of a span [days]; only spans with a mean on every day count.
+
+    Raises:
+        ChainError: arrays of different lengths, or days that do not increase.
+
+    >>> estimate_change(np.array([9.0, 10.0, 9.0]), np.zeros(3), np.array([1, 2, 3])).change
+    1.0
+    """
+    if not published.shape == noise_variance.shape == days.shape or (np.diff(days) <= 0).any():
+        raise ChainError("means, noise and days of a series must have one length, the days in their order")
+    means, variances, numbers = _spans(published, noise_variance, days, span_days)
+    is_pair = np.diff(numbers) == 1
+    if not is_pair.any():
+        return None
+    changes, first, second = np.diff(means), variances[:-1], variances[1:]
+    squares = (changes**2 - first - second)[is_pair]
+    pairs, square = squares.size, float(squares.mean())
+    is_triple = is_pair[:-1] & is_pair[1:]
+    middle = second[:-1][is_triple]
+    product = float((changes[:-1] * changes[1:])[is_triple].mean() + middle.mean()) if is_triple.any() else 0.0
+    total = (5 * first**2 + 5 * second**2 + 4 * first * second + 4 * max(square, 0) * (first + second))[is_pair].sum()
+    total += 2 * (5 * middle**2 - 4 * min(product, 0) * middle).sum()
+    error = math.sqrt(float(total)) / pairs
+    change, high, low = (math.sqrt(max(square + shift, 0)) for shift in (0, 2 * error, -2 * error))
+    noise, shown = math.sqrt(float(variances.mean())), math.sqrt(float((changes[is_pair] ** 2).mean()))
+    return SignalEstimate(span_days, pairs, shown, noise, change, max(high - change, change - low) / 2)
+
+
+def _spans(
+    published: Floats, noise_variance: Floats, days: NDArray[np.int64], span_days: int
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return mean, noise variance and number of each span that has a published mean on all its days."""
+    numbers, starts, counts = np.unique((days - days[:1]) // span_days, return_index=True, return_counts=True)
+    if not starts.size:
+        return published, noise_variance, days
+    is_whole = counts == span_days
+    means, variances = (np.add.reduceat(values, starts) for values in (published, noise_variance))
+    return means[is_whole] / span_days, variances[is_whole] / span_days**2, numbers[is_whole]

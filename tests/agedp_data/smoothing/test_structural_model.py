@@ -1,0 +1,137 @@
+"""The filter and smoother give the dense Gaussian formulas; estimates are calibrated and never revised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agedp_data.errors import ChainError
+from agedp_data.smoothing.structural_model import (
+    PRIOR,
+    Amplitudes,
+    Covariates,
+    draw_amplitudes,
+    estimate_all,
+    estimate_so_far,
+    most_probable,
+)
+
+ONE = np.exp(PRIOR.logarithms())[None, :]
+
+
+def covariates(days: int, *, weather: bool = True) -> Covariates:
+    number = np.arange(days)
+    heating = np.clip(15.5 - 10 - 8 * np.sin(number / 58), 0, None) / 5 if weather else None
+    holiday = number % 61 == 17
+    return Covariates(number % 7, holiday, holiday | (number % 365 > 350), heating)
+
+
+def covariance(known: Covariates, amplitudes: Amplitudes) -> np.ndarray:
+    """The covariance of the true figures, written down from the kernels of the parts."""
+    days = known.weekday.size
+    lag = np.abs(np.subtract.outer(np.arange(days), np.arange(days)))
+    scaled = np.sqrt(3) * lag / 45
+    total = 10.0**2 + amplitudes.level**2 * (1 + scaled) * np.exp(-scaled)
+    total = total + amplitudes.short**2 * np.exp(-lag / 4)
+    total = total + amplitudes.weekday**2 * np.equal.outer(known.weekday, known.weekday)
+    total = total + amplitudes.holiday**2 * np.outer(known.holiday, known.holiday)
+    if known.heating is not None:
+        before = np.concatenate([known.heating[:1], known.heating[:-1]])
+        for column in (known.heating, (known.heating + before) / 2):
+            total = total + amplitudes.heating**2 * np.outer(column, column)
+    return total + np.diag(np.where(known.special, amplitudes.special**2, amplitudes.own**2))
+
+
+def dense(observed, noise, prior):
+    """Mean and variance of the true figures given the observed ones, by the formula for Gaussian vectors."""
+    seen = np.isfinite(observed)
+    gain = prior[:, seen] @ np.linalg.inv(prior[np.ix_(seen, seen)] + np.diag(noise[seen]))
+    return 10 + gain @ (observed[seen] - 10), np.diag(prior - gain @ prior[seen])
+
+
+def draw(rng, known, amplitudes, sd):
+    days = known.weekday.size
+    truth = 10 + np.linalg.cholesky(covariance(known, amplitudes) + 1e-9 * np.eye(days)) @ rng.normal(size=days)
+    return truth, truth + rng.laplace(scale=sd / np.sqrt(2), size=days)
+
+
+@pytest.mark.parametrize("weather", [False, True])
+def test_the_smoother_is_the_dense_formula(weather):
+    rng, known = np.random.default_rng(5), covariates(120, weather=weather)
+    noise = rng.uniform(0.1, 4, 120)
+    observed = draw(rng, known, PRIOR, 1.0)[1]
+    observed[rng.random(120) < 0.2] = np.nan
+    mean, variance = dense(observed, noise, covariance(known, PRIOR))
+    estimate = estimate_all(observed, noise, known, ONE)
+    np.testing.assert_allclose(estimate.mean, mean, atol=1e-8)
+    np.testing.assert_allclose(estimate.variance, variance, rtol=1e-7, atol=1e-8)
+
+
+def test_the_live_estimate_is_the_dense_formula_of_the_days_so_far():
+    rng, known = np.random.default_rng(6), covariates(27)
+    noise, observed = np.full(27, 0.5), draw(rng, known, PRIOR, 0.7)[1]
+    live = estimate_so_far(observed, noise, known)
+    for day in (1, 10, 26):
+        so_far = covariance(known.until(day + 1), PRIOR)
+        mean, variance = dense(observed[: day + 1], noise[: day + 1], so_far)
+        np.testing.assert_allclose([live.mean[day], live.variance[day]], [mean[-1], variance[-1]], atol=1e-8)
+
+
+def test_later_days_never_revise_the_live_estimate():
+    rng, known = np.random.default_rng(7), covariates(60)
+    noise, observed = np.full(60, 0.5), draw(rng, known, PRIOR, 0.7)[1]
+    changed = np.where(np.arange(60) >= 40, observed + 5, observed)
+    first, second = (estimate_so_far(each, noise, known) for each in (observed, changed))
+    assert (first.mean[:40] == second.mean[:40]).all()
+    assert (first.variance[:40] == second.variance[:40]).all()
+    shorter = estimate_so_far(observed[:40], noise[:40], known.until(40))
+    assert (first.mean[:40] == shorter.mean).all()
+
+
+def test_without_noise_it_is_the_figure_and_with_all_noise_the_prior():
+    rng, known = np.random.default_rng(8), covariates(60)
+    observed = draw(rng, known, PRIOR, 1.0)[1]
+    exact = estimate_all(observed, np.full(60, 1e-12), known, ONE)
+    np.testing.assert_allclose(exact.mean, observed, atol=1e-9)
+    assert exact.variance.max() < 1e-10
+    nothing = estimate_all(observed, np.full(60, 1e14), known, ONE)
+    np.testing.assert_allclose(nothing.mean, 10, atol=1e-6)
+
+
+def test_intervals_of_series_of_the_model_are_calibrated():
+    rng, known, inside, squares = np.random.default_rng(9), covariates(120), [], []
+    for _ in range(12):
+        truth, observed = draw(rng, known, PRIOR, 1.5)
+        noise = np.full(120, 1.5**2)
+        amplitudes = draw_amplitudes(observed, noise, known, most_probable(observed, noise, known))
+        estimate = estimate_all(observed, noise, known, amplitudes)
+        score = (truth - estimate.mean) / np.sqrt(estimate.variance)
+        inside.append(np.abs(score) < 1.645)
+        squares.append(score**2)
+    assert 0.88 <= np.mean(inside) <= 0.92
+    assert 0.85 <= np.mean(squares) <= 1.15
+
+
+def test_the_fit_is_the_maximum_of_the_dense_density():
+    rng, known = np.random.default_rng(10), covariates(90)
+    true = replace(PRIOR, level=3.0, own=0.1)
+    noise, observed = np.full(90, 0.25), draw(rng, known, true, 0.5)[1]
+
+    def cost(amplitudes: Amplitudes) -> float:
+        total = covariance(known, amplitudes) + np.diag(noise)
+        value = 0.5 * (np.linalg.slogdet(total)[1] + (observed - 10) @ np.linalg.solve(total, observed - 10))
+        return value + 0.5 * ((amplitudes.logarithms() - PRIOR.logarithms()) ** 2).sum()
+
+    fitted = most_probable(observed, noise, known)
+    best = cost(fitted)
+    for name in ("level", "weekday", "holiday", "heating", "short", "own", "special"):
+        for factor in (0.97, 1.03):
+            assert cost(replace(fitted, **{name: getattr(fitted, name) * factor})) > best
+
+
+@pytest.mark.parametrize(("days", "variance"), [(3, 1.0), (4, 0.0)])
+def test_figures_and_noise_are_of_the_same_days(days, variance):
+    with pytest.raises(ChainError):
+        estimate_all(np.zeros(days), np.full(days, variance), covariates(4), ONE)
