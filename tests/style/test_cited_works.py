@@ -40,6 +40,8 @@ WORKS = {
     "10.48550/arXiv.1311.0776": r"\[KOV\]",
     "10.48550/arXiv.1906.03049": r"\[KJH\]",
     "10.14778/1920841.1920970": r"\[HRMS\]",
+    "10.1093/acprof:oso/9780199641178.001.0001": r"\[DK\]",
+    "10.7551/mitpress/3206.001.0001": r"\[RW\]",
 }
 """DOI and what stands beside it. Add a DOI only after a look-up; otherwise cite author, title, venue and year."""
 LINK = re.compile(r"https://doi\.org/(\S+?)[.,)]?(?=\s|$)")
