@@ -32,9 +32,9 @@ from agedp_data.epsilon import floor_nano, to_float
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import ABOUT, RISK, AgedLoss, assumed
 from agedp_data.notions.notion import HistoryRow, LossBound
-from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import Span, SpanCurves
+from agedp_data.notions.span_loss import bound_at_delta
 
 _ROUNDED_DOWN = 1 - 1e-12
 
@@ -78,16 +78,10 @@ class AgedSpanLoss:
             if all(loss >= _at_delta(pure_risk, delta) for loss, delta in zip(losses, self.deltas, strict=True)):
                 return []
             losses = [min(loss, pure_risk) for loss in losses]
+        scope = f"{ABOUT[self.risk.secret]}, by all releases together{self._age_text}"
+        name, assumption = f"{RISK} of all days", assumed(leakage_bound)
         return [
-            LossBound(
-                name_at_delta(f"{RISK} of all days", delta),
-                loss,
-                "conditional",
-                scope_at_delta(f"{ABOUT[self.risk.secret]}, by all releases together{self._age_text}", delta),
-                assumed(leakage_bound),
-                odds=False,
-                delta=delta,
-            )
+            bound_at_delta(name, loss, "conditional", scope, delta=delta, assumption=assumption)
             for delta, loss in zip(self.deltas, losses, strict=True)
         ]
 

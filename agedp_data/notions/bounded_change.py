@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LossBound
-from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.period_loss import charge_on
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_loss import bound_at_delta
 from agedp_data.notions.w_event import largest_window
 from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.series.sensitivity import Move
@@ -146,14 +146,7 @@ class SustainedChangeLoss:
         scope = f"{_change_text(self.size_kwh)} on each published day, all of them together{draws}"
         name = f"change of {exact_text(self.size_kwh)} kWh on every day"
         return [
-            LossBound(
-                name_at_delta(name, delta),
-                loss,
-                ASSUMPTION_FREE,
-                scope_at_delta(scope, delta),
-                odds=False,
-                delta=delta,
-            )
+            bound_at_delta(name, loss, ASSUMPTION_FREE, scope, delta=delta)
             for delta, loss in zip(self.deltas, losses, strict=True)
         ]
 

@@ -129,6 +129,15 @@ class EnforcedPromise(Promise, ABC):
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the loss that the notion plans for `day` as a whole [nano-epsilon], given the losses of other days."""
 
+    def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+        """Return the loss that the notion plans for `day` as a whole [nano-epsilon], after the rows of other days.
+
+        For most notions it follows from their losses (`planned_loss`); caps are applied afterwards.
+        """
+        losses = self._day_losses.of(history)
+        losses.pop(day, 0)
+        return self.planned_loss(losses, day, leakage_bound)
+
     @abstractmethod
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Refuse `new_row` if with it the history breaks the rule of the notion; the caps hold already.
@@ -156,14 +165,8 @@ class EnforcedPromise(Promise, ABC):
         budget would pay for a release that is nothing but noise.
         """
         del published_on
-        losses = self._day_losses.of(history)
-        losses.pop(day, 0)
-        return self._left_of(history, day, self.planned_loss(losses, day, leakage_bound))
-
-    def _left_of(self, history: Sequence[HistoryRow], day: str, planned: int) -> int:
-        """Return the planned loss of the whole day, cut by the caps, less the loss of the day's own rows."""
-        losses = self._day_losses.of(history)
-        spent, planned = losses.pop(day, 0), min(self.day_limit(day), planned)
+        spent = self._day_losses.of(history).get(day, 0)
+        planned = min(self.day_limit(day), self.planned_after(history, day, leakage_bound))
         if not self.fits_total(history, day, planned):
             return 0
         return max(0, planned - spent)

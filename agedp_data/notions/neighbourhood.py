@@ -185,16 +185,9 @@ class Neighbourhood(EnforcedPromise):
         """Return the part of a day's loss that gives a series its share of the loss about small changes."""
         return self._publication.share(series, share, self.delta_wh)
 
-    def loss(
-        self,
-        history: Sequence[HistoryRow],
-        day: str,
-        leakage_bound: LeakageBoundLike | None,
-        published_on: str | None = None,
-    ) -> int:
-        """Return the budget that `day` has left for changes of any size, in the shares of the series in force."""
-        del published_on
-        return self._left_of(history, day, self.planned_loss(self._small.of(history), day, leakage_bound))
+    def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+        """Return the budget of `day` for changes of any size, in the shares of the series in force."""
+        return self.planned_loss(self._small.of(history), day, leakage_bound)
 
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
         """Return the budget of `day` for changes of any size, given the losses of all days about small changes."""

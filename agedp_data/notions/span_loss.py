@@ -21,13 +21,30 @@ from decimal import Decimal
 from typing import ClassVar, Final
 
 from agedp_data.leakage.function import LeakageBoundLike
-from agedp_data.notions.notion import ASSUMPTION_FREE, TOTAL_BOUND, HistoryRow, LossBound
+from agedp_data.notions.notion import ASSUMPTION_FREE, TOTAL_BOUND, HistoryRow, Kind, LossBound
 from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 
 STANDARD_DELTAS: Final = (Decimal("1e-6"), Decimal("1e-9"))
 YEAR: Final = 365
+
+
+def bound_at_delta(name: str, value: int, kind: Kind, about: str, *, delta: Decimal, assumption: str = "") -> LossBound:
+    """Return an (epsilon, delta) bound: its name and its scope say delta, and it bounds no change of odds by itself.
+
+    Source: data structure, without a formula.
+
+    Args:
+        name: name of the bound of pure losses.
+        value: its epsilon at delta [nano-epsilon].
+        kind: its class.
+        about: its scope.
+        delta: probability [-].
+        assumption: what it rests on, if it is conditional.
+    """
+    scope = scope_at_delta(about, delta)
+    return LossBound(name_at_delta(name, delta), value, kind, scope, assumption, odds=False, delta=delta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +70,11 @@ class SpanLoss:
     @property
     def bound_name(self) -> str:
         """Return the name of the bound."""
-        span = TOTAL_BOUND if self.days is None else f"window of {self.days} days"
-        return name_at_delta(span, self.delta)
+        return name_at_delta(self._span_name, self.delta)
+
+    @property
+    def _span_name(self) -> str:
+        return TOTAL_BOUND if self.days is None else f"window of {self.days} days"
 
     def epsilon(self, history: Sequence[HistoryRow]) -> int:
         """Return the loss at `delta`, rounded up [nano-epsilon]."""
@@ -74,8 +94,8 @@ class SpanLoss:
         """Return the bound with a value [nano-epsilon]."""
         days = "all published days" if self.days is None else f"any {self.days} consecutive days"
         draws = ", and all its days of the calibration" if self.publication.charges and self.days is None else ""
-        about = scope_at_delta(f"{days} of one household{draws}", self.delta)
-        return LossBound(self.bound_name, epsilon, ASSUMPTION_FREE, about, odds=False, delta=self.delta)
+        about = f"{days} of one household{draws}"
+        return bound_at_delta(self._span_name, epsilon, ASSUMPTION_FREE, about, delta=self.delta)
 
 
 def span_figures(

@@ -155,19 +155,13 @@ class Temporal(EnforcedPromise):
             return {**super().limits, **of_total, LEAKAGE: None, name_at_delta(LEAKAGE, self.delta): alpha}
         return {**super().limits, DAY_BOUND: min(self.day_cap, alpha), LEAKAGE: alpha}
 
-    def loss(
-        self,
-        history: Sequence[HistoryRow],
-        day: str,
-        leakage_bound: LeakageBoundLike | None,
-        published_on: str | None = None,
-    ) -> int:
-        """Return the budget that `day` has left [nano-epsilon], by the chain's plan or by the span's equal losses.
+    def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+        """Return the planned loss of `day` [nano-epsilon], by the chain's plan or by the span's equal losses.
 
         If earlier days have spent more than their equal loss, the rest is divided among the days to come.
         """
         if self.delta is None or self._follows_chain(leakage_bound, self.delta):
-            return super().loss(history, day, leakage_bound, published_on)
+            return super().planned_after(history, day, leakage_bound)
         released = len({row.day for row in history if row.loss > 0 and row.day != day})
         rest, alpha, delta = self._releases - released if self._releases else 1, floor_nano(self.alpha), self.delta
         if rest <= 0:
@@ -179,7 +173,7 @@ class Temporal(EnforcedPromise):
 
         equal = min(self.day_limit(day), self._equal_loss(delta))
         loss = largest_feasible(fits, equal)
-        return self._left_of(history, day, loss) if loss * _RESIDUE >= equal else 0
+        return loss if loss * _RESIDUE >= equal else 0
 
     @property
     def _releases(self) -> int:

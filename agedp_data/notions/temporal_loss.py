@@ -11,8 +11,8 @@ from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.aged_loss import assumed
 from agedp_data.notions.notion import HistoryRow, LossBound, day_losses, losses_by_day_number
-from agedp_data.notions.notion_text import name_at_delta, scope_at_delta
 from agedp_data.notions.period_loss import Charges
+from agedp_data.notions.span_loss import bound_at_delta
 
 LEAKAGE: Final = "temporal leakage"
 _INDEPENDENT: Final = "households are independent of each other, whatever the correlation between the days of each"
@@ -70,6 +70,4 @@ def leakage_at_delta(span: int, by_chain: Sequence[LossBound], delta: Decimal, c
         if bound.value is not None and bound.value < value:
             value, assumption = bound.value, bound.assumption
     draws = " and the calibration draws" if charges else ""
-    about = scope_at_delta(f"{_ABOUT}{draws}", delta)
-    name = name_at_delta(LEAKAGE, delta)
-    return LossBound(name, value, "conditional", about, assumption, odds=False, delta=delta)
+    return bound_at_delta(LEAKAGE, value, "conditional", f"{_ABOUT}{draws}", delta=delta, assumption=assumption)

@@ -98,7 +98,7 @@ class WEvent(EnforcedPromise):
         """Return a window_days-th of the window's epsilon, or half of the budget that the fullest window has left.
 
         Around a calibration its draws come first: a window has w equal parts of the rest at most.
-        With `delta` the rule is that of `loss`.
+        With `delta` the rule is that of `planned_after`.
         """
         del leakage_bound
         window = floor_nano(self.epsilon_per_window)
@@ -108,21 +108,15 @@ class WEvent(EnforcedPromise):
         draws = fullest_window({}, day, days=self.window_days, charges=self.charges)
         return min(available, max(0, window - draws) // self.window_days)
 
-    def loss(
-        self,
-        history: Sequence[HistoryRow],
-        day: str,
-        leakage_bound: LeakageBoundLike | None,
-        published_on: str | None = None,
-    ) -> int:
-        """Return the budget that `day` has left [nano-epsilon]; with `delta` of equal losses at (epsilon, delta).
+    def planned_after(self, history: Sequence[HistoryRow], day: str, leakage_bound: LeakageBoundLike | None) -> int:
+        """Return the planned loss of `day` [nano-epsilon]; with `delta` of equal losses at (epsilon, delta).
 
         If the windows around the day have less left, it is the largest loss that they permit.
         """
         if self.delta is None:
-            return super().loss(history, day, leakage_bound, published_on)
+            return super().planned_after(history, day, leakage_bound)
         equal = min(self.day_limit(day), self._equal_loss(day, self.delta))
-        return self._left_of(history, day, largest_feasible(self._window_permits(history, day), equal))
+        return largest_feasible(self._window_permits(history, day), equal)
 
     def _equal_loss(self, day: str, delta: Decimal) -> int:
         """Return the largest loss that each day of a window can have beside the draws near `day` [nano-epsilon]."""

@@ -34,6 +34,7 @@ from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
+from agedp_data.notions.span_curves import DISCRETE_LAPLACE
 from agedp_data.series.series import AnySeries, series_of
 
 WHOLE_DAY: Final = Fraction(1)
@@ -221,9 +222,6 @@ RELEASED = "released"
 SKIPPED = "skipped"
 
 
-MECHANISM = "discrete-laplace"
-
-
 NO_DELIVERY = "no delivery"
 
 
@@ -315,7 +313,7 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
         households=tuple(number for _, number in cells),
         sensitivity=statistic.sensitivity("replacement"),
         scale=scale,
-        mechanism=MECHANISM,
+        mechanism=DISCRETE_LAPLACE,
         loss=loss,
         input_ended_at=due.input_ended_at,
         published_on=due.publish_on.isoformat(),
