@@ -52,6 +52,11 @@ class SignalEstimate:
     change: float
     standard_error: float
 
+    @property
+    def is_significant(self) -> bool:
+        """Return whether the change is above 0 by two standard errors; otherwise it may be noise alone."""
+        return self.change > 0 and self.change >= 2 * self.standard_error
+
     def verdict(self, noise: float) -> Verdict:
         """Return whether the true change exceeds a noise, beyond doubt of two standard errors.
 
