@@ -139,6 +139,7 @@ def _true_means(path: Path, days: Sequence[Mapping[str, Any]]) -> list[float]:
 def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) -> NoiseRatio:
     """Return noise against day-to-day change of consecutive days.
 
+    >>> from datetime import date
     >>> days = [{"day": date(2013, 1, i), "mean_kwh": i % 2, "noise_sd_kwh": 0.001} for i in range(1, 9)]
     >>> ratio = noise_ratio(days, [3.0, 4.0])
     >>> round(ratio.ratio, 6), ratio.true_change
@@ -220,7 +221,7 @@ def release_row(release: ReleaseSummary) -> tuple[str, ...]:
 
 
 def ratio_text(release: ReleaseSummary) -> str:
-    """Return the noise-to-signal ratio, or that the noise hides the signal."""
+    """Return the noise-to-signal ratio, "hidden" where the published series does not show the signal."""
     return "hidden" if release.noise.ratio is None else f"{release.noise.ratio:.2f}"
 
 
