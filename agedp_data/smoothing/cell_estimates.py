@@ -63,7 +63,7 @@ def estimate_cells(
     Args:
         figures: of each cell.
         covariates: of the same days.
-        parts: places in `figures` of the groups; the single remaining cell is their total. None: cells that do not add up.
+        parts: places in `figures` of the groups; the single cell that remains is their total; None without a total.
         variant: "archive", each day by all figures, or "live", each day by those up to it.
 
     Raises:

@@ -42,15 +42,12 @@ def covariates(days: Sequence[date], *, region: str, temperature_c: Floats | Non
     Raises:
         InputError: an unknown region, a temperature that is missing, or the library `holidays` is not installed.
 
-    >>> easter = covariates([date(2013, 3, 29), date(2013, 3, 30)], region="GB-ENG")
-    >>> easter.weekday.tolist(), easter.holiday.tolist()
-    ([4, 5], [True, False])
+    >>> turn = covariates([date(2013, 12, 21), date(2013, 12, 22)], region="none")
+    >>> turn.weekday.tolist(), turn.special.tolist()
+    ([5, 6], [False, True])
     """
-    holiday = (
-        np.array([day in _holidays(days, region) for day in days])
-        if region != WITHOUT_HOLIDAYS
-        else np.zeros(len(days), bool)
-    )
+    public = frozenset() if region == WITHOUT_HOLIDAYS else _holidays(days, region)
+    holiday = np.array([day in public for day in days], bool)
     turn = np.array([(day.month, day.day) >= (12, 22) or (day.month, day.day) == (1, 1) for day in days], bool)
     heating = None
     if temperature_c is not None:
