@@ -18,7 +18,7 @@ Decisions:
   clamp are no neighbours, because the same use counts differently. The sensitivity of a row shows the clamp; not under
   a smaller delta-neighbourhood, where one pair then contains the step.
 * Of groups the smallest of the newest day speaks for a series, since its noise is the largest; the reports show all.
-* Of a layered series (`NAME/1`, `NAME/2`) the sentence is about layer 1, which the daily averages contain. Counts of a
+* Of a layered mean (`NAME/1`, `NAME/2`) the sentence is about layer 1, which the daily averages contain. Counts of a
   distribution have no sentence: each has a noise of its own in its table.
 """
 
@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.layers import is_upper, layer_number, table_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
 MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}
@@ -88,18 +89,14 @@ class SeriesSignal:
         return self.spans[0]
 
 
-def is_upper_layer(series: str) -> bool:
-    """Return whether a series is an upper layer of a layered one, which has no sentence of its own.
-
-    >>> [is_upper_layer(name) for name in ("use", "use/1", "use/2")]
-    [False, False, True]
-    """
-    return series.partition("/")[2] not in ("", "1")
-
-
 def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[SeriesSignal, ...]:
-    """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row."""
-    released = [row for row in rows if row.series == series and row.state == "released"]
+    """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row.
+
+    Args:
+        rows: rows of all series, or of this one.
+        series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
+    """
+    released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
     released.sort(key=lambda row: row.day)
     if not released:
         return ()
@@ -116,8 +113,21 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
         ]
         days, means_wh, sds_wh = zip(*daily, strict=True)
         spans = span_signals(np.array(means_wh) / 1000, (np.array(sds_wh) / 1000) ** 2, np.array(days))
-        signals.append(SeriesSignal(series, group, newest[group], spans, len(newest)))
+        signals.append(SeriesSignal(released[-1].series, group, newest[group], spans, len(newest)))
     return tuple(signals)
+
+
+def _continues(name: str, series: str) -> bool:
+    return table_name(name) == table_name(series) and not is_upper(name)
+
+
+def mean_names(series: Iterable[str]) -> list[str]:
+    """Return the names of means in the run file, each once however many layers it has.
+
+    >>> mean_names(["use/1", "use/2", "night"])
+    ['use', 'night']
+    """
+    return list(dict.fromkeys(map(table_name, series)))
 
 
 def _day_numbers(released: Sequence[ReleaseRecord]) -> list[int]:
@@ -178,7 +188,7 @@ def signal_text(signal: SeriesSignal) -> str:
 
 
 def _label(signal: SeriesSignal) -> str:
-    name, _, layer = signal.series.partition("/")
+    name, layer = table_name(signal.series), layer_number(signal.series)
     layer_text = f", layer {layer}" if layer else ""
     if signal.groups == 1 and signal.group == _GROUP_OF_ALL:
         return f"{name}{layer_text}"

@@ -147,6 +147,17 @@ def test_a_group_that_grows_has_the_noise_of_each_of_its_days():
     assert signal.daily.noise_kwh == pytest.approx(math.sqrt((0.5 + 0.125) / 2), rel=1e-3)
 
 
+def test_layer_one_continues_a_mean_and_upper_layers_have_no_sentence():
+    rows = rows_of([1_000_000 + 70_000 * (i % 2) for i in range(60)])
+    layers = [replace(row, series="daily_mean/1") for row in rows[30:]]
+    layers += [replace(row, series="daily_mean/2", values=(5 * row.values[0],)) for row in rows[30:]]
+    [signal] = signals_by_group([*rows[:30], *layers], "daily_mean")
+    assert (signal.daily.pairs, signal.daily.estimate.change) == (59, pytest.approx(0.7, rel=1e-4))
+    assert signal_text(signal).startswith("daily_mean, layer 1: noise ")
+    assert signals_by_group(layers[-30:], "daily_mean") == ()
+    assert signals_by_group([*rows[:30], *layers], "daily_mean/2") == (signal,)
+
+
 def test_a_number_has_three_digits_and_no_exponent():
     assert [three_digits(value) for value in (0.69951, 2.5, 1234.5, 1e-5)] == ["0.7", "2.5", "1230", "0.00001"]
 

@@ -16,6 +16,7 @@ from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
+from agedp_data.series.layers import is_upper
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.run_text import (
@@ -146,7 +147,7 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     """Return the signal of the released means; before the first release the noise of the planned ones."""
     if lines := signal_lines(session):
         return lines
-    rows = [release.row for release in planned if release.row.state == "released"]
+    rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
     noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
     means = [sd for sd, unit in noises if unit == "kwh"]
     return [planned_noise_text(max(means))] if means else []

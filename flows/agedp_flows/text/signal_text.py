@@ -13,7 +13,7 @@ from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
     change_text,
-    is_upper_layer,
+    mean_names,
     signal_text,
     smallest_group,
     three_digits,
@@ -22,9 +22,8 @@ from agedp.signal_against_noise import (
 
 def released_signals(session: LedgerSession) -> list[SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
-    all_series = session.run.run_file.series.items()
-    means = [name for name, series in all_series if series.statistic == "mean" and not is_upper_layer(name)]
-    signals = (smallest_group(session.rows, name) for name in means)
+    means = [name for name, series in session.run.run_file.series.items() if series.statistic == "mean"]
+    signals = (smallest_group(session.rows, name) for name in mean_names(means))
     return [signal for signal in signals if signal is not None]
 
 

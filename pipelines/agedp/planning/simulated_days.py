@@ -24,6 +24,7 @@ from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
+from agedp_data.series.layers import is_upper
 from agedp_data.series.series import Mean
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -54,8 +55,10 @@ class SimulatedDays:
         self.change = change_yardstick(view.rows, self.name)
 
     def _noisiest(self) -> str:
-        """Return the mean with the most noise at the same loss: largest width / (share x households)."""
-        means = {name: series for name, series in self.run.series.items() if isinstance(series, Mean)}
+        """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
+        means = {
+            name: series for name, series in self.run.series.items() if isinstance(series, Mean) and not is_upper(name)
+        }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)

@@ -22,7 +22,7 @@ from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_pa
 from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.report_data import InternalSources, read_model_files
-from agedp.reports.signal_table import SIGNAL_NOTE, signal_parts
+from agedp.reports.signal_table import signal_parts
 from agedp.reports.svg import Line, chart
 from agedp.reports.utility import (
     CellUtility,
@@ -33,7 +33,6 @@ from agedp.reports.utility import (
     state_parts,
     utility,
 )
-from agedp.signal_against_noise import is_upper_layer
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
 
@@ -57,6 +56,8 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     results = {
         key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
     }
+    means = {series for series, _ in utilities}
+    mean_rows = [row for row in rows if row.series in means]
     coverage_rows = COVERAGE.of_population(sources.paths.coverage, sources.population)
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
@@ -65,7 +66,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
         title=f"{sources.run.output.title or sources.population}: published and true values",
         note="" if sources.run.schedule.reads_input else _SYNTHETIC_NOTE,
         facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
-        means=[*_mean_parts(sources, utilities, results), *_signal_parts(utilities, rows)],
+        means=[*_mean_parts(sources, utilities, results), *signal_parts(mean_rows)],
         counts=[*count_parts(sources, rows)],
         coverage=[*_coverage_parts(coverage_rows)],
         clamp=[*clamp_parts(clamp_effects_by_series)],
@@ -149,17 +150,6 @@ def _mean_parts(
     yield table(caption, columns, rows)
     for key, cell_days in utilities.items():
         yield _month_table(", ".join(key), cell_days)
-
-
-def _signal_parts(
-    utilities: Mapping[SeriesCell, Sequence[CellUtility]], rows: Sequence[ReleaseRecord]
-) -> Iterator[str]:
-    """Yield the signal against the noise of each mean, as the public report has it."""
-    names = [name for name in dict.fromkeys(series for series, _ in utilities) if not is_upper_layer(name)]
-    for name in names:
-        yield from signal_parts(rows, name, titled=len(names) > 1)
-    if names:
-        yield paragraph(SIGNAL_NOTE, "soft")
 
 
 def _number_or_dash(value: float) -> str:

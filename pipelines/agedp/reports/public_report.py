@@ -18,7 +18,7 @@ from fractions import Fraction
 from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import paragraph, render_page, statement_to_html
+from agedp.reports.html import render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
 from agedp.reports.mean_series import percent, series_parts
 from agedp.reports.privacy_loss import (
@@ -31,10 +31,9 @@ from agedp.reports.privacy_loss import (
     size_parts,
 )
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
-from agedp.reports.signal_table import SIGNAL_NOTE, signal_parts
+from agedp.reports.signal_table import signal_parts
 from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
-from agedp.signal_against_noise import is_upper_layer
 from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.contract import promise_of
@@ -203,10 +202,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     for name in names:
         rows = series_rows(report, name, "mean")
         yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1)
-        if not is_upper_layer(name):
-            yield from signal_parts(rows, name, titled=len(names) > 1)
-    if released_means(report):
-        yield paragraph(SIGNAL_NOTE, "soft")
+    yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
         rows = series_rows(report, name, "distribution")
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)

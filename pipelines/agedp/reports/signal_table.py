@@ -13,6 +13,7 @@ from agedp.reports.mean_series import MAX_CELLS
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
+    mean_names,
     signal_text,
     signals_by_group,
     smallest_of,
@@ -21,7 +22,7 @@ from agedp.signal_against_noise import (
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.smoothing.signal_estimate import Verdict
 
-SIGNAL_NOTE: Final = (
+_SIGNAL_NOTE: Final = (
     "Two neighbouring days differ for two reasons: the true means differ, and each has noise. The noise is known. The "
     "part of the differences that it does not explain estimates the true change. Days can be told apart if that "
     "change, less two standard errors, exceeds the noise of a day. They cannot if the change plus two standard errors "
@@ -37,12 +38,15 @@ _ANSWERS: Final[Mapping[Verdict | None, str]] = {
 _SPAN_NAMES: Final = {1: "days", 7: "weeks", 28: "months (28 days)", 365: "years (365 days)"}
 
 
-def signal_parts(rows: Sequence[ReleaseRecord], series: str, *, titled: bool) -> Iterator[str]:
-    """Yield the sentence about a mean, and its table with each group and span; nothing without a release."""
-    signals = signals_by_group(rows, series)
-    if signals:
+def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
+    """Yield the sentence about each mean of these rows, and its table with each group and span."""
+    names = mean_names(row.series for row in rows)
+    signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name))}
+    for name, signals in signals_by_name.items():
         yield paragraph(signal_text(smallest_of(signals)))
-        yield _signal_table(signals[:MAX_CELLS], f" ({series})" if titled else "")
+        yield _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")
+    if signals_by_name:
+        yield paragraph(_SIGNAL_NOTE, "soft")
 
 
 def _signal_table(signals: Sequence[SeriesSignal], label: str) -> str:
