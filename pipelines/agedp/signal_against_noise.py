@@ -101,20 +101,23 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     if not released:
         return ()
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
-    numbers = _day_numbers(released)
     deviation_wh = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in released}}
-    signals = []
-    for group in sorted(newest, key=lambda cell: (-newest[cell], cell)):
-        daily = [
-            (number, row.values[at] / households, deviation_wh[row.scale] / households)
-            for number, row in zip(numbers, released, strict=True)
-            for at, (cell, households) in enumerate(zip(row.cells, row.households, strict=True))
-            if cell == group
-        ]
-        days, means_wh, sds_wh = zip(*daily, strict=True)
-        spans = span_signals(np.array(means_wh) / 1000, (np.array(sds_wh) / 1000) ** 2, np.array(days))
-        signals.append(SeriesSignal(released[-1].series, group, newest[group], spans, len(newest)))
-    return tuple(signals)
+    daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
+    for number, row in zip(_day_numbers(released), released, strict=True):
+        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+            if group in daily:
+                wh_per_kwh_mean = 1000.0 * households
+                daily[group].append((number, value / wh_per_kwh_mean, deviation_wh[row.scale] / wh_per_kwh_mean))
+    return tuple(
+        SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
+        for group in sorted(newest, key=lambda cell: (-newest[cell], cell))
+    )
+
+
+def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSignal, ...]:
+    """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
+    days, means, deviations = zip(*daily, strict=True)
+    return span_signals(np.array(means), np.square(deviations), np.array(days))
 
 
 def _continues(name: str, series: str) -> bool:
