@@ -247,10 +247,11 @@ def planned_noise_text(noise_kwh: float) -> str:
     'at a day-to-day change of 1 kWh single days cannot be told apart.'
     """
     verb = "can" if noise_kwh <= ASSUMED_CHANGE_KWH else "cannot"
+    week, month = (three_digits(noise_kwh / math.sqrt(days)) for days in (7, 28))
     return (
-        f"Noise {three_digits(noise_kwh)} kWh per household, {noise_kwh / _TYPICAL_DAY_KWH:.1%} of a day of 10 kWh. "
-        f"Not enough days to estimate the true change; at a day-to-day change of {ASSUMED_CHANGE_KWH:g} kWh single "
-        f"days {verb} be told apart."
+        f"Noise {three_digits(noise_kwh)} kWh per household, {noise_kwh / _TYPICAL_DAY_KWH:.1%} of a day of 10 kWh; of "
+        f"a week's mean {week} kWh, of a month's {month} kWh. Not enough days to estimate the true change; at a "
+        f"day-to-day change of {ASSUMED_CHANGE_KWH:g} kWh single days {verb} be told apart."
     )
 
 

@@ -71,14 +71,11 @@ def test_the_sentence_names_the_spans_that_can_be_told_apart(spans, text):
 
 
 def test_before_a_release_the_noise_is_set_against_the_assumed_change():
-    end = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
-    assert (
-        planned_noise_text(1.4142)
-        == f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh. {end} cannot be told apart."
-    )
-    assert (
-        planned_noise_text(0.05) == f"Noise 0.05 kWh per household, 0.5% of a day of 10 kWh. {end} can be told apart."
-    )
+    change = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
+    week_and_month = "of a week's mean 0.535 kWh, of a month's 0.267 kWh"
+    start = f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh; {week_and_month}"
+    assert planned_noise_text(1.4142) == f"{start}. {change} cannot be told apart."
+    assert planned_noise_text(1.0).endswith(f"{change} can be told apart.")
 
 
 @pytest.mark.parametrize("sd_kwh", [0.2, 0.7, 2.5])
