@@ -1,36 +1,23 @@
 r"""Smoothed estimates of several cells of a release: a total, its groups, and the layers of a clamped mean.
 
-The idea: each cell is smoothed on its own. Where cells are the parts of another, estimates of a day are then moved
-until the mean of the parts, weighted by their households, is the total, each in proportion to its variance.
-
-Example: estimates 10 for all, 9 and 12 for two equal groups, with variances 1, 1 and 1: the groups average 10.5, so the
-total becomes 10.33, the groups 8.83 and 11.83.
+Example: layers estimated as 9.8 and 0.3 kWh with variances 0.04 and 0.01 add up to 10.1 kWh with variance 0.05.
 
 Decisions:
 
-* Each day is reconciled by estimates of that day alone, so that later rows never revise a live estimate.
+* A layer above the first has priors of its own, in proportion to the part of a household's use that lies above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.structural_model import (
-    Covariates,
-    Estimate,
-    draw_amplitudes,
-    estimate_all,
-    estimate_so_far,
-    most_probable,
-)
-
-Variant = Literal["archive", "live"]
+from agedp_data.smoothing.group_estimates import Variant, estimate_groups, estimate_series
+from agedp_data.smoothing.structural_model import DAILY_MEAN, Covariates, Estimate, Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +38,13 @@ class CellFigures:
 def estimate_cells(
     figures: Sequence[CellFigures], covariates: Covariates, *, parts: tuple[int, ...] | None, variant: Variant
 ) -> list[Estimate]:
-    r"""Return the estimates of cells of a series, in their order; parts and their total add up.
+    r"""Return the estimates of the cells of a series, in their order; parts and their total add up.
 
-    With x the estimates of the day, V their variances and a the weights of the constraint, 1 for the total and
-    -n_g / n for a part:
+    A total that is not published is a cell without figures.
 
-    .. math:: \hat x = x - V a \frac{a^\top x}{a^\top V a}, \quad \hat V = V - \frac{V a a^\top V}{a^\top V a}
+    .. math:: \sum_g n_g \hat f_g = n \hat f \text{ on days on which } \sum_g n_g = n
 
-    Source: generalised least squares under a linear constraint.
+    Source: `estimate_groups`.
 
     Args:
         figures: of each cell.
@@ -67,27 +53,23 @@ def estimate_cells(
         variant: "archive", each day by all figures, or "live", each day by those up to it.
 
     Raises:
-        ChainError: shapes that differ, or parts that leave more or less than one total.
+        ChainError: shapes that differ, layers that differ, or parts that leave more or less than one total.
     """
-    estimates = [_estimate(cell, covariates, variant) for cell in figures]
     if parts is None:
-        return estimates
-    totals = set(range(len(figures))) - set(parts)
-    if len(totals) != 1:
+        return [
+            estimate_series(cell.observed, cell.noise_variance, covariates, prior=_prior(cell), variant=variant)
+            for cell in figures
+        ]
+    order = [place for place in range(len(figures)) if place not in parts] + list(parts)
+    if len(order) != len(parts) + 1 or sorted(order) != list(range(len(figures))) or not parts:
         raise ChainError("parts of a total leave a single cell, the total")
-    order = [*totals, *parts]
-    households = np.array([figures[place].households for place in order[1:]])
-    is_complete = (np.where(np.isnan(households), 0, households) > 0).all(axis=0)
-    weights = np.where(is_complete, households, 0.0) / np.where(is_complete, households.sum(axis=0), 1.0)
-    signed = np.vstack([is_complete.astype(float), -weights])
-    means, variances = (np.array([getattr(estimates[place], name) for place in order]) for name in ("mean", "variance"))
-    spread = (signed**2 * variances).sum(axis=0)
-    gain = signed * variances / np.where(is_complete, spread, 1.0)
-    means -= gain * (signed * means).sum(axis=0)
-    variances -= gain * signed * variances
-    for row, place in enumerate(order):
-        estimates[place] = Estimate(means[row], variances[row])
-    return estimates
+    cells = [figures[place] for place in order]
+    if len({(cell.above_kwh, cell.observed.shape) for cell in cells}) > 1:
+        raise ChainError("a total and its parts are of one layer and of the same days")
+    rows = [np.array([getattr(cell, name) for cell in cells]) for name in ("observed", "noise_variance", "households")]
+    estimates = estimate_groups((rows[0], rows[1], rows[2]), covariates, prior=_prior(cells[0]), variant=variant)
+    places = np.argsort(order).tolist()
+    return [Estimate(estimates.mean[place], estimates.variance[place]) for place in places]
 
 
 def layer_sum(layers: Sequence[Estimate]) -> Estimate:
@@ -103,10 +85,5 @@ def layer_sum(layers: Sequence[Estimate]) -> Estimate:
     )
 
 
-def _estimate(cell: CellFigures, covariates: Covariates, variant: Variant) -> Estimate:
-    is_seen = np.isfinite(cell.observed)
-    noise = np.where(is_seen, cell.noise_variance, 1.0)
-    if variant == "live":
-        return estimate_so_far(cell.observed, noise, covariates)
-    mode = most_probable(cell.observed, noise, covariates)
-    return estimate_all(cell.observed, noise, covariates, draw_amplitudes(cell.observed, noise, covariates, mode))
+def _prior(cell: CellFigures) -> Prior:
+    return DAILY_MEAN
