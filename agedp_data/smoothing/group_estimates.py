@@ -63,8 +63,7 @@ def estimate_groups(
     cells: tuple[Floats, Floats, Floats],
     covariates: Covariates,
     *,
-    prior: Prior,
-    difference: Prior = DIFFERENCE,
+    priors: tuple[Prior, Prior],
     variant: Variant,
 ) -> Estimate:
     r"""Return the estimates of a total and its groups, shape (1 + G, T); their weighted mean is the total.
@@ -81,14 +80,13 @@ def estimate_groups(
     Args:
         cells: figures, noise variances and households of the total, first, and of its groups, each (1 + G, T).
         covariates: of the same days.
-        prior: of the total.
-        difference: prior of a group's difference from the total.
+        priors: of the total, and of a group's difference from it.
         variant: "archive" or "live".
 
     Raises:
         ChainError: shapes that differ, or a noise variance that is not positive.
     """
-    observed, noise, households = cells
+    (observed, noise, households), (prior, difference) = cells, priors
     is_seen = np.isfinite(observed)
     precision = np.where(is_seen, 1.0, 0.0) / np.where(is_seen, noise, 1.0)
     figures = np.where(is_seen, observed, 0.0)
@@ -131,7 +129,7 @@ def _weights(counts: Floats) -> Floats:
 
 
 def _scales(counts: Floats, weights: Floats) -> Floats:
-    """Return the sizes of the groups' differences, shape (G, T): 1 until they add up, then by the households of the day."""
+    """Return the sizes of the groups' differences, shape (G, T): 1 until they add up, then by that day's households."""
     is_complete = (weights > 0).all(axis=0)
     scale = np.ones(weights.shape)
     if is_complete.any() and len(weights) > 1:
