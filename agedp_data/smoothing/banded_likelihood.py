@@ -41,7 +41,7 @@ def state_precision(dynamics: Dynamics, days: int) -> StatePrecision:
     .. math:: \Pi_{tt} = Q^{-1} + F^\top Q^{-1} F, \quad \Pi_{t+1,t} = -Q^{-1} F
 
     with the inverse of the first covariance in place of Q^{-1} on the first day, and without the second term on the
-    last. Source: [RH] section 2.2, for a vector autoregression.
+    last. Source: [RH] chapter 2, for a vector autoregression.
 
     Args:
         dynamics: F, Q of full rank, shape (k, k), and the first covariance.
@@ -73,7 +73,7 @@ def whitened_products(
     .. math:: W^\top C^{-1} W = W^\top R^{-1} W - V^\top V, \quad L V = H^\top R^{-1} W, \quad
               \ln |C| - \ln |R| = \ln |L|^2 - \ln |\Pi|, \quad L L^\top = \Pi + H^\top R^{-1} H
 
-    Source: Woodbury's identity; [RH] section 2.3.3.
+    Source: Woodbury's identity; [RH] chapter 2.
 
     Args:
         columns: W, shape (n, T), finite.
