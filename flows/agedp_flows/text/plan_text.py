@@ -15,6 +15,7 @@ from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
+from agedp_data.series.layers import is_upper
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.run_text import (
@@ -136,7 +137,9 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
+    # an upper layer is a part of a mean, whose changes from day to day are not those of a mean
+    means_and_counts = [row for row in rows if not is_upper(row.series)]
+    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in means_and_counts]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
         lines.append(typical_noise_line(max(means)))
     return lines

@@ -23,6 +23,7 @@ from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
+from agedp_data.series.layers import is_upper
 from agedp_data.series.series import Mean
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -53,8 +54,13 @@ class SimulatedDays:
         self.change = day_to_day_change([row for row in view.rows if row.series == self.name])
 
     def _noisiest(self) -> str:
-        """Return the mean with the most noise at the same loss: largest width / (share x households)."""
-        means = {name: series for name, series in self.run.series.items() if isinstance(series, Mean)}
+        """Return the mean with the most noise at the same loss: largest width / (share x households).
+
+        An upper layer is a part of a mean; its noise is not that of a mean.
+        """
+        means = {
+            name: series for name, series in self.run.series.items() if isinstance(series, Mean) and not is_upper(name)
+        }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)
