@@ -194,7 +194,7 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
-    old, new = as_written(old), as_written(new)
+    old, new = as_written(old, new)
     units = _on_one_side(old, new)
     old_values, new_values = _entries(old, units), _entries(new, units)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}

@@ -320,8 +320,9 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     promise = canonical(contract)
     if registered.promise == promise:
         return registered
-    contracts = (without_zone_changes(meaning_of(text)) for text in (registered.promise, promise))
-    changes = differences(*map(as_written, contracts))
+    changes = differences(
+        *as_written(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
+    )
     if not changes:
         return registered
     raise ContractChanged(

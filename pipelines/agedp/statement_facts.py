@@ -204,7 +204,7 @@ def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
     """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
-    changes = [(), *(differences(as_written(old), as_written(new)) for old, new in pairwise(texts))]
+    changes = [(), *(differences(*as_written(old, new)) for old, new in pairwise(texts))]
     return [
         ContractVersion(registered=contract.at, changes=list(changed))
         for contract, changed in zip(contracts, changes, strict=True)
