@@ -18,6 +18,7 @@ from agedp_data.notions import Promise
 from agedp_data.series.layers import is_upper
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.run_text import (
     count_text,
     noise_deviation,
@@ -142,7 +143,7 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
     noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in means_and_counts]
     if means := [sd for sd, unit in noises if unit == "kwh"]:
         lines.append(typical_noise_line(max(means)))
-    return lines
+    return [*lines, *layer_lines(session.run.run_file.series)]
 
 
 def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:

@@ -48,6 +48,7 @@ from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
+from agedp_flows.text.layer_text import layer_lines
 
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
@@ -141,7 +142,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += _newest_lines(folder)
+        lines += [*_newest_lines(folder), *layer_lines(run.series)]
         bounds = folder.read_statement().bounds
         of_day, total = (labelled_bound(bound) for bound in bounds[:2])
         lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
