@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp import privacy_audit, synthetic_worlds
+from agedp.ledger_transfer import recover
 from agedp.release_folder.result_tables import parquet_bytes
 from agedp.reports.axes import format_number
 from agedp.stages.amend import amend, preview_amendment
@@ -39,6 +40,7 @@ PROMISES = {
     "temporal": 'alpha = 2\nhorizon_days = 4\nbudget = "even"\n',
     "discounted": 'discount = "exponential"\nrate = 0.9\nepsilon = 1\nschedule = "constant"\nhorizon_days = 4\n'
     'clock = "data-day"\n',
+    "w-event, delta": 'window_days = 30\nepsilon_per_window = 1\nspend = "even"\ndelta = 0.01\n',
     "neighbourhood": 'delta_kwh = 4\nwindow_days = 3\nepsilon_per_window = 0.5\nspend = "per-request"\n',
 }
 NEEDS_MODEL = ("age-dependent", "temporal")
@@ -200,12 +202,14 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
 def test_every_notion_charges_the_sum_of_the_layers_to_the_day(houses, tmp_path, notion):
     house = build(houses(tmp_path))
     (house.folder / "kernel.csv").write_text("0.9,0.1\n0.2,0.8\n")
-    promise = f'notion = "{notion}"\n{PROMISES[notion]}{CAPS}'
+    promise = f'notion = "{notion.partition(",")[0]}"\n{PROMISES[notion]}{CAPS}'
     house.write(FIRST, day(DAYS - 1), promise=promise, clamp=LAYERED, rest=MODEL if notion in NEEDS_MODEL else "")
     house.run(today=TODAY)
     house.release.verify()
     rows = house.rows()
     assert [row.sensitivity for row in rows] == [2000, 8000, 30_000] * DAYS
+    recover(house.folder / "release", f"sqlite:///{house.folder / 'again.sqlite'}", at=TODAY)
+    assert [row.values for row in house.rows(name="again.sqlite")] == [row.values for row in rows]
     of_days = [rows[start : start + 3] for start in range(0, len(rows), 3)]
     stated = {bound.name: bound.epsilon for bound in house.release.read_statement().bounds}
     assert float(stated["day"]) == pytest.approx(max(sum(row.loss for row in of) for of in of_days) / NANO, abs=1e-9)
