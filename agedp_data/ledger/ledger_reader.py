@@ -36,7 +36,7 @@ from agedp_data.ledger.records import (
     canonical,
     differences,
 )
-from agedp_data.series.layers import as_written
+from agedp_data.series.layers import written_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -321,7 +321,7 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     if registered.promise == promise:
         return registered
     changes = differences(
-        *as_written(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
+        *written_contracts(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
     )
     if not changes:
         return registered

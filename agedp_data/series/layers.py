@@ -16,7 +16,7 @@ Decisions:
 * `missing_kwh` is cut like a day, so that a missing day counts as `missing_kwh` in the sum of the layers.
 * A change of at most x kWh is charged as min(x, width) in every layer. One household cannot attain this in all layers
   at once, so the sum is an upper bound of the joint loss about such a change.
-* Differences of contracts are shown in the keys of the run file (`as_written`).
+* Differences of contracts are shown in the keys of the run file (`written_contracts`).
 """
 
 from __future__ import annotations
@@ -121,15 +121,22 @@ SeriesTable = Annotated[AnySeries, WrapValidator(_read_table, json_schema_input_
 """A table [series.NAME] of the run file."""
 
 
-def expanded(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
+def series_by_name(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
     """Return the series of a run file by name, one per layer where a mean has a list of clamps.
 
     >>> table = LayeredMean(statistic="mean", clamp_kwh=[30, 75], share=[Decimal("0.77"), Decimal("0.23")])
-    >>> [(name, series.clamp_wh, series.width_wh) for name, series in expanded({"use": table}).items()]
+    >>> [(name, series.clamp_wh, series.width_wh) for name, series in series_by_name({"use": table}).items()]
     [('use/1', 30000, 30000), ('use/2', 75000, 45000)]
+
+    Raises:
+        PydanticCustomError: no table, or a name with another character; "/" is kept for layers.
     """
+    if not tables:
+        raise wrong("names no series; write a table such as [series.daily_mean]")
     series: dict[str, AnySeries] = {}
     for name, table in tables.items():
+        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
+            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
         if isinstance(table, LayeredMean):
             series |= {f"{name}{_SEPARATOR}{number}": layer for number, layer in enumerate(table.layers, 1)}
         else:
@@ -161,7 +168,7 @@ def is_upper(series: str) -> bool:
     return layer_number(series) > 1
 
 
-def as_written(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def written_contracts(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return two contracts with the layers of a mean as one table of lists, as the run file has it.
 
     Use it to compare contracts. Layers are left as they are if one of the contracts has some that no run file writes.
@@ -169,7 +176,7 @@ def as_written(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str
     >>> mean = {"statistic": "mean", "missing_kwh": "0"}
     >>> layers = {"use/1": {**mean, "clamp_kwh": "30", "share": "0.8"}}
     >>> layers["use/2"] = {**mean, "clamp_kwh": "75", "above_kwh": "30", "share": "0.2"}
-    >>> _, written = as_written({"series": {}}, {"series": layers})
+    >>> _, written = written_contracts({"series": {}}, {"series": layers})
     >>> written["series"]["use"]["clamp_kwh"]
     ['30', '75']
     """

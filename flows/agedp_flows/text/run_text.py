@@ -24,8 +24,8 @@ from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import DayToDayChange
 from agedp.preflight.input_checks import Finding, first_refusal
+from agedp.release_folder.published_series import DISTRIBUTION
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import RunContext
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages.aggregate import CheckedSums, check_input_files
