@@ -1,6 +1,6 @@
 r"""Amplitudes of the structural model from published figures: the most probable ones, and draws of their law.
 
-Example: a year of figures with noise of 1.5 kWh settles the level to a factor of 1.4, the single day to a factor of 2.
+Example: a year of figures with noise of 1.5 kWh settles the level to a factor of 1.3, the single day to a factor of 2.
 
 Decisions:
 

@@ -35,8 +35,8 @@ Variant = Literal["archive", "live"]
 _LEAST_NOISE: Final = 1e-9
 _SAMPLE_SIZE: Final = 9
 """Households of the groups that the prior of differences is taken from."""
-DIFFERENCE: Final = Prior(0.0, 5.0, Amplitudes(0.8, 0.15, 0.15, 0.3, 0.5, 0.5, 0.6))
-"""Differences of groups of nine open households from the mean of all."""
+DIFFERENCE: Final = Prior(0.0, 5.0, Amplitudes(1.0, 0.33, 0.33, 0.3, 0.8, 0.65, 0.9))
+"""Differences of groups of nine open households from the mean of four such groups; of heating, by analogy."""
 
 
 def estimate_series(

@@ -1,11 +1,12 @@
 """How often the 90 % intervals of smoothed estimates held the true figure of real households: measured, not assumed.
 
 Data: the 40 London households of 2013 (Low Carbon London) that are at hand, of which 37 have readings on all but five
-days. The true series is the unclamped daily mean of 365 days: of all 37, of each half of them (18 and 19, every second
-one), and of four groups of nine. Priors are those of the package, and for a half those fitted to the true series of the
-other half, so that nothing of its households enters. Laplace noise of known standard deviation is added, 20 draws of
-it. Estimates see the noisy series and the calendar (holidays of GB-ENG, no weather). Groups are published beside their
-total, whose noise is `noise_kwh`; the noise of a group is four times that.
+days. The true series is the unclamped daily mean of 365 days: of all 37, of each half of them (18 and 19, every
+second one), and of four groups of nine. Priors are those of the package, and for a half those fitted to the true
+series of the other half, so that nothing of its households enters; differences of groups have priors from these 37
+households. Laplace noise of known standard deviation is added, 20 draws of it. Estimates see the noisy series and the
+calendar (holidays of GB-ENG, no weather). Groups are published beside their total, whose noise is `noise_kwh`; the
+noise of a group is four times that.
 
 Shares are over days and draws: all days; special days (holidays, 22 December to 1 January); and the hardest tenth,
 37 days with the largest residual of the true series from weekdays, holidays, year's end and two harmonics of the year.
