@@ -28,8 +28,8 @@ SYMBOLS = 4
 def daily_residuals(totals: ArrayLike, weekday: ArrayLike) -> Floats:
     r"""Return the residuals of daily totals given the population's day and the household's own weekdays.
 
-    .. math:: r_{it} = \frac{x_{it}}{b_i} - m_{-i,t} - \overline{\left(\frac{x_{is}}{b_i} - m_{-i,s}\right)}_{s: w_s = w_t},
-              \qquad b_i = \frac{\overline{x}_i}{\overline{m_{-i}}}
+    .. math:: r_{it} = u_{it} - \overline{u_{is}}_{s: w_s = w_t}, \qquad u_{it} = \frac{x_{it}}{b_i} - m_{-i,t}, \qquad
+              b_i = \frac{\overline{x}_i}{\overline{m_{-i}}}
 
     with m the mean over the other households of their totals as parts of their own means.
 
@@ -40,7 +40,7 @@ def daily_residuals(totals: ArrayLike, weekday: ArrayLike) -> Floats:
         weekday: of each day, shape (T,), any labels.
 
     Returns:
-        Shape (h, T), as parts of the household's mean day; NaN where a day is missing, or all days of a household are 0.
+        Shape (h, T), as parts of the household's mean day; NaN where a day is missing or all days are 0.
 
     Raises:
         ChainError: shapes that do not fit.

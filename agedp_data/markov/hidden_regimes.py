@@ -20,14 +20,13 @@ Decisions:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agedp_data.arrays import Floats, checked_steps
+from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 from agedp_data.markov.lagged_counts import Ints, checked_lags, checked_states, count_lagged_pairs
 
@@ -178,35 +177,36 @@ def predicted_pairs(regimes: HiddenRegimes, lags: ArrayLike) -> Floats:
     return np.stack(pairs, axis=-3).swapaxes(-1, -2) if pairs else np.zeros(shape)
 
 
-def chain_pairs(symbols: ArrayLike, lags: ArrayLike, *, n_symbols: int) -> Floats:
-    r"""Stationary joint law of a symbol and an earlier one by the first-order chain of the symbols themselves.
+def chain_pairs(states: ArrayLike, lags: ArrayLike, *, shown: ArrayLike) -> Floats:
+    r"""Stationary joint law of a symbol and an earlier one by the first-order chain of visible states.
 
-    What the model of a visible chain predicts for the same days.
+    What a model without hidden regimes predicts for the same days.
 
-    .. math:: P(y_t = y,\ y_{t-l} = z) = \pi_z (\hat P^l)_{zy}
+    .. math:: P(y_t = y,\ y_{t-l} = z) = \sum_{i, j} \pi_i S_{iz} (\hat P^l)_{ij} S_{jy}
 
-    Source: elementary; P is the maximum-likelihood matrix (`transition_matrix`).
+    Source: elementary; P is the maximum-likelihood matrix of the counted steps, and a row without steps is uniform.
 
     Args:
-        symbols: shape (..., T) int, -1 if missing.
+        states: shape (..., T) int, -1 if missing.
         lags: shape (L,), integers >= 1 [days].
-        n_symbols: number of symbols m.
+        shown: S, which symbol each state shows, shape (k, m), rows sum to 1; the unit matrix if states are symbols.
 
     Returns:
-        Shape (..., L, m, m) as `predicted_pairs`; NaN for a household with a symbol that nothing follows.
+        Shape (..., L, m, m) as `predicted_pairs`.
 
     Raises:
-        ChainError: symbols or lags of a wrong kind.
+        ChainError: states or lags of a wrong kind.
 
-    >>> chain_pairs([0, 0, 1, 1, 0, 0, 1, 1, 0], [1], n_symbols=2).round(12).tolist()  # all four steps equally often
+    >>> chain_pairs([0, 0, 1, 1, 0, 0, 1, 1, 0], [1], shown=np.eye(2)).round(9).tolist()  # all four steps equally often
     [[[0.25, 0.25], [0.25, 0.25]]]
     """
-    steps = count_lagged_pairs(symbols, symbols, 1, n_secret=n_symbols, n_read=n_symbols).swapaxes(-1, -2)
+    emission: Floats = np.asarray(shown, dtype=np.float64)
+    k = len(emission)
+    steps = count_lagged_pairs(states, states, 1, n_secret=k, n_read=k).swapaxes(-1, -2)
     visits = steps.sum(axis=-1, keepdims=True)
-    chain = np.full(steps.shape, np.nan)
-    np.divide(steps, visits, out=chain, where=(visits > 0).all(axis=-2, keepdims=True))
-    shown = np.broadcast_to(np.eye(n_symbols), chain.shape)
-    return predicted_pairs(HiddenRegimes(chain[..., 0], chain, shown, chain[..., 0, 0]), lags)
+    chain = np.where(visits > 0, steps / np.maximum(visits, 1), 1 / k)
+    emissions = np.broadcast_to(emission, (*chain.shape[:-2], *emission.shape))
+    return predicted_pairs(HiddenRegimes(chain[..., 0, :], chain, emissions, chain[..., 0, 0]), lags)
 
 
 def counted_pairs(symbols: ArrayLike, lags: ArrayLike, *, n_symbols: int) -> Ints:
@@ -288,20 +288,21 @@ def _starts(k: int, m: int) -> Iterator[tuple[Floats, Floats]]:
 def _most_probable_fit(series: Ints, k: int, m: int, iterations: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Return (initial, transition, emission (m, k), log-likelihood) of series (T, h), households last."""
     size = series.shape[1]
-    best: tuple[Floats, Floats, Floats, Floats] | None = None
-    for transition, emission in _starts(k, m):
-        fit = (np.full((k, size), 1 / k), *(np.repeat(table[..., None], size, -1) for table in (transition, emission)))
+    fits: list[tuple[Floats, Floats, Floats]] = []
+    likelihoods: list[Floats] = []
+    for first_transition, first_emission in _starts(k, m):
+        initial = np.full((k, size), 1 / k)
+        transition, emission = (np.repeat(table[..., None], size, -1) for table in (first_transition, first_emission))
         for _ in range(iterations):
-            fit = _reestimated(series, *fit)
-        initial, transition_fit, emission_fit = fit
-        _, scale = _forward(_emitted(series, emission_fit), initial, transition_fit)
-        candidate = (*fit, np.log(scale).sum(axis=0))
-        if best is None:
-            best = candidate
-        else:
-            is_better = candidate[-1] > best[-1]
-            best = tuple(np.where(is_better, new, old) for new, old in zip(candidate, best, strict=True))
-    return best
+            initial, transition, emission = _reestimated(series, initial, transition, emission)
+        _, scale = _forward(_emitted(series, emission), initial, transition)
+        fits.append((initial, transition, emission))
+        likelihoods.append(np.log(scale).sum(axis=0))
+    best = np.argmax(likelihoods, axis=0)
+    initial, transition, emission = (np.stack(arrays, axis=-1) for arrays in zip(*fits, strict=True))
+    column = np.arange(size)
+    chosen = (table[..., column, best] for table in (initial, transition, emission))
+    return (*chosen, np.stack(likelihoods)[best, column])
 
 
 def _emitted(series: Ints, emission: Floats) -> Floats:
