@@ -43,6 +43,8 @@ _MIXING = 1e-9  # makes the stationary distribution of regimes unique
 class HiddenRegimes:
     """A hidden Markov model of each household.
 
+    Source: Rabiner 1989, section II.C.
+
     Attributes:
         initial: distribution of the first regime, shape (..., k).
         transition: of the regimes, shape (..., k, k), rows sum to 1.
