@@ -101,7 +101,7 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
     panel = PANELS[option.key[0]]
-    if option.form == "flag":
+    if option.form in ("flag", "switch"):
         declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
         default: Any = False
     else:

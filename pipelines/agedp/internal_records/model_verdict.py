@@ -5,8 +5,8 @@
     {"model": "<SHA-256>", "verdict": "contradicted", "reason": "..."}
 
 It comes from readings, so the terminal repeats it and nothing else does: not the ledger, the release folder, `--json`
-or Prefect. A model whose file is missing, for instance because an earlier version made it, has no verdict; a damaged
-file counts as missing, because no release depends on it.
+or Prefect. A model whose file is missing, for instance because an earlier version made it, has no verdict; a file
+that is damaged or cannot be read counts as missing, because no release depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from agedp.local_files import atomic_files
-from agedp.local_files.internal_files import FileKind, read_content
 
 Verdict = Literal["contradicted", "cannot be judged", "not contradicted"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
@@ -41,23 +40,19 @@ def write_verdict(confidential: Path, model: str, verdict: ModelVerdict) -> None
 
 
 def read_verdict(confidential: Path, model: str) -> ModelVerdict | None:
-    """Return the verdict on the model with this SHA-256; None if there is none, or its file is damaged.
-
-    Raises:
-        InputError: the system denies reading the file.
-    """
-    advice = "no release depends on it"
-    return read_content(
-        _path(confidential, model), lambda path: _parse(path, model), FileKind.DERIVED, advice=advice
-    ).value
+    """Return the verdict on the model with this SHA-256; None if there is none that can be read."""
+    try:
+        return _parse(_path(confidential, model).read_text(encoding="utf-8"), model)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def _path(confidential: Path, model: str) -> Path:
     return confidential / _FOLDER / f"{model[:16]}.json"
 
 
-def _parse(path: Path, model: str) -> ModelVerdict:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+def _parse(text: str, model: str) -> ModelVerdict:
+    content: dict[str, Any] = json.loads(text)
     verdict, reason = content["verdict"], content["reason"]
     if content["model"] != model or verdict not in VERDICTS or not isinstance(reason, str) or len(reason) > _MAX_REASON:
         raise ValueError("not the verdict on this model")
