@@ -130,14 +130,13 @@ def judge_model(check: RegimeCheck, *, is_rejected: bool) -> ModelVerdict:
     missing = [lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if lag in _DECISIVE_DAYS and not judged]
     if missing:
         return ModelVerdict("cannot be judged", f"Too few readings at a lag of {_listed(missing)} days.")
-    return ModelVerdict(
-        "not contradicted",
-        f"At lags of 1 to {LAGS_DAYS[-1]} days. One dataset can contradict a model, never verify it.",
-    )
+    largest = max(lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if judged)
+    reason = f"At lags of 1 to {largest} days. One dataset can contradict a model, never verify it."
+    return ModelVerdict("not contradicted", reason)
 
 
 def _listed(lags: Iterable[int]) -> str:
-    return " and ".join(map(str, lags))
+    return ", ".join(map(str, lags))
 
 
 def _columns(values: Floats) -> list[Floats]:
