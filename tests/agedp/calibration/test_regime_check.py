@@ -12,10 +12,10 @@ from agedp.calibration.regime_check import LAGS_DAYS, YEAR_WARNING, RegimeCheck,
 from agedp.compute.engine_settings import Engine
 from agedp.reports.model_check_report import memory_report_page, regime_rows, regime_verdict
 
-DAYS = 365
+DAYS = 280
 
 
-def totals(kind, households=25, days=DAYS, seed=6):
+def totals(kind, households=30, days=DAYS, seed=6):
     """Return daily totals (h, T) [Wh] around a common season: no memory, a chain of days, or slow regimes."""
     rng = np.random.default_rng(seed)
     season = 1 + 0.3 * np.sin(np.arange(days) / 58) + 0.2 * (np.arange(days) % 7 >= 5) + 0.05 * rng.random(days)
