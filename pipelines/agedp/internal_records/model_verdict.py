@@ -36,7 +36,9 @@ class ModelVerdict:
 def write_verdict(confidential: Path, model: str, verdict: ModelVerdict) -> None:
     """Write the verdict on the model with this SHA-256."""
     text = json.dumps({"model": model, **asdict(verdict)}, indent=1)
-    atomic_files.write(_path(confidential, model), f"{text}\n".encode())
+    path = _path(confidential, model)
+    atomic_files.make_private(path.parent)
+    atomic_files.write(path, f"{text}\n".encode())
 
 
 def read_verdict(confidential: Path, model: str) -> ModelVerdict | None:
