@@ -58,7 +58,8 @@ def plan(
     """Print the due days, their noise and epsilon, and the contract as it will be registered. Draws no noise.
 
     Before the first release it also reads the input files, prints the findings of a first run (the preflight, for your
-    terminal alone), and compares the noise of all notions at the same bound.
+    terminal alone), and compares the noise of all notions at the same bound. With an estimated model the last line
+    repeats the verdict of its calibration, also for your terminal alone.
 
     Example: agedp plan london.toml --risk 0.5
     """

@@ -262,6 +262,9 @@ def calibrate(
 ) -> None:
     """Estimate the Markov chains of the households and store their model, once.
 
+    It also compares the model with direct counts and with hidden regimes. The
+    verdict is for your terminal alone; `agedp plan` and `agedp run` repeat it.
+
     With publish = "private" the ledger stores what was drawn, with its epsilon,
     before the first release; the same question is never drawn again.
 
