@@ -30,7 +30,7 @@ from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 from agedp_data.markov.lagged_counts import Ints, checked_lags, checked_states, count_lagged_pairs
 
-REGIMES, ITERATIONS = 5, 40
+REGIMES, ITERATIONS = 5, 25
 
 _BATCH = 512  # households at a time: tables of 25 numbers each stay in a processor's cache
 _SHARPNESS = 1.5  # how well a regime shows at the start

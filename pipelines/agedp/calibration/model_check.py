@@ -9,7 +9,7 @@ two models of one name have two reports.
 The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
 not depend on them. One pass over the store (`household_memory`), then households in groups of a fixed size, so that the
 same readings give the same bytes for any blocks, workers and order. Fast measures (three of four, and the hidden
-regimes: 8 ms per household and year) are taken for every household; the chain of half-hours, 60 ms per household and
+regimes: 5 ms per household and year) are taken for every household; the chain of half-hours, 60 ms per household and
 year, and the intervals of the calendar-conditional dependence for at most 200 of them, evenly spaced over the roster.
 """
 
