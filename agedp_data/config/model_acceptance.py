@@ -34,6 +34,16 @@ def acceptance_problems(promise: AnyPromise, model: AnyModel | None) -> Iterator
         yield "is used only by a [promise] with risk; remove it"
 
 
+def accepted(model: AnyModel | None) -> AnyModel | None:
+    """Return a model as a run file that accepts it as unverified has it, for releases of synthetic households.
+
+    An audit registers the promise in a ledger of its own, and draws nothing about anybody.
+    """
+    if not isinstance(model, EstimatedModel):
+        return model
+    return model.model_copy(update={"accept_unverified_model": True})
+
+
 def _estimated_risk(promise: AnyPromise, model: AnyModel | None) -> Decimal | None:
     """Return the promised risk that rests on an estimated model, None without one."""
     return promise.risk if isinstance(promise, AgeDependent) and isinstance(model, EstimatedModel) else None

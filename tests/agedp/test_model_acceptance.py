@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 import agedp
+from agedp import privacy_audit
 from agedp.internal_records.model_verdict import ModelVerdict, read_verdict, write_verdict
 from agedp.pipeline import calibrate
 from agedp.stages.amend import amend, preview_amendment
+from agedp_data.audit.power import AuditDatasets
+from agedp_data.config.model_acceptance import accepted
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_flows.text.plan_text import plan_json, plan_lines
 from agedp_flows.text.run_text import result_json, result_lines
@@ -163,6 +166,16 @@ def test_an_amendment_from_a_declared_model_needs_it(homes):
     write(homes)
     with pytest.raises(Refused, match="accept_unverified_model is missing"):
         amend(homes.context(today=TODAY))
+
+
+def test_an_audit_of_a_running_series_needs_no_acceptance(homes):
+    run = homes.context().run_file
+    assert accepted(run.model).accept_unverified_model
+    assert accepted(run.model).model_copy(update={"accept_unverified_model": None}) == run.model
+    assert accepted(None) is None
+    write(homes)
+    small = AuditDatasets(2, 1, varying_groups=2, days=2, ledgers=1)
+    assert privacy_audit.audit(homes.run_file, datasets=small).is_within_promise
 
 
 def test_plan_and_run_repeat_the_verdict_on_the_terminal(homes):
