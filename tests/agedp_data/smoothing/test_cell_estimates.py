@@ -34,17 +34,37 @@ def test_the_mean_of_groups_is_the_total(variant):
 
 
 def test_later_days_never_revise_live_cells():
-    rows = cells(np.random.default_rng(2))
-    live = estimate_cells(rows, covariates(DAYS), parts=(1, 2), variant="live")
-    changed = [
-        CellFigures(np.where(np.arange(DAYS) < 40, cell.observed, 3.0), cell.noise_variance, cell.households)
-        for cell in rows
-    ]
-    for estimate, revised in zip(
-        live, estimate_cells(changed, covariates(DAYS), parts=(1, 2), variant="live"), strict=True
-    ):
-        assert estimate.mean[:40].tobytes() == revised.mean[:40].tobytes()
-        assert estimate.variance[:40].tobytes() == revised.variance[:40].tobytes()
+    rng, groups = np.random.default_rng(2), 17
+    counts = np.repeat([[90.0 * groups], *([[50.0 + 10 * number] for number in range(groups)])], DAYS, axis=1)
+    noise = 300 / counts
+    observed = 10 + rng.normal(size=counts.shape) + rng.laplace(scale=noise)
+    observed[rng.random(observed.shape) < 0.05] = np.nan
+    observed[:, 1:3] = np.where(np.arange(groups + 1)[:, None] < 5, observed[:, 1:3], np.nan)
+    counts[np.isnan(observed)] = np.nan
+
+    def live(days: int, figures: np.ndarray, households: np.ndarray) -> list[Estimate]:
+        rows = zip(figures[:, :days], noise[:, :days] ** 2, households[:, :days], strict=True)
+        public, parts = covariates(DAYS).until(days), tuple(range(1, groups + 1))
+        return estimate_cells([CellFigures(*row) for row in rows], public, parts=parts, variant="live")
+
+    everything = live(DAYS, observed, counts)
+    later = np.arange(DAYS) >= 40
+    changed = live(DAYS, np.where(later, 3.0, observed), np.where(later, 70.0, counts))
+    for days, revised in [(40, changed), *[(days, live(days, observed, counts)) for days in (1, 2, 3, 28, 29, 57)]]:
+        for estimate, again in zip(everything, revised, strict=True):
+            assert estimate.mean[:days].tobytes() == again.mean[:days].tobytes()
+            assert estimate.variance[:days].tobytes() == again.variance[:days].tobytes()
+
+
+def test_groups_of_an_upper_layer_add_up():
+    first, counts = cells(np.random.default_rng(9)), [cell.households for cell in cells(np.random.default_rng(9))]
+    upper = [CellFigures(0.03 * row.observed, row.noise_variance / 100, row.households, 30.0) for row in first]
+    for variant in ("archive", "live"):
+        below = estimate_cells(first, covariates(DAYS), parts=(1, 2), variant=variant)
+        above = estimate_cells(upper, covariates(DAYS), parts=(1, 2), variant=variant, first_layer=below)
+        sums = [layer_sum(pair) for pair in zip(below, above, strict=True)]
+        weighted = (counts[1] * sums[1].mean + counts[2] * sums[2].mean) / counts[0]
+        np.testing.assert_allclose(weighted, sums[0].mean, atol=1e-9)
 
 
 def dense_groups(public, figures, noise, groups):
@@ -84,7 +104,7 @@ def test_intervals_of_groups_of_the_model_are_calibrated():
     total, part = (np.linalg.cholesky(law + 1e-9 * np.eye(120)) for law in (total, part))
     noise = np.repeat([[0.5], [1.5], [1.5], [1.5], [1.5]], 120, axis=1)
     counts = np.repeat([[36.0], [9.0], [9.0], [9.0], [9.0]], 120, axis=1)
-    for _ in range(6):
+    for _ in range(4):
         differences = part @ rng.normal(size=(4, 120, 1))
         differences = (differences - differences.mean(axis=0))[..., 0] * np.sqrt(4 / 3)
         truths = 10 + (total @ rng.normal(size=120)) + np.vstack([np.zeros(120), differences])
@@ -119,6 +139,19 @@ def test_an_upper_layer_is_not_moved_by_its_small_prior():
             (estimate,) = estimate_cells([upper], public, parts=None, variant=variant, first_layer=first_layer)
             assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
             assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
+
+
+def test_without_noise_cells_are_their_figures_and_with_all_noise_the_prior():
+    rows = cells(np.random.default_rng(8))
+    groups = [np.where(np.isnan(cell.observed), 9.0, cell.observed) for cell in rows[1:]]
+    figures = [(300 * groups[0] + 600 * groups[1]) / 900, *groups]
+    for variance, expected in ((1e-10, figures), (1e12, [np.full(DAYS, 10.0)] * 3)):
+        noisy = [
+            CellFigures(figure, np.full(DAYS, variance), cell.households)
+            for figure, cell in zip(figures, rows, strict=True)
+        ]
+        estimates = estimate_cells(noisy, covariates(DAYS), parts=(1, 2), variant="archive")
+        np.testing.assert_allclose([cell.mean for cell in estimates], expected, atol=1e-4)
 
 
 def test_layers_are_added_with_their_variances():
