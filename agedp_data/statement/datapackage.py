@@ -47,6 +47,8 @@ _ABOUT: Final = {
     "STATEMENT.md": "the privacy statement as text",
     "ledger_rows.jsonl": "the ledger records that the values were published from, one JSON object per line",
     "report.html": "the series, their noise, the privacy losses and the statement on one page",
+    "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
+    "smoothed.html": "published values and estimates with their intervals on one page",
 }
 _STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
@@ -61,6 +63,10 @@ _CONSISTENT: Final = (
     "averages over households by day in which the groups add up to the total: least-squares estimates from the "
     "released averages and nothing else"
 )
+_SMOOTHED: Final = (
+    "published averages over households by day, and beside them estimates from these averages, the calendar and the "
+    'weather; the sources are in the metadata of the Parquet schema, key "agedp"'
+)
 
 
 def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -71,6 +77,25 @@ def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, A
         "name": _slug(statement.population),
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": _description(statement),
+        **_credits(statement),
+        "resources": list(_resources(files)),
+    }
+
+
+def smoothed_package(statement: Statement, files: Mapping[str, bytes], description: str) -> dict[str, Any]:
+    """Return the descriptor of a folder of smoothed estimates of a release.
+
+    Args:
+        statement: of the release that they were computed from; its licence and source are those of the estimates.
+        files: the files of the folder by name.
+        description: what the estimates are.
+    """
+    title = f"{statement.full_title}: smoothed estimates"
+    return {
+        "$schema": f"{_PROFILES}datapackage.json",
+        "name": f"{_slug(statement.population)}-smoothed",
+        "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
+        "description": description,
         **_credits(statement),
         "resources": list(_resources(files)),
     }
@@ -143,6 +168,8 @@ def _table_description(content: bytes) -> str:
     names = _read_schema(content).names
     if "bin_low_kwh" in names:
         return _COUNTS
+    if "live_kwh" in names:
+        return _SMOOTHED
     return _CONSISTENT if "based_on" in names else _AVERAGES
 
 
