@@ -56,7 +56,7 @@ def smoothed_page(
         facts=[*_facts(rows, source)],
         charts=[*_charts(rows)],
         amplitudes=[*_amplitude_tables(amplitudes, has_weather=has_weather)],
-        weather=" and the weather" if has_weather else "",
+        others="other days, the calendar and the weather" if has_weather else "other days and the calendar",
         heating=", an effect of cold days" if has_weather else "",
         source=source,
     ).encode()
@@ -66,8 +66,10 @@ def _facts(rows: Sequence[_Row], source: Mapping[str, Any]) -> Iterator[tuple[st
     days = source["days"]
     published = len({row["day"] for row in rows if row["published_kwh"] is not None})
     yield "days published", f"{published:,}", f"{days['first']} to {days['last']}"
-    yield "noise of a day", f"±\u00a0{format_number(median_noise(rows))}\u00a0kWh", "90 % of the time, median"
-    yield "estimate of a day", f"±\u00a0{format_number(median_width(rows))}\u00a0kWh", "90 % interval, median"
+    name, group, cell = next(iter(largest_cells(rows)))
+    of_cell = "" if len({(row["series"], row["group"]) for row in rows}) == 1 else f", {cell_name(name, group)}"
+    yield "noise of a day", f"±\u00a0{format_number(median_noise(cell))}\u00a0kWh", f"90 % of the time, median{of_cell}"
+    yield "estimate of a day", f"±\u00a0{format_number(median_width(cell))}\u00a0kWh", f"90 % interval, median{of_cell}"
     yield "calendar", source["region"] if source["region"] != "none" else "weekdays", source["calendar"]
     weather = source["weather"]
     yield "weather", "in use" if weather else "not in use", weather["file"] if weather else ""
@@ -87,28 +89,46 @@ def _median(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2] if values else math.nan
 
 
-def _charts(rows: Sequence[_Row]) -> Iterator[str]:
-    by_series: dict[str, dict[str, list[_Row]]] = {}
+def largest_cells(rows: Sequence[_Row]) -> list[tuple[str, str, list[_Row]]]:
+    """Return series, group and rows of each cell: by series, those of all households first, large groups first."""
+    cells: dict[tuple[str, str], list[_Row]] = {}
     for row in rows:
-        by_series.setdefault(row["series"], {}).setdefault(row["group"], []).append(row)
-    for name, groups in by_series.items():
-        shown = sorted(groups, key=lambda group: (-_households(groups[group]), group))[:MAX_CELLS]
-        titles = {group: _title(name, group, is_alone=len(by_series) == 1) for group in shown}
-        charts = [_chart(titles[group], groups[group], small=len(shown) > 1) for group in shown]
+        cells.setdefault((row["series"], row["group"]), []).append(row)
+    households = {
+        cell: next((row["households"] for row in reversed(of_cell) if row["households"] is not None), 0)
+        for cell, of_cell in cells.items()
+    }
+    largest = {name: max(number for (series, _), number in households.items() if series == name) for name, _ in cells}
+    order = sorted(cells, key=lambda cell: (-largest[cell[0]], cell[0], -households[cell], cell[1]))
+    return [(*cell, cells[cell]) for cell in order]
+
+
+def cell_name(series: str, group: str) -> str:
+    """Return the name of a cell for people.
+
+    >>> cell_name("use", "all"), cell_name("use", "Std")
+    ('use', 'use, Std')
+    """
+    return series if group == ALL else f"{series}, {group}"
+
+
+def _charts(rows: Sequence[_Row]) -> Iterator[str]:
+    by_series: dict[str, list[tuple[str, list[_Row]]]] = {}
+    for name, group, cell in largest_cells(rows):
+        by_series.setdefault(name, []).append((group, cell))
+    for name, cells in by_series.items():
+        shown = {_title(name, group, is_alone=len(by_series) == 1): cell for group, cell in cells[:MAX_CELLS]}
+        charts = [_chart(title, cell, small=len(shown) > 1) for title, cell in shown.items()]
         yield side_by_side(charts) if len(shown) > 1 else charts[0]
-        if len(groups) > len(shown):
-            yield paragraph(f"{len(groups) - len(shown)} more groups, of fewer households, are in the table.", "soft")
-        for group in shown:
-            yield _month_table(titles[group], groups[group])
-
-
-def _households(rows: Sequence[_Row]) -> int:
-    return next((row["households"] for row in reversed(rows) if row["households"] is not None), 0)
+        if len(cells) > len(shown):
+            yield paragraph(f"{len(cells) - len(shown)} more groups, of fewer households, are in the table.", "soft")
+        for title, cell in shown.items():
+            yield _month_table(title, cell)
 
 
 def _title(series: str, group: str, *, is_alone: bool) -> str:
-    parts = [*([] if is_alone else [series]), *([] if group == ALL else [group])]
-    return ": ".join(["Mean daily use per household", *([", ".join(parts)] if parts else [])])
+    part = ("" if group == ALL else group) if is_alone else cell_name(series, group)
+    return f"Mean daily use per household{': ' if part else ''}{part}"
 
 
 def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
