@@ -32,9 +32,9 @@ from agedp.budget import series_by_contract
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.layers import table_name
 from agedp_data.series.series import Mean
 
-_LAYER_SEPARATOR: Final = "/"
 _LEAST_VARIANCE: Final = 1e-12
 """Of a figure with hardly any noise [kWh^2]: the mathematics needs a positive one."""
 
@@ -67,7 +67,7 @@ class PublishedMean:
     @property
     def series(self) -> str:
         """Return the name of the series in the run file, of which the row may be a layer."""
-        return series_name(self.row.series)
+        return table_name(self.row.series)
 
     @property
     def is_released(self) -> bool:
@@ -128,18 +128,9 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
     ]
 
 
-def series_name(name: str) -> str:
-    """Return the name of the series in the run file of which a series of the ledger is a layer, or the whole.
-
-    >>> series_name("use/2"), series_name("use")
-    ('use', 'use')
-    """
-    return name.partition(_LAYER_SEPARATOR)[0]
-
-
 def _layers(name: str, means: Mapping[str, Mean]) -> tuple[Quantity, ...]:
     """Return the quantities of all layers of a series, the lowest first."""
-    layers = [(layer, mean) for layer, mean in means.items() if series_name(layer) == series_name(name)]
+    layers = [(layer, mean) for layer, mean in means.items() if table_name(layer) == table_name(name)]
     return tuple(mean.quantity for _, mean in sorted(layers, key=lambda pair: pair[1].clamp_wh))
 
 
