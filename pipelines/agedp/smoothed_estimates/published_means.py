@@ -55,6 +55,7 @@ class PublishedMean:
     row: ReleaseRecord
     layers: tuple[Quantity, ...]
     quantity: Quantity
+    above_kwh: float
     by: str | None
     version: int
     order: int | None
@@ -92,13 +93,15 @@ class CellArrays:
 class QuantityFigures:
     """All figures of one quantity: T consecutive days from `first`, cells in their order, names of the series.
 
-    `orders` is the place in the ledger of each complete day, by the day's number from 0.
+    `orders` is the place in the ledger of each complete day, by the day's number from 0; `above_kwh` the lower end of
+    a layer, 0 for a mean and for the first layer.
     """
 
     first: date
     cells: Mapping[CellKey, CellArrays]
     orders: Mapping[int, int]
     series: tuple[str, ...]
+    above_kwh: float = 0.0
 
     @property
     def days(self) -> list[date]:
@@ -120,6 +123,7 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
             row=row,
             layers=_layers(row.series, by_contract[row.contract]),
             quantity=(mean := by_contract[row.contract][row.series]).quantity,
+            above_kwh=mean.above_wh / 1000,
             by=mean.by,
             version=versions[row.contract],
             order=orders.get((mean.quantity, row.day)),
@@ -177,7 +181,8 @@ def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
             cell[2, place] = households
     order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
     names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
-    return QuantityFigures(first, {key: _arrays(sums[key], drawn[key[0]], orders) for key in order}, orders, names)
+    cells = {key: _arrays(sums[key], drawn[key[0]], orders) for key in order}
+    return QuantityFigures(first, cells, orders, names, means[0].above_kwh)
 
 
 def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:

@@ -65,8 +65,8 @@ def estimate_quantity(
     consistent = _consistent_figures(figures)
     archive, live, amplitudes = {}, {}, {}
     for number, (key, cell) in enumerate(consistent.cells.items(), 1):
-        archive[key] = _estimate(cell, covariates, "archive")
-        live[key] = _live_estimate(cell, consistent.orders, covariates)
+        archive[key] = _estimate(cell, covariates, "archive", figures.above_kwh)
+        live[key] = _live_estimate(cell, consistent, covariates)
         noise = np.where(np.isnan(cell.noise_variance), 1.0, cell.noise_variance)
         amplitudes[key] = most_probable(cell.observed, noise, covariates)
         if progress.progress is not None:
@@ -74,14 +74,14 @@ def estimate_quantity(
     return QuantityEstimates(figures, _adding_up(archive, figures), _adding_up(live, figures), amplitudes)
 
 
-def _estimate(cell: CellArrays, covariates: Covariates, variant: Variant) -> Estimate:
-    figures = CellFigures(cell.observed, cell.noise_variance, cell.households)
+def _estimate(cell: CellArrays, covariates: Covariates, variant: Variant, above_kwh: float) -> Estimate:
+    figures = CellFigures(cell.observed, cell.noise_variance, cell.households, above_kwh)
     return estimate_cells([figures], covariates, parts=None, variant=variant)[0]
 
 
-def _live_estimate(cell: CellArrays, orders: Mapping[int, int], covariates: Covariates) -> Estimate:
+def _live_estimate(cell: CellArrays, figures: QuantityFigures, covariates: Covariates) -> Estimate:
     """Return the live estimates of a cell, from its first figure in the ledger on."""
-    days = cell.observed.size
+    days, orders = cell.observed.size, figures.orders
     live = Estimate(np.full(days, np.nan), np.full(days, np.nan))
     visible_from, made_at = _visibility(cell, orders)
     complete = [day for day in visible_from if day in orders]
@@ -99,7 +99,7 @@ def _live_estimate(cell: CellArrays, orders: Mapping[int, int], covariates: Cova
         observed = cell.observed.copy()
         observed[list(hidden)] = np.nan
         seen = replace(cell, observed=observed[span], noise_variance=cell.noise_variance[span])
-        estimate = _estimate(seen, _slice(covariates, span), "live")
+        estimate = _estimate(seen, _slice(covariates, span), "live", figures.above_kwh)
         places = np.array(targets) - first
         live.mean[targets], live.variance[targets] = estimate.mean[places], estimate.variance[places]
     return live

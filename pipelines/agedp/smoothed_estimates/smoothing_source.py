@@ -30,8 +30,8 @@ _REGIONS: Final[Mapping[str, str]] = {
 """Region of a dataset, or of a time zone of days."""
 _MEASURED: Final = {"days": "87 to 95 %", "special": "82 to 93 %", "hard": "58 to 90 %"}
 MEANING: Final = (
-    "An estimate from the published noisy figures, the calendar and the weather; it says nothing more about any "
-    "household than they do. It stands beside the published figures and replaces none. The 90 % intervals assume the "
+    "An estimate from the published noisy averages, the calendar and the weather; it says nothing more about any "
+    "household than they do. It stands beside the published averages and replaces none. The 90 % intervals assume the "
     "model; on real households not used for fitting they held {days} of days, {special} of holidays, {hard} of the "
     "tenth of days that calendar and weather explain least. What the clamp cuts off is not in them."
 ).format(**_MEASURED)
@@ -49,10 +49,10 @@ MODEL: Final = {
         "own": "deviation of the day alone",
         "special": "deviation of the day alone, on public holidays and from 22 December to 1 January",
     },
-    "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the figures and a "
+    "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
     "prior from open households; estimates are averaged over 32 draws of their law",
     "noise": "of known variance, 2 q / (1 - q)^2 with q = exp(-1 / scale), independent by day",
-    "groups": "figures of groups and their total are combined by least squares before smoothing, and estimates are "
+    "groups": "averages of groups and of their total are combined by least squares before smoothing, and estimates are "
     "moved until they add up",
 }
 
