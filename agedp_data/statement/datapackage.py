@@ -201,10 +201,11 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     unit = _unit(field)
-    minimum = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
+    has_minimum = field.name in _MINIMA and not field.nullable
+    minimum = {"minimum": _MINIMA[field.name]} if has_minimum else {}
     return {
         "name": field.name,
-        "type": _type(field.type),
+        "type": "number" if field.nullable else _type(field.type),  # pandas reads an empty integer as NaN
         "description": (field.metadata or {}).get(b"description", b"").decode(),
         **({"unit": unit} if unit else {}),
         "constraints": {"required": not field.nullable, **minimum},
