@@ -25,7 +25,7 @@ def publish(house: House, *, wh: int, seed: int = 1, days: int = DAYS) -> House:
     """Publish days of six households of two tariffs with noise that does not depend on the readings."""
     house.folder.mkdir(exist_ok=True)
     dates = [FIRST + timedelta(days=i) for i in range(days)]
-    house.london({(home, day, slot): wh for home in "ABCDEF" for day in dates for slot in (0, 47)})
+    house.london({(home, day, slot): wh for home in "ABCDEF" for day in dates for slot in range(48)})
     rows = [f"{home},{FIRST},,{'Std' if home < 'D' else 'ToU'}" for home in "ABCDEF"]
     (house.folder / "roster.csv").write_text("\n".join(["household_id,from,to,tariff", *rows]) + "\n")
     house.write(FIRST, dates[-1], rest=TARIFFS)

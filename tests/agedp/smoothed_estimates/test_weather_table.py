@@ -69,7 +69,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("lines", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_table_without_usable_temperatures_is_refused(lines, message, tmp_path):
-    with pytest.raises(InputError, match="^weather.csv: ") as refused:
+    with pytest.raises(InputError, match=r"^weather\.csv: ") as refused:
         read_weather(written(tmp_path, lines)).over(DAYS)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -84,8 +84,7 @@ def test_a_column_is_chosen_by_its_name(tmp_path):
 
 def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "w.parquet").write_bytes(b"PAR1")
-    for source, message in (
-        (tmp_path / "none.csv", "no such file"), (tmp_path / "w.parquet", "no Parquet file"), ([4, 5], "list is no table")
-    ):  # fmt: skip
+    sources = {"no such file": tmp_path / "none.csv", "no Parquet file": tmp_path / "w.parquet", "no table": [4, 5]}
+    for message, source in sources.items():
         with pytest.raises(InputError, match=message):
             read_weather(source)
