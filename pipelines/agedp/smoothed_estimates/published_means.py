@@ -14,13 +14,10 @@ Decisions:
 * Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
   by precision.
 * A day on which a series was not drawn belongs to the quantity of the row before it.
-* The households of a day that was not drawn are those of the last day that was: on skipped days groups add up to the
-  total by these weights.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -80,8 +77,7 @@ class PublishedMean:
 class CellArrays:
     """Figures of a cell over the days of its quantity, each (T,), NaN where there is none.
 
-    `observed` [kWh per household], `noise_variance` [kWh^2], `households`: where its series was not drawn those of the
-    last day that was.
+    `observed` [kWh per household], `noise_variance` [kWh^2], and `households`.
     """
 
     observed: Floats
@@ -171,17 +167,15 @@ def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
     days = (last - first).days + 1
     orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
     sums: dict[CellKey, Floats] = {}
-    drawn: dict[str | None, set[int]] = {}
     for mean in released:
         place = (mean.day - first).days
-        drawn.setdefault(mean.by, set()).add(place)
         for group, value, variance, households in cell_values(mean):
             cell = sums.setdefault((mean.by, group), np.zeros((3, days)))
             cell[:2, place] += [value / variance, 1 / variance]
             cell[2, place] = households
     order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
     names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
-    cells = {key: _arrays(sums[key], drawn[key[0]], orders) for key in order}
+    cells = {key: _arrays(sums[key]) for key in order}
     return QuantityFigures(first, cells, orders, names, means[0].above_kwh)
 
 
@@ -202,29 +196,12 @@ def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
         )
 
 
-def _arrays(cell: Floats, drawn: set[int], orders: Mapping[int, int]) -> CellArrays:
+def _arrays(cell: Floats) -> CellArrays:
     """Return the arrays of a cell from sums of value / variance, sums of 1 / variance, and households."""
     is_seen = cell[1] > 0
     precision = np.where(is_seen, cell[1], 1.0)
-    households = np.where(is_seen, cell[2], np.nan)
-    made_at = estimation_places(orders, is_seen.size)
-    for place in range(1, is_seen.size):
-        if place not in drawn:
-            earlier = (day for day in reversed(range(place)) if day in drawn)
-            last = next((day for day in earlier if orders.get(day, math.inf) <= made_at[place]), None)
-            households[place] = np.nan if last is None else households[last]
     return CellArrays(
-        np.where(is_seen, cell[0] / precision, np.nan), np.where(is_seen, 1 / precision, np.nan), households
+        np.where(is_seen, cell[0] / precision, np.nan),
+        np.where(is_seen, 1 / precision, np.nan),
+        np.where(is_seen, cell[2], np.nan),
     )
-
-
-def estimation_places(orders: Mapping[int, int], days: int) -> list[float]:
-    """Return the place in the ledger at which the live estimate of each day is made: that of the day or a later one.
-
-    >>> estimation_places({0: 5, 1: 9, 2: 7}, 4)
-    [5, 7, 7, inf]
-    """
-    places = [math.inf] * (days + 1)
-    for day in reversed(range(days)):
-        places[day] = min(places[day + 1], orders.get(day, math.inf))
-    return places[:days]

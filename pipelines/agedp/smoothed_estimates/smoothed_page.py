@@ -28,7 +28,7 @@ _AMPLITUDES: Final[Mapping[str, str]] = {
     "holiday": "holiday",
     "heating": "cold, per 5 °C",
     "short": "memory of days",
-    "own": "day alone",
+    "single": "day alone",
     "special": "special day alone",
 }
 """Heading of each amplitude."""

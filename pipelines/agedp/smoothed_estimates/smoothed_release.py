@@ -24,7 +24,7 @@ from agedp.release_folder.release_folder import STATEMENT, ReleaseFolder, open_r
 from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
 from agedp.smoothed_estimates import smoothed_folder
 from agedp.smoothed_estimates.published_means import Quantity, QuantityFigures, published_means, quantity_figures
-from agedp.smoothed_estimates.quantity_estimates import QuantityEstimates, estimate_quantity
+from agedp.smoothed_estimates.quantity_estimates import QuantityEstimates, estimate_quantity, total_amplitudes
 from agedp.smoothed_estimates.smoothed_page import smoothed_page
 from agedp.smoothed_estimates.smoothed_table import SeriesSpan, last_days, series_spans, smoothed_table
 from agedp.smoothed_estimates.smoothing_source import MODEL, default_region, smoothing_source
@@ -33,6 +33,7 @@ from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
 from agedp_data.smoothing.public_calendar import check_region, covariates
+from agedp_data.smoothing.structural_model import Covariates
 from agedp_data.statement.datapackage import smoothed_package
 from agedp_data.statement.document import Statement
 
@@ -116,7 +117,7 @@ def estimate_release(
     weather: WeatherTable | None,
     progress: ProgressReporter,
 ) -> SmoothedRelease:
-    """Return smoothed estimates as `smooth` does; `progress` is called after each series and group.
+    """Return smoothed estimates as `smooth` does; `progress` is called after each quantity.
 
     Raises:
         InputError: as `smooth`.
@@ -127,18 +128,24 @@ def estimate_release(
     chosen = default_region(statement) if region is None else region
     check_region(chosen)
     spans, figures = _published_figures(folder)
-    done, of = 0, sum(len(quantity.cells) for quantity in figures.values())
+    first_layers = {quantity: span.layers[0] for span in spans for quantity in span.layers[1:]}
     estimates: dict[Quantity, QuantityEstimates] = {}
-    for quantity, published in figures.items():
+    amplitudes: list[dict[str, Any]] = []
+    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh), 1):
+        published = figures[quantity]
         temperature = None if weather is None else weather.over(published.days)
         public = covariates(published.days, region=chosen, temperature_c=temperature)
-        estimates[quantity] = estimate_quantity(published, public, progress=progress, done=done, of=of)
-        done += len(published.cells)
+        layer = estimates.get(first_layers[quantity]) if quantity in first_layers else None
+        estimates[quantity] = estimate_quantity(published, public, first_layer=layer)
+        if not published.above_kwh:
+            amplitudes += _amplitudes(published, public)
+        if progress.progress is not None:
+            progress.progress("smooth", number, len(figures))
     table = smoothed_table(spans, estimates)
     digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
-    return SmoothedRelease(source, table, _amplitudes(spans, estimates), statement, folder.path)
+    return SmoothedRelease(source, table, amplitudes, statement, folder.path)
 
 
 def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
@@ -162,23 +169,15 @@ def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Qu
     return spans, quantity_figures(means, last_days(spans))
 
 
-def _amplitudes(spans: Sequence[SeriesSpan], estimates: Mapping[Quantity, QuantityEstimates]) -> list[dict[str, Any]]:
-    """Return the most probable amplitudes of each cell, once for each quantity that was smoothed."""
-    entries = []
-    for quantity, estimate in estimates.items():
-        names = dict.fromkeys(span.series for span in spans if quantity in span.layers)
-        layer = next(span.layers.index(quantity) + 1 for span in spans if quantity in span.layers)
-        days = estimate.figures.days
-        for (by, group), amplitudes in estimate.amplitudes.items():
-            of_column = [name for name in names if any(span.series == name and span.by == by for span in spans)]
-            entries.append(
-                {
-                    "series": ", ".join(of_column),
-                    "layer": layer,
-                    "group_column": by or ALL,
-                    "group": group,
-                    "days": [str(days[0]), str(days[-1])],
-                    "kwh": {name: round(value, 4) for name, value in asdict(amplitudes).items()},
-                }
-            )
-    return entries
+def _amplitudes(figures: QuantityFigures, public: Covariates) -> list[dict[str, Any]]:
+    """Return the most probable amplitudes of the total of a quantity, or of its groups if it has none."""
+    return [
+        {
+            "series": ", ".join(figures.series),
+            "group_column": by or ALL,
+            "group": group,
+            "days": [str(figures.days[0]), str(figures.days[-1])],
+            "kwh": {name: round(value, 4) for name, value in asdict(amplitudes).items()},
+        }
+        for (by, group), amplitudes in total_amplitudes(figures, public).items()
+    ]

@@ -46,7 +46,7 @@ MODEL: Final = {
         "holiday": "effect of public holidays",
         "heating": "effect of 5 degrees below 15.5 degrees Celsius, on the day and over two days",
         "short": "memory of 4 days",
-        "own": "deviation of the day alone",
+        "single": "deviation of the day alone",
         "special": "deviation of the day alone, on public holidays and from 22 December to 1 January",
     },
     "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date, timedelta
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 from agedp.smoothed_estimates.published_means import published_means, quantity_figures
 from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
 from agedp.smoothed_estimates.smoothed_table import last_days, series_spans, smoothed_table
+from agedp_data.smoothing.daily_estimates import estimate_so_far
 from agedp_data.smoothing.public_calendar import covariates
-from agedp_data.smoothing.structural_model import estimate_so_far
 from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row
 
 USE = {"clamp_kwh": "50"}
@@ -152,7 +153,8 @@ def test_a_changed_clamp_begins_anew_and_a_changed_share_does_not():
 
 
 def test_layers_are_added_and_their_noise_with_them():
-    layers = {"use/1": USE, "use/2": {"clamp_kwh": "75", "above_kwh": "50"}}
+    low = {"clamp_kwh": "20"}
+    layers = {"use/1": low, "use/2": {"clamp_kwh": "50", "above_kwh": "20"}}
     rows = []
     for i in range(6):
         rows += [row(2 + 2 * i, i, series="use/1"), row(3 + 2 * i, i, series="use/2", cells={"all": (2_000, 2)})]
@@ -162,21 +164,51 @@ def test_layers_are_added_and_their_noise_with_them():
         assert (line["series"], line["layers"], line["published_kwh"]) == ("use", 2, 11.0)
         assert line["noise_sd_kwh"] == pytest.approx(math.sqrt(2 * 2 * q / (1 - q) ** 2) / 2000, rel=1e-12)
         assert line["based_on"] == "use/1, use/2"
-    lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": USE})])
+    lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": low})])
     upper = [sum_of["estimate_kwh"] - line["estimate_kwh"] for sum_of, line in zip(lines, lower, strict=True)]
     assert all(0.2 < value < 2.5 for value in upper)
 
 
-def test_a_withheld_group_has_no_households_and_the_others_do_not_add_up():
+def test_a_withheld_group_has_an_estimate_and_no_households():
     rows = [row(2, 0, cells={"all": (38_000, 4)}), row(3, 0, series="tariffs", cells=GROUPS)]
     rows += [row(4, 1, cells={"all": (38_000, 4)}), row(5, 1, series="tariffs", cells={"Std": (30_000, 3)})]
     rows += [row(6, 2, cells={"all": (38_000, 4)}), row(7, 2, series="tariffs", cells=GROUPS)]
     lines = {(line["day"], line["group"]): line for line in table(rows, [CONTRACT])}
     withheld = lines[FIRST + timedelta(days=1), "ToU"]
     assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
-    assert math.isfinite(withheld["estimate_kwh"])
-    total, std = (lines[FIRST + timedelta(days=1), group] for group in ("all", "Std"))
-    assert 4 * total["estimate_kwh"] - 3 * std["estimate_kwh"] != pytest.approx(withheld["estimate_kwh"], abs=1e-3)
+    assert 5 < withheld["estimate_kwh"] < 12
+
+
+def test_a_group_that_is_founded_later_revises_no_live_estimate():
+    rows = noisy_rows(24)
+    later = []
+    for line in noisy_rows(36)[48:]:
+        cells = {"all": (line.values[0], 4)} if line.series == "use" else {
+            "Std": (line.values[0] // 3, 1), "ToU": (line.values[1], 1), "new": (line.values[0] // 2, 2)}  # fmt: skip
+        later.append(replace(line, cells=tuple(cells), values=tuple(value for value, _ in cells.values()),
+                             households=tuple(number for _, number in cells.values())))  # fmt: skip
+    before, after = live(rows, [CONTRACT]), live([*rows, *later], [CONTRACT])
+    assert {key: after[key] for key in before} == before
+    assert ("tariffs", "new", FIRST + timedelta(days=30)) in after
+
+
+def test_groups_of_two_columns_lead_to_one_total():
+    three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
+    rows = []
+    for i, line in enumerate(noisy_rows(30)):
+        rows.append(replace(line, seq=2 * i + 2))
+        if line.series == "tariffs":
+            values = (line.values[0] // 2 + 900, line.values[1] + line.values[0] // 2 + 400)
+            rows.append(
+                replace(line, seq=2 * i + 3, series="regions", cells=("N", "S"), values=values, households=(2, 2))
+            )
+    lines = {(line["day"], line["series"], line["group"]): line for line in table(rows, [three])}
+    for day in {day for day, _, _ in lines}:
+        for name in ("estimate_kwh", "live_kwh"):
+            total = 4 * lines[day, "use", "all"][name]
+            tariffs = 3 * lines[day, "tariffs", "Std"][name] + lines[day, "tariffs", "ToU"][name]
+            regions = 2 * sum(lines[day, "regions", group][name] for group in "NS")
+            assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)
 
 
 @pytest.mark.long
