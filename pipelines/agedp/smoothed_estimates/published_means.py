@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -185,7 +186,7 @@ def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
     The variance is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units of the sum.
     """
     row = mean.row
-    deviation = mechanisms.standard_deviation(row.scale)
+    deviation = _standard_deviation(row.scale)
     for group, value, households in zip(row.cells, row.values, row.households, strict=True):
         wh_per_kwh_mean = 1000.0 * households
         yield (
@@ -194,6 +195,11 @@ def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
             max((deviation / wh_per_kwh_mean) ** 2, _LEAST_VARIANCE),
             households,
         )
+
+
+@lru_cache(maxsize=1024)
+def _standard_deviation(scale: float) -> float:
+    return mechanisms.standard_deviation(scale)
 
 
 def _arrays(cell: Floats) -> CellArrays:
