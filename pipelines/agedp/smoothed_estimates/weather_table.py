@@ -186,8 +186,8 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
     if len(numeric) != 1:
         which = "several columns" if numeric else "no column"
         raise InputError(
-            f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature with "
-            "--temperature-column"
+            f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature "
+            "(--temperature-column), or give a table of days and temperatures alone"
         )
     return numeric[0]
 
@@ -225,10 +225,10 @@ def _check_celsius(temperatures: Mapping[date, float], column: str, name: str) -
         if not _COLD_C <= value <= _HOT_C:
             raise InputError(
                 f"{name}: {day}: {column} = {value:g} is no daily mean in degrees Celsius. Convert the table, or name "
-                "another column with --temperature-column"
+                "another column (--temperature-column)"
             )
     if temperatures and float(np.median([*temperatures.values()])) > _USUAL_C:
         raise InputError(
             f"{name}: half of {column} is above {_USUAL_C:g}: no degrees Celsius. Convert the table, or name another "
-            "column with --temperature-column"
+            "column (--temperature-column)"
         )
