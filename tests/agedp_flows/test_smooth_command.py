@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -76,6 +77,14 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
     assert message in ended.err
     assert sorted(reader.folder.rglob("*")) == before
+
+
+def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "holidays", None)
+    ended = reader.agedp("smooth", "received", "--out", "out")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.endswith("which is not installed; pip install 'agedp[smooth]'\n")
+    reader.succeed("smooth", "received", "--out", "out", "--region", "none")
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

@@ -29,12 +29,12 @@ _REGIONS: Final[Mapping[str, str]] = {
 }
 """Region of a dataset, or of a time zone of days."""
 _MEASURED: Final = {"days": "87 to 95 %", "special": "82 to 93 %", "hard": "58 to 90 %"}
-MEANING: Final = (
-    "An estimate from the published noisy averages, the calendar and the weather; it says nothing more about any "
-    "household than they do. It stands beside the published averages and replaces none. The 90 % intervals assume the "
-    "model; on real households not used for fitting they held {days} of days, {special} of holidays, {hard} of the "
-    "tenth of days that calendar and weather explain least. What the clamp cuts off is not in them."
-).format(**_MEASURED)
+_MEANING: Final = (
+    "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
+    "stands beside the published averages and replaces none. The 90 % intervals assume the model; on real households "
+    "not used for fitting they held {days} of days, {special} of holidays, {hard} of the tenth of days that calendar "
+    "and weather explain least. What the clamp cuts off is not in them."
+)
 VARIANTS: Final[Mapping[str, str]] = {
     "archive": "from all rows of the release; replaced as a whole by later ones",
     "live": "of a day from the rows of the days up to it that were in the ledger by then; never revised",
@@ -89,7 +89,9 @@ def smoothing_source(
     credits = {key: getattr(statement, key) for key in ("title", "source", "licence", "contact")}
     return {
         "schema": SCHEMA,
-        "meaning": MEANING,
+        "meaning": _MEANING.format(
+            public=" and the calendar" if weather is None else ", the calendar and the weather", **_MEASURED
+        ),
         **{key: text for key, text in credits.items() if text},
         "population": statement.population,
         "rehearsal": statement.rehearsal,

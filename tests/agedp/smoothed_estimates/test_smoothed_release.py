@@ -103,7 +103,7 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     package = json.loads((saved / "datapackage.json").read_text())
     page = (saved / "smoothed.html").read_text()
     for text in (record["meaning"], package["description"], " ".join(page.split())):
-        assert "says nothing more about any household than they do" in text
+        assert "from the published noisy averages and the calendar; it says nothing more about any household" in text
         assert "What the clamp cuts off is not in them" in text
         assert "of the tenth of days that calendar and weather explain least" in text
     assert "<script" not in page
@@ -122,6 +122,7 @@ def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
         agedp.smooth(received, weather=path)
     path.write_text("\n".join(["date,mean", *(line.rpartition(",")[0] for line in lines)]) + "\n")
     of_file, of_series = agedp.smooth(received, weather=path), agedp.smooth(received, weather=weather())
+    assert of_file.source["meaning"].startswith("An estimate from the published noisy averages, the calendar and the")
     assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean")
     assert of_series.source["weather"]["file"] == "a table in memory"
     pd.testing.assert_frame_equal(of_file.table, of_series.table)
