@@ -137,7 +137,10 @@ def _total_of_others(cells: _Cells, columns: Sequence[Sequence[CellKey]]) -> Cel
 def _live_estimates(
     figures: QuantityFigures, covariates: Covariates, below: Estimate | None
 ) -> dict[CellKey, Estimate]:
-    """Return the live estimates, from the first day that entered the ledger complete."""
+    """Return the live estimates, from the first day that entered the ledger complete.
+
+    A day that has none in the first layer yet, `below`, has none in an upper layer.
+    """
     days = len(figures.days)
     live = {key: Estimate(np.full(days, np.nan), np.full(days, np.nan)) for key in figures.cells}
     made_at = estimation_places(figures.orders, days)
@@ -150,7 +153,7 @@ def _live_estimates(
     late = {day: known for day, known in known_from.items() if first <= day < known}
     passes: dict[tuple[frozenset[int], tuple[CellKey, ...]], list[int]] = {}
     for day in range(first, days):
-        if math.isfinite(made_at[day]):
+        if math.isfinite(made_at[day]) and (below is None or np.isfinite(below.mean[day])):
             hidden = frozenset(late_day for late_day, known in late.items() if late_day <= day < known)
             passes.setdefault((hidden, tuple(key for key, since in entered.items() if since <= day)), []).append(day)
     for (hidden, keys), targets in passes.items():

@@ -117,7 +117,7 @@ def estimate_release(
     weather: WeatherTable | None,
     progress: ProgressReporter,
 ) -> SmoothedRelease:
-    """Return smoothed estimates as `smooth` does; `progress` is called after each quantity.
+    """Return smoothed estimates as `smooth` does; `progress` is called before each quantity.
 
     Raises:
         InputError: as `smooth`.
@@ -131,7 +131,9 @@ def estimate_release(
     first_layers = {quantity: span.layers[0] for span in spans for quantity in span.layers[1:]}
     estimates: dict[Quantity, QuantityEstimates] = {}
     amplitudes: list[dict[str, Any]] = []
-    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh), 1):
+    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh)):
+        if progress.progress is not None:
+            progress.progress("smooth", number, len(figures))
         published = figures[quantity]
         temperature = None if weather is None else weather.over(published.days)
         public = covariates(published.days, region=chosen, temperature_c=temperature)
@@ -139,8 +141,6 @@ def estimate_release(
         estimates[quantity] = estimate_quantity(published, public, first_layer=layer)
         if not published.above_kwh:
             amplitudes += _amplitudes(published, public)
-        if progress.progress is not None:
-            progress.progress("smooth", number, len(figures))
     table = smoothed_table(spans, estimates)
     digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
     days = sorted(set(table["day"].to_pylist()))

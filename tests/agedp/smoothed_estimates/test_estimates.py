@@ -211,6 +211,46 @@ def test_groups_of_two_columns_lead_to_one_total():
             assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)
 
 
+def test_groups_without_a_total_are_estimated_together():
+    rows = [line for line in noisy_rows(30) if line.series == "tariffs"]
+    lines = table(rows, [contract(1, tariffs=TARIFFS)])
+    assert {(line["series"], line["group"], line["based_on"]) for line in lines} == {
+        ("tariffs", "Std", "tariffs"), ("tariffs", "ToU", "tariffs"),
+    }  # fmt: skip
+    alone = [replace(line, cells=("ToU",), values=line.values[1:], households=(1,)) for line in rows]
+    widths = [
+        sum(line["high_kwh"] - line["low_kwh"] for line in found if line["group"] == "ToU")
+        for found in (lines, table(alone, [contract(1, tariffs=TARIFFS)]))
+    ]
+    assert widths[0] < widths[1]
+
+
+def layered_rows(days):
+    """Rows of a total and of tariffs in two layers each."""
+    rows = []
+    for i, line in enumerate(noisy_rows(days)):
+        lower = replace(line, seq=2 * i + 2, series=f"{line.series}/1")
+        upper = tuple(value // 10 for value in line.values)
+        rows += [lower, replace(lower, seq=2 * i + 3, series=f"{line.series}/2", values=upper)]
+    return rows
+
+
+def test_live_estimates_of_layers_are_not_revised():
+    low, high = {"clamp_kwh": "20"}, {"clamp_kwh": "50", "above_kwh": "20"}
+    series = {"use/1": low, "use/2": high, "tariffs/1": {**low, "by": "tariff"}, "tariffs/2": {**high, "by": "tariff"}}
+    contracts, rows = [contract(1, **series)], layered_rows(34)
+    final = live(rows, contracts)
+    for number in (4 * 10, 4 * 30, 4 * 32 + 1, 4 * 33 + 2):
+        earlier = {key: value for key, value in live(rows[:number], contracts).items() if value[0] is not None}
+        assert {key: final[key] for key in earlier} == earlier
+        assert len(earlier) == 3 * (number // 4)
+    for day in {day for _, _, day in final}:
+        total, std, tou = (
+            final[name, group, day][0] for name, group in (("use", "all"), ("tariffs", "Std"), ("tariffs", "ToU"))
+        )
+        assert 4 * total == pytest.approx(3 * std + tou, abs=1e-5)
+
+
 @pytest.mark.long
 def test_intervals_of_a_total_with_groups_hold_their_share_of_days():
     days, held = 150, []

@@ -138,7 +138,8 @@ def test_a_changed_release_is_refused(received, tmp_path):
 
 def test_a_release_in_memory_is_smoothed_as_its_folder_is(estimates, received):
     opened = agedp.open_release(received)
-    pd.testing.assert_frame_equal(agedp.smooth(opened).table, estimates.table)
+    for release in (opened, agedp.Release(opened, None)):
+        pd.testing.assert_frame_equal(agedp.smooth(release).table, estimates.table)
     assert estimates.source == agedp.smooth(str(received)).source
 
 
