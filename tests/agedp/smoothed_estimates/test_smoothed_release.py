@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -208,6 +209,22 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match="did you mean 'GB-ENG'"):
         agedp.smooth(received, region="GB-EN")
+
+
+def test_a_longer_release_leaves_live_estimates_as_they_were(published_twice):
+    live = ["live_kwh", "live_low_kwh", "live_high_kwh"]
+    older, newer = (
+        agedp.smooth(published_twice.folder / name).arrow.select(["day", *live]) for name in ("older", "release")
+    )
+    assert 0 < older.num_rows < newer.num_rows
+    written = [table.to_pandas().to_csv(index=False).encode() for table in (older, newer.slice(0, older.num_rows))]
+    assert written[0] == written[1]
+
+
+def test_a_folder_of_an_earlier_version_is_smoothed():
+    lines = agedp.smooth(Path(__file__).parents[1] / "release_folder" / "earlier_release").table
+    assert lines["published_kwh"].notna().any()
+    assert lines["estimate_kwh"].notna().all()
 
 
 def test_a_release_without_averages_is_refused_in_one_line(house):
