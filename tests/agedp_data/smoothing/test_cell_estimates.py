@@ -84,7 +84,7 @@ def test_intervals_of_groups_of_the_model_are_calibrated():
     total, part = (np.linalg.cholesky(law + 1e-9 * np.eye(120)) for law in (total, part))
     noise = np.repeat([[0.5], [1.5], [1.5], [1.5], [1.5]], 120, axis=1)
     counts = np.repeat([[36.0], [9.0], [9.0], [9.0], [9.0]], 120, axis=1)
-    for _ in range(6):
+    for _ in range(4):
         differences = part @ rng.normal(size=(4, 120, 1))
         differences = (differences - differences.mean(axis=0))[..., 0] * np.sqrt(4 / 3)
         truths = 10 + (total @ rng.normal(size=120)) + np.vstack([np.zeros(120), differences])
@@ -119,6 +119,19 @@ def test_an_upper_layer_is_not_moved_by_its_small_prior():
             (estimate,) = estimate_cells([upper], public, parts=None, variant=variant, first_layer=first_layer)
             assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
             assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
+
+
+def test_without_noise_cells_are_their_figures_and_with_all_noise_the_prior():
+    rows = cells(np.random.default_rng(8))
+    groups = [np.where(np.isnan(cell.observed), 9.0, cell.observed) for cell in rows[1:]]
+    figures = [(300 * groups[0] + 600 * groups[1]) / 900, *groups]
+    for variance, expected in ((1e-10, figures), (1e12, [np.full(DAYS, 10.0)] * 3)):
+        noisy = [
+            CellFigures(figure, np.full(DAYS, variance), cell.households)
+            for figure, cell in zip(figures, rows, strict=True)
+        ]
+        estimates = estimate_cells(noisy, covariates(DAYS), parts=(1, 2), variant="archive")
+        np.testing.assert_allclose([cell.mean for cell in estimates], expected, atol=1e-4)
 
 
 def test_layers_are_added_with_their_variances():
