@@ -17,6 +17,7 @@ from typing import Any, Final
 from agedp.smoothed_estimates.weather_table import WeatherTable
 from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
+from agedp_data.smoothing.measured_coverage import MEASURED
 from agedp_data.smoothing.public_calendar import calendar_source
 from agedp_data.statement.document import Statement
 
@@ -28,12 +29,10 @@ _REGIONS: Final[Mapping[str, str]] = {
     "Australia/Sydney": "AU-NSW",
 }
 """Region of a dataset, or of a time zone of days."""
-_MEASURED: Final = {"days": "87 to 95 %", "special": "82 to 93 %", "hard": "58 to 90 %"}
 _MEANING: Final = (
     "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
     "stands beside the published averages and replaces none. The 90 % intervals assume the model; on real households "
-    "not used for fitting they held {days} of days, {special} of holidays, {hard} of the tenth of days that calendar "
-    "and weather explain least. What the clamp cuts off is not in them."
+    "{coverage}. What the clamp cuts off is not in them."
 )
 VARIANTS: Final[Mapping[str, str]] = {
     "archive": "from all rows of the release; replaced as a whole by later ones",
@@ -74,6 +73,22 @@ def default_region(statement: Statement) -> str:
     return region
 
 
+def coverage_text() -> str:
+    """Return what share of days the intervals held, measured on real households that were not used for fitting.
+
+    >>> coverage_text().partition(" of days")[2]
+    ', 83 to 96 % of holidays, 57 to 91 % of the tenth of days that calendar and weather explain least'
+    """
+    days, special, hard = (
+        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+        for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in MEASURED), strict=True)
+    )
+    return (
+        f"not used for fitting they held {days} of days, {special} of holidays, {hard} of the tenth of days that "
+        "calendar and weather explain least"
+    )
+
+
 def smoothing_source(
     statement: Statement, digest: str, *, region: str, weather: WeatherTable | None, days: Sequence[date]
 ) -> dict[str, Any]:
@@ -90,7 +105,8 @@ def smoothing_source(
     return {
         "schema": SCHEMA,
         "meaning": _MEANING.format(
-            public=" and the calendar" if weather is None else ", the calendar and the weather", **_MEASURED
+            public=" and the calendar" if weather is None else ", the calendar and the weather",
+            coverage=coverage_text(),
         ),
         **{key: text for key, text in credits.items() if text},
         "population": statement.population,

@@ -20,10 +20,10 @@ from frictionless import Package
 import agedp
 from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
-from agedp.smoothed_estimates.smoothing_source import default_region
+from agedp.smoothed_estimates.smoothing_source import coverage_text, default_region
 from agedp_data.errors import InputError
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
-from tests.source_path import source_path
+from tests.source_path import ROOT, source_path
 
 LAST = FIRST + timedelta(days=DAYS - 1)
 TABLE, SUMS = "daily_average_smoothed.parquet", "SHA256SUMS"
@@ -113,6 +113,11 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert Package(str(saved / "datapackage.json")).validate().valid
     [resource] = [entry for entry in package["resources"] if entry["path"] == TABLE]
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
+
+
+def test_the_page_on_limits_has_the_measured_coverage():
+    limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
+    assert coverage_text() in limits
 
 
 def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
