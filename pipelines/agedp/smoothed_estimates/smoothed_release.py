@@ -163,7 +163,7 @@ def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Qu
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
     means = published_means([row for row in rows if isinstance(row, ReleaseRecord)], contracts)
     if not any(mean.is_released for mean in means):
-        what = "has no released day of a daily average" if means else "has distributions only"
+        what = "has no published day of an average yet" if means else "has distributions only"
         raise InputError(f"the release {what}; only daily averages are smoothed")
     spans = series_spans(means)
     return spans, quantity_figures(means, last_days(spans))

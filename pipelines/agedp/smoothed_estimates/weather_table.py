@@ -62,10 +62,10 @@ class WeatherTable:
         """
         missing = [day for day in days if day not in self.temperature_c]
         if missing:
-            number = f"{len(missing)} of the {len(days)} days of the release" if len(missing) > 1 else "1 day"
+            more = f" and {len(missing) - 1} more of the {len(days)} days of the release" if len(missing) > 1 else ""
             raise InputError(
-                f"{self.file}: no temperature for {missing[0]}; {number} missing. Give a table with every day from "
-                f"{days[0]} to {days[-1]}"
+                f"{self.file}: no temperature for {missing[0]}{more}. Give a table with every day from {days[0]} to "
+                f"{days[-1]}"
             )
         return np.array([self.temperature_c[day] for day in days])
 
@@ -146,7 +146,7 @@ def _weather(columns: _Columns, column: str | None, name: str, digest: str) -> W
             shown = escape_text(str(day_value), 40)
             raise InputError(f"{name}: row {number}: {shown!r} is not a date such as 2013-01-31. Correct the row")
         if day in temperatures:
-            raise InputError(f"{name}: {day} is there twice. Give each day once, in one place")
+            raise InputError(f"{name}: {day} is there twice. Give each day once")
         temperatures[day] = _temperature(value, day, chosen, name)
     present = {day: value for day, value in temperatures.items() if value is not None}
     _check_celsius(present, chosen, name)

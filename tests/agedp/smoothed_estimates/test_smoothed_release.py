@@ -210,7 +210,7 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         return statement.model_copy(update={"contract": statement.contract.model_copy(update={"input": changed})})
 
     assert default_region(of_zone("Australia/Sydney")) == "AU-NSW"
-    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region, such as GB-ENG, or none"):
+    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(--region\), such as GB-ENG, or none"):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match="did you mean 'GB-ENG'"):
         agedp.smooth(received, region="GB-EN")

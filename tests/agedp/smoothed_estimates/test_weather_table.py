@@ -49,9 +49,12 @@ def test_a_file_is_known_by_the_hash_of_its_bytes(tmp_path):
 
 
 REFUSED = {
-    "a missing day": ([*SOUND[:2], SOUND[3]], "no temperature for 2013-01-02; 1 day missing"),
-    "missing days": (SOUND[:2], "no temperature for 2013-01-02; 2 of the 3 days of the release missing"),
-    "an empty field": ([*SOUND[:3], "2013-01-03,"], "no temperature for 2013-01-03; 1 day missing"),
+    "a missing day": (
+        [*SOUND[:2], SOUND[3]],
+        "no temperature for 2013-01-02. Give a table with every day from 2013-01-01 to",
+    ),
+    "missing days": (SOUND[:2], "no temperature for 2013-01-02 and 1 more of the 3 days of the release"),
+    "an empty field": ([*SOUND[:3], "2013-01-03,"], "no temperature for 2013-01-03. Give"),
     "a day twice": ([*SOUND, SOUND[1]], "2013-01-01 is there twice. Give each day once"),
     "no date": ([*SOUND, "3 Jan,4"], "row 5: '3 Jan' is not a date such as 2013-01-31"),
     "no number": ([*SOUND, "2013-01-04,mild"], "2013-01-04: temperature_c = 'mild' is not a number"),
