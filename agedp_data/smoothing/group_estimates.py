@@ -132,7 +132,7 @@ def _fuse(observed: Floats, noise: Floats, weights: Floats) -> _FusedFigures:
     figures, variances = np.where(is_seen, observed, 0.0), np.where(is_seen, noise, 1.0)
     is_summed = is_seen[1:].all(axis=0) & (weights > 0).all(axis=0)
     used = np.where(is_summed, weights, 0.0)
-    added, added_variance = (used * figures[1:]).sum(axis=0), (used**2 * variances[1:]).sum(axis=0)
+    added, added_variance = _sum(used * figures[1:]), _sum(used**2 * variances[1:])
     divisor = np.where(is_summed, added_variance, 1.0)
     measured, summed = is_seen[0] / variances[0], is_summed / divisor
     both = measured + summed
@@ -172,6 +172,11 @@ def _balanced(mean: Floats, variance: Floats, weights: Floats) -> Floats:
 
     Their variances stay: those of groups of equal size cancel already, since their errors have a sum of zero.
     """
-    spread = (weights**2 * variance).sum(axis=0)
+    spread = _sum(weights**2 * variance)
     gain = weights * variance / np.where(spread > 0, spread, 1.0)
-    return np.asarray(mean - gain * (weights * mean).sum(axis=0))
+    return np.asarray(mean - gain * _sum(weights * mean))
+
+
+def _sum(groups: Floats) -> Floats:
+    """Return the sum over groups, in their order: `sum` adds a single day in another order than the first of many."""
+    return np.asarray(np.add.accumulate(groups, axis=0)[-1])

@@ -24,6 +24,9 @@ from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
 from agedp_data.series.layers import layer_number, table_name
 from agedp_data.series.series import Layer
+from agedp_flows.text.amendment_text import amendment_lines
+from agedp_flows.text.plan_text import plan_lines
+from agedp_flows.text.run_text import result_lines
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.test_distribution import DAYS, FIRST, HOMES, TODAY, build, day, energy
@@ -324,3 +327,20 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     assert [*released.folder.layers()] == [UPPER]
     assert released.table["households"].tolist() == [2, 2]
     assert timedelta(days=1) == released.table.index[1] - released.table.index[0]
+
+
+def test_commands_say_what_an_upper_layer_is(houses, tmp_path):
+    house = build(houses(tmp_path))
+    house.write(FIRST, day(1), clamp="[2, 10]\nshare = [0.75, 0.25]")
+    planned = plan_lines(house.session(today=TODAY))
+    sentence = "daily_mean/2 is an upper layer of daily_mean: daily use above 2 and up to 10 kWh."
+    assert any(line.startswith(sentence) for line in planned)
+    # the notions are compared by the noise of layer 1: 2 kWh / (0.75 x 0.5), over 6 homes
+    assert any("daily_mean/1" in line for line in planned if line.startswith("Notions that guarantee"))
+    assert any("=> classical" in line and f"{2**0.5 * 2 / 0.375 / 6:.3f}" in line for line in planned)
+    summary = house.run(today=TODAY)
+    assert any(line.startswith(sentence) for line in result_lines(summary))
+    house.edit(("clamp_kwh = [2, 10]\nshare = [0.75, 0.25]", "clamp_kwh = 2"))
+    amended = amendment_lines(preview_amendment(house.session(today=TODAY)))
+    assert any("series.daily_mean.share" in line and "allowed" in line for line in amended)
+    assert not any("daily_mean/1" in line for line in amended)

@@ -111,7 +111,8 @@ def _facts(
         yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"the noise interval; {expected} expected"
     if coverage_rows:
         households, usable, clamped_days = (
-            sum(row[name] for row in coverage_rows) for name in ("households", "usable", "clamped")
+            sum(row[name] for row in coverage_rows if not is_upper(row["series"]))
+            for name in ("households", "usable", "clamped")
         )
         yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
         yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"

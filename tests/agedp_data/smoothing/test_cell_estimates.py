@@ -34,17 +34,37 @@ def test_the_mean_of_groups_is_the_total(variant):
 
 
 def test_later_days_never_revise_live_cells():
-    rows = cells(np.random.default_rng(2))
-    live = estimate_cells(rows, covariates(DAYS), parts=(1, 2), variant="live")
-    changed = [
-        CellFigures(np.where(np.arange(DAYS) < 40, cell.observed, 3.0), cell.noise_variance, cell.households)
-        for cell in rows
-    ]
-    for estimate, revised in zip(
-        live, estimate_cells(changed, covariates(DAYS), parts=(1, 2), variant="live"), strict=True
-    ):
-        assert estimate.mean[:40].tobytes() == revised.mean[:40].tobytes()
-        assert estimate.variance[:40].tobytes() == revised.variance[:40].tobytes()
+    rng, groups = np.random.default_rng(2), 17
+    counts = np.repeat([[90.0 * groups], *([[50.0 + 10 * number] for number in range(groups)])], DAYS, axis=1)
+    noise = 300 / counts
+    observed = 10 + rng.normal(size=counts.shape) + rng.laplace(scale=noise)
+    observed[rng.random(observed.shape) < 0.05] = np.nan
+    observed[:, 1:3] = np.where(np.arange(groups + 1)[:, None] < 5, observed[:, 1:3], np.nan)
+    counts[np.isnan(observed)] = np.nan
+
+    def live(days: int, figures: np.ndarray, households: np.ndarray) -> list[Estimate]:
+        rows = zip(figures[:, :days], noise[:, :days] ** 2, households[:, :days], strict=True)
+        public, parts = covariates(DAYS).until(days), tuple(range(1, groups + 1))
+        return estimate_cells([CellFigures(*row) for row in rows], public, parts=parts, variant="live")
+
+    everything = live(DAYS, observed, counts)
+    later = np.arange(DAYS) >= 40
+    changed = live(DAYS, np.where(later, 3.0, observed), np.where(later, 70.0, counts))
+    for days, revised in [(40, changed), *[(days, live(days, observed, counts)) for days in (1, 2, 3, 28, 29, 57)]]:
+        for estimate, again in zip(everything, revised, strict=True):
+            assert estimate.mean[:days].tobytes() == again.mean[:days].tobytes()
+            assert estimate.variance[:days].tobytes() == again.variance[:days].tobytes()
+
+
+def test_groups_of_an_upper_layer_add_up():
+    first, counts = cells(np.random.default_rng(9)), [cell.households for cell in cells(np.random.default_rng(9))]
+    upper = [CellFigures(0.03 * row.observed, row.noise_variance / 100, row.households, 30.0) for row in first]
+    for variant in ("archive", "live"):
+        below = estimate_cells(first, covariates(DAYS), parts=(1, 2), variant=variant)
+        above = estimate_cells(upper, covariates(DAYS), parts=(1, 2), variant=variant, first_layer=below)
+        sums = [layer_sum(pair) for pair in zip(below, above, strict=True)]
+        weighted = (counts[1] * sums[1].mean + counts[2] * sums[2].mean) / counts[0]
+        np.testing.assert_allclose(weighted, sums[0].mean, atol=1e-9)
 
 
 def dense_groups(public, figures, noise, groups):
