@@ -32,7 +32,7 @@ _REGIONS: Final[Mapping[str, str]] = {
 _MEANING: Final = (
     "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
     "stands beside the published averages and replaces none. The 90 % intervals assume the model; on real households "
-    "{coverage}. What the clamp cuts off is not in them."
+    "not used for fitting {coverage}. What the clamp cuts off is not in them."
 )
 VARIANTS: Final[Mapping[str, str]] = {
     "archive": "from all rows of the release; replaced as a whole by later ones",
@@ -76,7 +76,7 @@ def default_region(statement: Statement) -> str:
 def coverage_text() -> str:
     """Return what share of days the intervals held, measured on real households that were not used for fitting.
 
-    >>> coverage_text().startswith("not used for fitting they held ")
+    >>> coverage_text().startswith("they held ")
     True
     """
     days, special, hard = (
@@ -84,8 +84,8 @@ def coverage_text() -> str:
         for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in MEASURED), strict=True)
     )
     return (
-        f"not used for fitting they held {days} of days, {special} of holidays, {hard} of the tenth of days that "
-        "calendar and weather explain least"
+        f"they held {days} of days, {special} of holidays, {hard} of the tenth of days that calendar and weather "
+        "explain least"
     )
 
 
