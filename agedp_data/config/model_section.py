@@ -23,6 +23,7 @@ from agedp_data.config.schedule import day
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.markov.states import RepresentativeValues, representative_values
 from agedp_data.parameters import (
+    FREE,
     LATER,
     MANY_DAYS,
     NUMBERS,
@@ -118,6 +119,15 @@ def _edges(value: object) -> str | tuple[Decimal, ...]:
     if not isinstance(value, list):
         raise wrong('must be "quantile", "equal-width" or a list of public kWh values')
     return ascending(value, positive_kwh)
+
+
+def _acceptance(value: object) -> object:
+    if value is not True:
+        raise wrong("must be true, or absent")
+    return value
+
+
+_TRUE = WithJsonSchema({"const": True})
 
 
 def _period(value: object) -> tuple[date, date]:
@@ -234,6 +244,11 @@ class EstimatedModel(ModelSection):
     quantiles: Annotated[tuple[QuantileQuestion, ...] | None, PlainValidator(_quantiles), _QUANTILES, LATER] = None
     """Private quantiles over the households, such as {of = "spectral-gap", probability = 0.05, epsilon = 0.1} or
     {of = "total-variation", age_days = 7, probability = 0.95, epsilon = 0.1}; for "private".
+    """
+
+    accept_unverified_model: Annotated[Literal[True] | None, PlainValidator(_acceptance), _TRUE, FREE] = None
+    """`true` accepts that `risk` rests on chains that one dataset can contradict but never verify. It is required when
+    a promise of `risk` is first registered, or amended to another estimated model; refused without `risk`.
     """
 
     @property

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, Validat
 
 from agedp_data.config.delta_size import delta_problems
 from agedp_data.config.input import AnyInput
+from agedp_data.config.model_acceptance import acceptance_problems
 from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
 from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
@@ -177,7 +178,7 @@ class RunFile(Section):
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:
-        if problems := _problems(self):
+        if problems := [*_problems(self), *_acceptance_used(self)]:
             table, key, what = problems[0]
             raise wrong(what, *table.split("."), key, more=len(problems) - 1)
         if isinstance(info.context, Mapping):
@@ -257,6 +258,11 @@ def _model_fits(run: RunFile) -> Iterator[Problem]:
             yield "model", "assume", 'must be "markov" for notion = "temporal"'
         if isinstance(model, DeclaredModel) and model.curve is not None:
             yield "model", "curve", 'is not enough for notion = "temporal"; declare a kernel'
+
+
+def _acceptance_used(run: RunFile) -> Iterator[Problem]:
+    for problem in acceptance_problems(run.promise, run.model):
+        yield "model", "accept_unverified_model", problem
 
 
 def _model_before(run: RunFile) -> Iterator[Problem]:

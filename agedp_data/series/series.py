@@ -355,7 +355,7 @@ def series_in(terms: Mapping[str, Any]) -> AnySeries:
         ValueError: the table is not a series.
     """
     kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
-    kind = Layer if "above_kwh" in terms and kind is Mean else kind
+    kind = Layer if terms.get("above_kwh", "0") != "0" and kind is Mean else kind
     fields = {key: value for key, value in terms.items() if key in kind.model_fields}
     return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})
 

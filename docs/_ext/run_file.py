@@ -77,6 +77,7 @@ _VALIDATOR_TEXTS = {
     "_witness": "path, `s3://` or `postgresql://` URL",
     "_marker": "path or URL with `{day}`",
     "_scheduler": '`"threads"`, `"processes"`, `"local-cluster"` or an address',
+    "_acceptance": "`true`",
     "_edges": '`"quantile"`, `"equal-width"` or a list of kWh',
     "_period": "list of two dates",
     "_ages": "ascending list of days",

@@ -333,6 +333,11 @@ def check_options_complete(patterns: Sequence[str], options: OptionValues, folde
             "readings, is published without noise; --selection-epsilon, --coverage and --failure-probability choose a "
             "bound privately instead; a declared model needs neither (--curve or --kernel, with --basis)"
         )
+    if ("model", "accept_unverified_model") in undecided:
+        explanation += (
+            ". --accept-unverified-model accepts that --risk rests on estimated chains, which one dataset can "
+            "contradict but never verify; --epsilon-per-day needs no acceptance"
+        )
     raise RunFileError(f"options that decide have no default. Also give {missing}{explanation}")
 
 

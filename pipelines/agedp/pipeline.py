@@ -33,9 +33,10 @@ from agedp.calibration.bound import Calibration, bound, check_model_is_new, has_
 from agedp.calibration.estimate import Transitions, estimate, estimate_higher_order
 from agedp.calibration.leakage_bounds import check_counts_fit, phase_count, subsampling_steps
 from agedp.calibration.member_selection import DrawSummary, check_selection_possible, is_on_roster, questions
-from agedp.calibration.model_check import measure_memory, memory_request
+from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_request
 from agedp.calibration.quantize import Floats, Period, quantize
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
+from agedp.internal_records.model_verdict import write_verdict
 from agedp.ledger_session import LedgerSession
 from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import Alert
@@ -314,7 +315,7 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     write_memory_report(memory)
     if context.session is None:
-        return replace(bound(transitions, edges, context.roster, model), memory=memory)
+        return _with_check(context, bound(transitions, edges, context.roster, model), memory)
     session, terms = context.session.checked(create=True), _input_terms(run)
     model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
     check_draws_permitted(session, model, model_questions)
@@ -334,7 +335,13 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     draws = session.stored_draws
     drawn = len(draws) - before
     summary = DrawSummary(drawn, len(model_questions) - drawn, len(draws), sum(draw.loss for draw in draws))
-    return replace(calibration, memory=memory, draws=summary)
+    return replace(_with_check(context, calibration, memory), draws=summary)
+
+
+def _with_check(context: CalibrationContext, calibration: Calibration, memory: MemoryCurves) -> Calibration:
+    """Return a calibration with the check of its model, whose verdict is kept for the runs that use the model."""
+    write_verdict(Path(context.run.output.confidential), calibration.model.id, memory.verdict)
+    return replace(calibration, memory=memory)
 
 
 def _steps(model: EstimatedModel, period: Period) -> Period:

@@ -48,6 +48,8 @@ class ReleaseOptions(TypedDict, total=False):
         first_day: first day to release; the first with a reading if not given.
         last_day: last day to release; the last with a reading if not given.
         model: a model, for the notions that need one.
+        accept_unverified_model: True accepts that a promised risk rests on an estimated model, which one dataset can
+            contradict but never verify; required for it.
         population: name of the population in the ledger and the release.
         ledger: URL of a ledger, or an open one; in memory if not given.
         title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
@@ -65,6 +67,7 @@ class ReleaseOptions(TypedDict, total=False):
     first_day: date | str
     last_day: date | str
     model: CalibratedModel | DeclaredCurve
+    accept_unverified_model: Literal[True]
     population: str
     ledger: str | Ledger
     title: str
@@ -151,13 +154,14 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
         "engine": {"keep_days": 100_000},
     }
     if (model := chosen.get("model")) is not None:
-        keys["model"] = _model_keys(model, workspace)
+        keys["model"] = {**_model_keys(model, workspace), **{key: chosen[key] for key in _MODEL_KEYS if key in chosen}}
     run = from_keys(keys, base=Path.cwd(), name="release").outside_register()
     return run if url else run.with_temporary_ledger()
 
 
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
+_MODEL_KEYS = ("accept_unverified_model",)
 _SERIES_KEYS = ("statistic", "clamp_kwh", "share", "bins_kwh", "by", "max_missing", "missing_kwh")
 
 

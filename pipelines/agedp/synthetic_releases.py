@@ -37,6 +37,7 @@ from agedp_data.arrays import Floats
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.config import RunFile
 from agedp_data.config.input import INPUTS
+from agedp_data.config.model_acceptance import accepted
 from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Rehearsal
 from agedp_data.datasets.validation import Ints
@@ -142,6 +143,7 @@ class SyntheticReleases:
                 if is_archive
                 else Rehearsal(mode="rehearsal", rehearsal_on="readings", first_day=FIRST_DAY, last_day=last),
                 "series": {name: series.model_copy(update={"by": _GROUP}) for name, series in run.series.items()},
+                "model": accepted(run.model),
             }
         )
 

@@ -217,6 +217,8 @@ def test_every_notion_charges_the_sum_of_the_layers_to_the_day(houses, tmp_path,
     stated = {bound.name: bound.epsilon for bound in house.release.read_statement().bounds}
     assert float(stated["day"]) == pytest.approx(max(sum(row.loss for row in of) for of in of_days) / NANO, abs=1e-9)
     assert float(stated["total"]) == pytest.approx(sum(row.loss for row in rows) / NANO, abs=1e-9)
+    account = house.release.read_statement().household_account
+    assert (account.day, account.total) == (stated["day"], stated["total"])  # the register counts every layer
     # under "neighbourhood" the shares are of the loss about a change of 4 kWh, which a layer meets up to its width
     parts = [min(4000, row.sensitivity) / row.scale if notion == "neighbourhood" else row.loss for row in of_days[0]]
     assert np.array(parts) / sum(parts) == pytest.approx([0.5, 0.3, 0.2], rel=1e-6)

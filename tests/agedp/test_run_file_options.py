@@ -59,7 +59,10 @@ CLASSICAL = {"notion": "classical", "epsilon_per_day": "0.5"}
 NOTIONS_BY_OPTIONS = {
     "classical": {"epsilon_per_day": "0.5"},
     "w-event": {"window_days": "7", "epsilon_per_window": "1", "spend": "even"},
-    "age-dependent": {"age_days": "2", "risk": "0.1", "method": "tight", "secret": "day", **ESTIMATED},
+    "age-dependent": {
+        "age_days": "2", "risk": "0.1", "method": "tight", "secret": "day", "accept_unverified_model": "accepted",
+        **ESTIMATED,
+    },
     "temporal": {"alpha": "1", "horizon_days": "unlimited", "budget": "supremum", **ESTIMATED},
     "discounted": {
         "discount": "exponential", "rate": "0.9", "epsilon": "1", "schedule": "optimal", "horizon_days": "10",
@@ -116,9 +119,11 @@ KEYS = {
 
 
 def value_of(text: str | bool) -> object:
-    """Return what a text stands for: a list, a number, a day or itself."""
+    """Return what a text stands for: a list, a number, a day or itself; of a flag its one value."""
     if text is True:
         return "envelope"
+    if text == "accepted":  # of a switch, which is true however it is given
+        return True
     if "," in text:
         return [value_of(part) for part in text.split(",")]
     for kind in (int, float, date.fromisoformat):

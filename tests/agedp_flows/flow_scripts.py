@@ -17,8 +17,11 @@ SEPARATOR = "\x1e"
 def pair(*folders: str) -> None:
     """Calibrate and release in two worlds on one server; the second releases under the first one's public part.
 
+    The verdicts on it differ.
+
     Prints the digests of both public parts and how the commands ended.
     """
+    from agedp.internal_records.model_verdict import VERDICTS, ModelVerdict, write_verdict
     from agedp_data.model import DIGEST_FILE, PUBLIC_FILE
     from agedp_flows.prefect_server import running_server
     from tests.exposure.pairs import with_fixed_noise
@@ -34,6 +37,8 @@ def pair(*folders: str) -> None:
                 digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in public]
                 for name in (PUBLIC_FILE, DIGEST_FILE):
                     shutil.copy(worlds[0] / "model" / name, worlds[1] / "model" / name)
+                for world, verdict in zip(worlds, VERDICTS, strict=False):
+                    write_verdict(world / "out" / "confidential", digests[0], ModelVerdict(verdict, "CANARY"))
     print(json.dumps({"digests": digests, "ended": ended}))
 
 

@@ -24,8 +24,12 @@ Document = dict[str, Any]
 TABLE_CHOICES = {"input": "dataset", "schedule": "mode", "series": "statistic", "promise": "notion", "model": "source"}
 
 _SOUND = Path(__file__).with_name("sound.toml").read_text("utf-8")
-_EITHER = {("model", "declared", "curve"): "forgetting.csv", ("promise", "age-dependent", "risk"): Decimal("0.5")}
-"""Keys that stand in the place of another one, with a sound value."""
+_EITHER = {
+    ("model", "declared", "curve"): "forgetting.csv",
+    ("promise", "age-dependent", "risk"): Decimal("0.5"),
+    ("model", "estimated", "accept_unverified_model"): True,
+}
+"""Keys that stand in the place of another one, or beside one of these, with a sound value."""
 
 
 def sound(table: str, choice: str, key: str = "") -> Document:
@@ -65,7 +69,10 @@ class Key:
         if (self.table, self.choice, self.key) == ("model", "declared", "curve"):
             for other in ("kernel", "step"):
                 del document["model"][other]
-        if self.key == "risk":
+        if self.key == "accept_unverified_model":
+            document["promise"] = {**sound("promise", "age-dependent")["promise"], "risk": Decimal("0.5")}
+            document["promise"]["method"] = "tight"
+        if self.key in ("risk", "accept_unverified_model"):
             del document["promise"]["epsilon_per_day"]
         here = document
         for name in self.path:

@@ -131,7 +131,7 @@ never age_days=1 | 0 & max_day_epsilon=0.7 & epsilon_total=10 & epsilon_total="u
 wrong file="model" & period=[2012-01-01, 2012-02-01] & states=12 & edges="quantile" & chain="homogeneous" | "cyclic"
 wrong memory="one" & min_visits=1 & confidence="plug-in" | "sampling-bound" & level=0.9 & ages_days=[1]
 wrong publish="envelope" | "private" & selection_epsilon=1 & coverage=0.9 & failure_probability=0.1 & family="f.csv"
-wrong quantiles=[{of="spectral-gap",probability=0.5,epsilon=1}]
+wrong accept_unverified_model=true & quantiles=[{of="spectral-gap",probability=0.5,epsilon=1}]
 """.replace("COUNTS", 'series.daily_mean.share=0.5; statistic="distribution"; share=0.5; clamp_kwh=40')
 
 _OWN = {

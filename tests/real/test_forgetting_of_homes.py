@@ -9,8 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
+from agedp_data.markov.hidden_regimes import (
+    chain_pairs,
+    counted_pairs,
+    fit_hidden_regimes,
+    predicted_pairs,
+    signed_memory,
+)
 from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,
@@ -65,3 +73,18 @@ def test_days_mix_as_the_table_says_and_reject_the_markov_property(readings):
     check_medians(series, 4, lags, direct=[0.621, 0.565, 0.547, 0.530, 0.486, 0.230])
     check = markov_goodness_of_fit(series, lags, np.random.default_rng(0), n_states=4, replicates=39)
     assert check.rejected.any(axis=1).mean() > 0.7  # nine households of ten
+
+
+def test_hidden_regimes_remember_what_a_visible_chain_loses(readings):
+    """SPANS J: five regimes lie near the direct counts on average, a chain of quartiles up to 0.27 below them."""
+    totals = daily_totals(readings, slots=48, max_missing=4)
+    symbols = quartile_symbols(daily_residuals(totals, np.arange(365) % 7))
+    symbols = symbols[(symbols >= 0).sum(axis=1) >= 90]
+    lags = [1, 2, 3, 7, 14, 28, 60]
+    direct = signed_memory(counted_pairs(symbols, lags, n_symbols=4), min_pairs=20)
+    regimes = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=4), lags))
+    chain = signed_memory(chain_pairs(symbols, lags, shown=np.eye(4)))
+    np.testing.assert_allclose(direct.mean(axis=0), [0.40, 0.36, 0.33, 0.32, 0.25, 0.22, 0.05], atol=0.01)
+    np.testing.assert_allclose(regimes.mean(axis=0), direct.mean(axis=0), atol=0.06)
+    assert np.abs((regimes - direct).mean(axis=0)).mean() < 0.05
+    np.testing.assert_allclose((chain - direct).mean(axis=0), [0, -0.11, -0.17, -0.27, -0.23, -0.21, -0.05], atol=0.01)

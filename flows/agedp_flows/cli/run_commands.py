@@ -58,7 +58,8 @@ def plan(
     """Print the due days, their noise and epsilon, and the contract as it will be registered. Draws no noise.
 
     Before the first release it also reads the input files, prints the findings of a first run (the preflight, for your
-    terminal alone), and compares the noise of all notions at the same bound.
+    terminal alone), and compares the noise of all notions at the same bound. With an estimated model the last line
+    repeats the verdict of its calibration, also for your terminal alone.
 
     Example: agedp plan london.toml --risk 0.5
     """
@@ -68,6 +69,7 @@ def plan(
     from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
     from agedp_flows.text.frontier_text import frontier_json, frontier_lines
     from agedp_flows.text.plan_text import plan_json, plan_lines
+    from agedp_flows.text.verdict_text import verdict_lines
 
     target = parse_target(risk, error_kwh)
     if frontier and (notions or target.is_requested):
@@ -80,7 +82,9 @@ def plan(
             result = frontier_json(session) if as_json else frontier_lines(session)
         else:
             result = plan_json(session) if as_json else plan_lines(session)
-    print_text(json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join(result))
+    print_text(
+        json.dumps(result, indent=1) if isinstance(result, dict) else "\n".join([*result, *verdict_lines(session.run)])
+    )
 
 
 @app.command(rich_help_panel=NIGHTLY)

@@ -101,7 +101,7 @@ def with_run_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def _parameter(option: RunFileOption) -> inspect.Parameter:
     panel = PANELS[option.key[0]]
-    if option.form == "flag":
+    if option.form in ("flag", "switch"):
         declared: Any = Annotated[bool, typer.Option(option.flag, help=option.help, rich_help_panel=panel)]
         default: Any = False
     else:
@@ -261,6 +261,9 @@ def calibrate(
     quiet: QuietOption = False,
 ) -> None:
     """Estimate the Markov chains of the households and store their model, once.
+
+    It also compares the model with direct counts and with hidden regimes. The
+    verdict is for your terminal alone; `agedp plan` and `agedp run` repeat it.
 
     With publish = "private" the ledger stores what was drawn, with its epsilon,
     before the first release; the same question is never drawn again.

@@ -12,7 +12,8 @@ from agedp.calibration.bound import Calibration
 from agedp.calibration.household_memory import DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR, HALF_HOURS
 from agedp.calibration.member_selection import SelectedMember
 from agedp.calibration.model_check import MemoryCurves
-from agedp.reports.model_check_report import markov_verdict
+from agedp.calibration.regime_check import LAGS_DAYS
+from agedp.reports.model_check_report import markov_verdict, regime_rows, regime_verdict
 from agedp_data.epsilon import format_epsilon
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.private_selection import private_quantiles
@@ -164,7 +165,16 @@ def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
         for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
         if name in memory.series_by_name
     ]
-    return [*lines, f"Confidential report: {format_path(str(memory.page))}", ""]
+    return [*lines, *_regime_lines(memory), f"Confidential report: {format_path(str(memory.page))}", ""]
+
+
+def _regime_lines(memory: MemoryCurves) -> list[str]:
+    """Return the check by hidden regimes, with means over the households, and the verdict on the model."""
+    if memory.regimes is None:
+        return []
+    title = "Memory of days given season, weather and weekday, mean"
+    rows = [_line(f"  {name}", values) for name, values in regime_rows(memory.regimes)]
+    return ["", _header(title, LAGS_DAYS), *rows, *regime_verdict(memory)]
 
 
 _COMPARED = (

@@ -12,7 +12,7 @@ from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
 from agedp.signal_against_noise import planned_noise_text
 from agedp.stage_values import DueDays, PlannedRelease
-from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run
+from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
@@ -175,12 +175,13 @@ def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
 
 
 def _delivery_lines(session: LedgerSession) -> list[str]:
-    """Return what a live run file lacks: keys that a first run requires, and the marker of a delivery."""
+    """Return what a run file lacks: keys that a first run requires, and, of a live one, the marker of a delivery."""
     schedule, missing = session.run.run_file.schedule, []
-    try:
-        check_corrections_declared(session)
-    except RunFileError as error:
-        missing = [str(error)]
+    for check in (check_corrections_declared, check_model_accepted):
+        try:
+            check(session)
+        except RunFileError as error:
+            missing.append(str(error))
     if schedule.mode != "live" or schedule.wait_for is not None:
         return missing
     return [

@@ -48,6 +48,7 @@ from agedp_flows.text.bound_text import assumption_text, exception_text, labelle
 from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
+from agedp_flows.text.verdict_text import verdict_lines
 
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
@@ -148,7 +149,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
         lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
         lines.append(f"release folder: {format_path(run.output.release)}")
-    return [*lines, *shared_lines(summary.session)]
+    return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
 
 
 def _newest_lines(folder: ReleaseFolder) -> list[str]:

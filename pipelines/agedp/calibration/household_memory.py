@@ -156,7 +156,7 @@ def measure_group(
     """
     series_by_name = _calendar_series(households, readings, request, rng, resamples=0)
     uses_model_states = request.model.step == "day" and request.model.memory == "one"
-    chain = _states(_daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
+    chain = _states(daily_totals_wh(households, readings, request), request.model if uses_model_states else None)
     ages = np.array(request.model.ages_days)
     return series_by_name | {DAY_TOTALS: _goodness_of_fit(chain, ages, rng, _REPLICATES[DAY_TOTALS], steps_per_day=1)}
 
@@ -186,7 +186,7 @@ def _calendar_series(
     households: Ints, readings: PeriodReadings, request: MemoryRequest, rng: np.random.Generator, *, resamples: int
 ) -> SeriesByName:
     label = parts_of_calendar(readings.day)
-    read = median_halves(_daily_totals_wh(households, readings, request)[..., None], label)
+    read = median_halves(daily_totals_wh(households, readings, request)[..., None], label)
     series_by_name: SeriesByName = {}
     protected_values = {DAY_GIVEN_CALENDAR: read}
     if readings.of_half_hours:
@@ -199,8 +199,8 @@ def _calendar_series(
     return series_by_name
 
 
-def _daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
-    """Return the days' totals as a release clamps them [Wh], -1 where missing."""
+def daily_totals_wh(households: Ints, readings: PeriodReadings, request: MemoryRequest) -> Ints:
+    """Return the days' totals as a release clamps them, shape (households, days) [Wh], -1 where missing."""
     usable: Flags = readings.number[households] >= np.maximum(1, readings.expected - request.max_missing)
     return np.where(usable, np.minimum(readings.total[households], request.clamp_wh), -1)
 

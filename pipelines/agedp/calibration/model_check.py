@@ -2,14 +2,15 @@
 
     <confidential>/forgetting/<model>.parquet    measures of every household (`table_schemas.GOODNESS_OF_FIT`)
     <confidential>/forgetting/<model>.html       the same as a report (`reports.model_check_report`)
+    <confidential>/forgetting/<hash>.json        the verdict on the model (`internal_records.model_verdict`)
 
 <model> is the name of the model's folder, plus a mark of its location unless that is next to the confidential folder:
 two models of one name have two reports.
 The results are confidential and indicative: they never set noise, are in no statement, and the model's public part does
 not depend on them. One pass over the store (`household_memory`), then households in groups of a fixed size, so that the
-same readings give the same bytes for any blocks, workers and order. Fast measures (three of four) are taken for every
-household; the chain of half-hours, 60 ms per household and year, and the intervals of the calendar-conditional
-dependence for at most 200 of them, evenly spaced over the roster.
+same readings give the same bytes for any blocks, workers and order. Fast measures (three of four, and the hidden
+regimes: 5 ms per household and year) are taken for every household; the chain of half-hours, 60 ms per household and
+year, and the intervals of the calendar-conditional dependence for at most 200 of them, evenly spaced over the roster.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ from agedp.calibration.household_memory import (
     MemoryRequest,
     PeriodReadings,
     SeriesByName,
+    daily_totals_wh,
     measure_group,
     measure_sample,
     read_period,
 )
 from agedp.calibration.quantize import Floats, Period
+from agedp.calibration.regime_check import RegimeCheck, check_regimes, judge_model
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
+from agedp.internal_records.model_verdict import ModelVerdict
 from agedp.local_files import atomic_files
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
@@ -78,13 +82,21 @@ class GoodnessOfFit:
 class MemoryCurves:
     """Empirical memory of the households (confidential): by measure and value (h, T) at `ages_days`, else NaN.
 
-    `loss` is that of a day [epsilon]; `page` is the path of the report.
+    `loss` is that of a day [epsilon]; `page` is the path of the report; `regimes` the check by hidden regimes.
     """
 
     ages_days: tuple[int, ...]
     loss: float
     series_by_name: SeriesByName
     page: Path
+    regimes: RegimeCheck | None = None
+
+    @property
+    def verdict(self) -> ModelVerdict:
+        """Return the verdict on the model, of both checks."""
+        if self.regimes is None:
+            return ModelVerdict("cannot be judged", "Hidden regimes were not fitted.")
+        return judge_model(self.regimes, is_rejected=any(check.contradicted for check in self.checks.values()))
 
     @property
     def checks(self) -> dict[str, GoodnessOfFit]:
@@ -148,6 +160,8 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
         function=partial(_measure, readings=readings, request=request),
         engine=threaded,
     )
+    totals_wh = daily_totals_wh(measured, readings, request)
+    regimes = check_regimes(totals_wh, readings.day, memory=request.model.memory, engine=threaded)
     size = (len(period.roster.ids), len(request.model.ages_days))
     series_by_name = _combine([households for _, households in groups], group_series, size)
     path = atomic_files.make_private(folder / "forgetting") / report_name(request.model.file, folder)
@@ -158,7 +172,8 @@ def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engi
     measured_series = {
         name: {value: table[measured] for value, table in values.items()} for name, values in series_by_name.items()
     }
-    return MemoryCurves(request.model.ages_days, request.loss, measured_series, path.with_name(f"{path.name}.html"))
+    page = path.with_name(f"{path.name}.html")
+    return MemoryCurves(request.model.ages_days, request.loss, measured_series, page, regimes)
 
 
 def _split_into_groups(households: Ints, size: int) -> list[Ints]:

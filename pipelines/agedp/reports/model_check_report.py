@@ -20,6 +20,7 @@ from agedp.calibration.household_memory import (
     LEVEL,
 )
 from agedp.calibration.quantize import Floats
+from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.local_files import atomic_files
 from agedp.reports.axes import linear_axis, named_axis
 from agedp.reports.html import render_page, table
@@ -28,6 +29,7 @@ from agedp_data.leakage.function import leakage_from_total_variation
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves
+    from agedp.calibration.regime_check import RegimeCheck
 
 COVERED_DAYS = (1, 2, 7, 14, 28)
 COVERAGE = {
@@ -79,8 +81,9 @@ def memory_report_page(curves: MemoryCurves) -> str:
         "model_check_report.html",
         title=_TITLE,
         summary=summary,
-        conclusions=[*(f"{line[0].upper()}{line[1:]}." for line in lines), *conclusions],
+        conclusions=[*(f"{line[0].upper()}{line[1:]}." for line in lines), *conclusions, *regime_verdict(curves)],
         sections=[
+            *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),
             *(_calendar_section(curves, name) for name in _CALENDAR_TEXTS if name in names),
         ],
@@ -98,6 +101,37 @@ def markov_verdict(curves: MemoryCurves) -> list[str]:
     """Return whether the Markov property was rejected, and what follows for the bounds; contains counts only."""
     summary, lines, conclusions = _verdict(curves)
     return [summary, *lines, *conclusions]
+
+
+def regime_verdict(curves: MemoryCurves) -> list[str]:
+    """Return the verdict on the model, how far the hidden regimes agree, and what the period cannot show."""
+    check = curves.regimes
+    if check is None:
+        return []
+    distance = np.abs(check.mean("regimes") - check.mean("direct"))
+    agreement = (
+        []
+        if np.isnan(distance).all()
+        else [
+            f"Hidden regimes are within {np.nanmax(distance):.2f} of the direct counts at every lag (mean over "
+            "households). They are indicative: no noise and no bound depends on them."
+        ]
+    )
+    verdict = curves.verdict
+    return [
+        f"Verdict on the model: {verdict.verdict}. {verdict.reason}",
+        *agreement,
+        *filter(None, [check.warning]),
+    ]
+
+
+def regime_rows(check: RegimeCheck) -> list[tuple[str, Floats]]:
+    """Return the figures of the check by hidden regimes as labelled means over households, by lag."""
+    return [
+        ("direct counts", check.mean("direct")),
+        (f"predicted by {_CHAIN_NAMES[check.memory]}", check.mean("chain")),
+        ("predicted by five hidden regimes", check.mean("regimes")),
+    ]
 
 
 def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
@@ -125,7 +159,51 @@ def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
 
 
 _TITLE = "Goodness of fit of the Markov model"
+_CHAIN_NAMES = {
+    "one": "a chain of days",
+    "pair": "a chain of pairs of days",
+    "trailing-mean": "a chain of days and their week's mean",
+}
 _ASSUMPTION_FREE = "The epsilon of a day and the total over all days need no model."
+
+
+def _regime_section(check: RegimeCheck) -> _Section:
+    title = "Memory of days given season, weather and weekday"
+    rows, error = regime_rows(check), check.excess[1]
+    ranges = [
+        [np.quantile(column, share) if len(column) else math.nan for column in map(_present, check.direct.T)]
+        for share in (_LOW_SHARE, _HIGH_SHARE)
+    ]
+    bands = {"direct counts": (np.array(ranges[0]), np.array(ranges[1]))}
+    lines = {f"{name} (mean over households)": (values, bands.get(name)) for name, values in rows}
+    description = (
+        "How much more probable a high day was some days ago if the present one is high: 0 none, 1 the household never "
+        "changes. High means above the household's own median, after the mean of the other households and the "
+        "household's own weekdays are taken out. The band contains 80 % of the households."
+    )
+    more: list[tuple[str, Iterable[float]]] = [
+        ("a tenth of households below", ranges[0]),
+        ("a tenth of households above", ranges[1]),
+        ("standard error of direct counts less chain", error),
+    ]
+    caption = f"{title}, by lag: means over households"
+    chart_html = _lag_chart(title, LAGS_DAYS, lines, y_title="signed memory", y_range=(min(0.0, _lowest(lines)), 1.0))
+    households = int(check.households.max(initial=0))
+    return _Section(
+        f"{title} ({households:,} households)",
+        description,
+        chart_html,
+        _table(caption, LAGS_DAYS, [*rows, *more], digits=3),
+    )
+
+
+def _lowest(lines: Mapping[str, CurveWithBand]) -> float:
+    ends = [values for curve, band in lines.values() for values in (curve, *(() if band is None else band))]
+    return min((float(value) for values in ends for value in _present(values)), default=0.0)
+
+
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
 
 
 def _chain_section(curves: MemoryCurves, name: str) -> _Section:
@@ -193,20 +271,29 @@ def _maximum_from_age(values: Floats) -> Floats:
 
 
 def _chart(curves: MemoryCurves, title: str, lines: Mapping[str, CurveWithBand], y_title: str, y_top: float) -> str:
-    positions = [float(position) for position in range(len(curves.ages_days))]
+    return _lag_chart(title, curves.ages_days, lines, y_title=y_title, y_range=(0.0, y_top))
+
+
+def _lag_chart(
+    title: str,
+    ages: Sequence[int],
+    lines: Mapping[str, CurveWithBand],
+    *,
+    y_title: str,
+    y_range: tuple[float, float],
+) -> str:
+    positions = [float(position) for position in range(len(ages))]
     layers = []
     for style, ((name, (values, band)), letter) in enumerate(zip(lines.items(), "ABC", strict=False)):
         ends = None if band is None else (band[0].tolist(), band[1].tolist())
         layers.append(Line(name, positions, values.tolist(), ends, letter, style))
-    description = "; ".join(
-        f"{name}: {_values_text(values.tolist(), curves.ages_days)}" for name, (values, _) in lines.items()
-    )
+    description = "; ".join(f"{name}: {_values_text(values.tolist(), ages)}" for name, (values, _) in lines.items())
     return chart(
         title,
         f"By lag in days, evenly spaced, not to scale. {description}",
         layers,
-        x=named_axis({position: f"{age} d" for position, age in zip(positions, curves.ages_days, strict=True)}),
-        y=linear_axis([0.0, y_top], zero=True),
+        x=named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)}),
+        y=linear_axis(list(y_range), zero=True),
         y_title=y_title,
     )
 
@@ -228,5 +315,5 @@ def _table(caption: str, ages: Sequence[int], rows: Sequence[tuple[str, Iterable
 
 
 def _column_means(values: Floats) -> list[float]:
-    measured = [column[~np.isnan(column)] for column in values.T]
+    measured = [_present(column) for column in values.T]
     return [float(column.mean()) if len(column) else math.nan for column in measured]

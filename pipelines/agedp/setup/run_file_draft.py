@@ -17,6 +17,7 @@ from agedp.setup.run_file_options import EVERY_DAY, FLAGS, SERIES, Key, OptionVa
 from agedp.setup.run_file_proposals import CLASSICAL, FileFacts, KeyLine, Proposals, model_block, notion_of
 from agedp_data.config.error_messages import Problem
 from agedp_data.config.loading import validate_run_file
+from agedp_data.config.model_section import EstimatedModel
 from agedp_data.config.run_file import RunFile
 from agedp_data.config.run_file_schema import SCHEMA_FILE
 from agedp_data.datasets.validation import INTERVAL_MINUTES
@@ -288,6 +289,8 @@ def _required(table: str, options: OptionValues) -> dict[str, None]:
     block = blocks.get(table)
     if block is not None:
         keys = [key for key, field in block.model_fields.items() if field.is_required()]
+        if block is EstimatedModel and ("promise", "risk") in options:  # required when the promise is registered
+            keys.append("accept_unverified_model")
     return dict.fromkeys(keys)
 
 

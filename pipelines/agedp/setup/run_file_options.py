@@ -17,7 +17,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Final, Literal
 
-Form = Literal["value", "text", "list", "value or list", "flag"]
+Form = Literal["value", "text", "list", "value or list", "flag", "switch"]
 Key = tuple[str, str]
 """Table and key of a run file, such as ("promise", "epsilon_per_day")."""
 
@@ -38,7 +38,7 @@ class RunFileOption:
         key: the key that it writes, as (table, key).
         metavar: the placeholder of its value in the help, "" for a flag.
         help: one line of help.
-        form: how the value is written in TOML.
+        form: how the value is written in TOML; a "flag" publishes the envelope, a "switch" is true.
     """
 
     flag: str
@@ -177,6 +177,12 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "flag",
         flag="--publish-envelope",
     ),
+    _model(
+        "accept_unverified_model",
+        "",
+        "accept that --risk rests on estimated chains, which one dataset can contradict but never verify",
+        "switch",
+    ),
     _model("selection_epsilon", "EPSILON", "choose a public bound privately, not --publish-envelope, with this loss"),
     _model("coverage", "P", "private choice: share of the households whose chains lie below it"),
     _model("failure_probability", "P", "private choice: probability that fewer do, such as 0.000001"),
@@ -238,6 +244,8 @@ def toml_of(options: Mapping[str, str | bool | None]) -> dict[Key, str]:
 def _toml(value: str, form: Form) -> str:
     if form == "flag":
         return quoted("envelope")
+    if form == "switch":
+        return "true"
     if form == "text":
         return quoted(value)
     if form == "list" or (form == "value or list" and "," in value):

@@ -25,6 +25,7 @@ from agedp.stages.calibration_draws import adopt_draws
 from agedp_data import clock
 from agedp_data.config.contract import ContractChange, amendment, promise_of
 from agedp_data.config.contract_values import ZONE_CHANGES, comparable, meaning_of
+from agedp_data.config.model_acceptance import missing_acceptance
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
@@ -188,7 +189,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
     broken, exceeded = promise.violations(rows), promise.notion.exceeded_spans(rows)
     changes = tuple(_judge_change(change, broken, exceeded) for change in amendment(old, new))
     changes = judge_zone_changes(changes, old, session.run.run_file, rows)
-    changes = tuple(_judge_sharing(session, change) for change in changes)
+    changes = tuple(_judge_acceptance(session, _judge_sharing(session, change)) for change in changes)
     return Amendment(changes, forecast(before, view), forecast(after, view), contracts[-1].hash)
 
 
@@ -221,6 +222,13 @@ def _judge_sharing(session: LedgerSession, change: ContractChange) -> ContractCh
         return change
     reason = "households of this population are counted in another population, ledger or rehearsal already"
     return replace(change, verdict="refused", why=f"{reason} (`agedp ledger households` shows how many)")
+
+
+def _judge_acceptance(session: LedgerSession, change: ContractChange) -> ContractChange:
+    """Return a change, refused if it brings in an estimated model that is not accepted as unverified."""
+    run = session.run.run_file
+    reason = missing_acceptance(run.promise, run.model)
+    return replace(change, verdict="refused", why=reason) if reason and change.key in _MODEL_KEYS else change
 
 
 def _bounds_in_order(terms: Mapping[str, Any], models: Mapping[str, LeakageBound]) -> tuple[LeakageBound | None, ...]:

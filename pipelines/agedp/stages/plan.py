@@ -33,6 +33,7 @@ from agedp.stage_values import Cells, DueDay, DueDays, DuePlan, PlannedRelease, 
 from agedp.stages.amend import check_day_boundaries
 from agedp_data import clock
 from agedp_data.config import RunFile
+from agedp_data.config.model_acceptance import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
@@ -92,6 +93,7 @@ def plan(session: LedgerSession) -> DueDays:
     due_days = find_due_days(session)
     if due_days.due:
         check_corrections_declared(session)
+        check_model_accepted(session)
         if session.remote_folder is not None:
             session.remote_folder.try_writing()
         check_disk_space(run.release_folder, run.run_file.output.ledger)
@@ -139,6 +141,20 @@ def check_corrections_declared(session: LedgerSession) -> None:
             'readings from two files. Write corrections = "later-file" (file_order defines which file is later), or '
             '"set-aside", which keeps neither'
         )
+
+
+def check_model_accepted(session: LedgerSession) -> None:
+    """Refuse a new population whose `risk` rests on an estimated model that the run file does not accept as unverified.
+
+    A series that has begun without the key goes on. The verdict of the calibration is never read here.
+
+    Raises:
+        RunFileError: [model] accept_unverified_model is missing, and no contract is registered.
+    """
+    run = session.run.run_file
+    reason = missing_acceptance(run.promise, run.model)
+    if reason and not session.contracts:
+        raise RunFileError(f"{run.name}: {reason}")
 
 
 def check_rehearsal_declared(session: LedgerSession) -> None:

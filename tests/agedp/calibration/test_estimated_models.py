@@ -38,6 +38,7 @@ min_visits = 5
 confidence = "plug-in"
 ages_days = [1, 2]
 publish = "envelope"
+accept_unverified_model = true
 """
 CYCLIC = ('"homogeneous"', '"cyclic"')
 BOUNDED = ('"plug-in"', '"sampling-bound"\nlevel = 0.9')

@@ -14,7 +14,7 @@ import pytest
 from agedp.calibration.household_memory import (
     MemoryRequest,
     PeriodReadings,
-    _daily_totals_wh,
+    daily_totals_wh,
     parts_of_calendar,
 )
 from agedp.calibration.model_check import GoodnessOfFit, MemoryCurves, measure_memory
@@ -202,5 +202,5 @@ def test_a_day_is_clamped_and_missing_as_in_a_release(tmp_path):
         (number * 0, 48, [-1] * 5),
     ):
         period = PeriodReadings(readings, total, present, np.arange(15706, 15711), possible)
-        totals = _daily_totals_wh(np.array([0]), period, replace(request(tmp_path), max_missing=most))
+        totals = daily_totals_wh(np.array([0]), period, replace(request(tmp_path), max_missing=most))
         assert totals.tolist() == [expected]

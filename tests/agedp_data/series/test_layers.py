@@ -118,6 +118,8 @@ def test_a_contract_with_layers_names_its_form_and_reads_back():
     stored = series_of(meaning(json.loads(canonical(contract))))
     assert stored == run((30, 75), "missing_kwh = 0.04").series
     assert isinstance(stored["daily_mean/2"], Layer)
+    lowest = contract["series"]["daily_mean/1"]
+    assert series_of({"series": {"use": lowest | {"above_kwh": "0"}}}) == series_of({"series": {"use": lowest}})
     with pytest.raises(LedgerError, match="a series that this agedp does not know"):
         series_of({"series": {"daily_mean/2": upper | {"above_kwh": "0.08"}}})
 

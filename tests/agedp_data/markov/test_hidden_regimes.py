@@ -1,0 +1,199 @@
+"""Hidden regimes: brute force over all paths, closed forms, parameters recovered, and a likelihood that never falls."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from agedp_data.errors import ChainError
+from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
+from agedp_data.markov.hidden_regimes import (
+    HiddenRegimes,
+    _reestimated,
+    _starts,
+    chain_pairs,
+    counted_pairs,
+    fit_hidden_regimes,
+    hidden_log_likelihood,
+    predicted_pairs,
+    signed_memory,
+)
+
+LASTING = HiddenRegimes(
+    np.array([0.6, 0.4]),
+    np.array([[0.9, 0.1], [0.3, 0.7]]),
+    np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.1, 0.3, 0.5]]),
+    np.array(0.0),
+)
+
+
+def paths(series, model):
+    """Yield every path of hidden regimes with its joint probability with the series."""
+    k = len(model.initial)
+    for path in product(range(k), repeat=len(series)):
+        weight = model.initial[path[0]]
+        for before, after in pairwise(path):
+            weight *= model.transition[before, after]
+        for regime, symbol in zip(path, series, strict=True):
+            weight *= 1.0 if symbol < 0 else model.emission[regime, symbol]
+        yield path, weight
+
+
+def simulated(model, *, households, days, seed):
+    """Return symbols (h, T) of a stationary hidden Markov model, drawn day by day."""
+    rng, k = np.random.default_rng(seed), len(model.initial)
+    regime = (rng.random(households)[:, None] >= np.cumsum(model.initial)[:-1]).sum(axis=1)
+    symbols = np.empty((households, days), int)
+    for t in range(days):
+        shares = np.cumsum(model.emission[regime], axis=1)[:, :-1]
+        symbols[:, t] = (rng.random(households)[:, None] >= shares).sum(axis=1)
+        ahead = np.cumsum(model.transition[regime], axis=1)[:, : k - 1]
+        regime = (rng.random(households)[:, None] >= ahead).sum(axis=1)
+    return symbols
+
+
+@pytest.mark.parametrize("series", [(0, 3, 2, 1, 0, 2), (1, -1, -1, 3, 2, 0), (2, 0), (-1, -1, 1)])
+def test_the_likelihood_is_the_sum_over_all_hidden_paths(series):
+    expected = sum(weight for _, weight in paths(series, LASTING))
+    assert np.exp(hidden_log_likelihood(series, LASTING)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("series", [(0, 3, 2, 1, 0, 2), (1, -1, 0, 3, 2, 0)])
+def test_a_reestimate_is_the_mean_over_all_hidden_paths(series):
+    """Equations 40 of Rabiner by brute force: expected counts of steps and of symbols."""
+    steps, shown, first = np.zeros((2, 2)), np.zeros((2, 4)), np.zeros(2)
+    for path, weight in paths(series, LASTING):
+        first[path[0]] += weight
+        for pair in pairwise(path):
+            steps[pair] += weight
+        for regime, symbol in zip(path, series, strict=True):
+            if symbol >= 0:
+                shown[regime, symbol] += weight
+    initial, transition, emission = _reestimated(
+        np.array(series)[:, None],
+        LASTING.initial[:, None],
+        LASTING.transition[..., None],
+        LASTING.emission.T[..., None],
+    )
+    assert initial[:, 0] == pytest.approx(first / first.sum(), rel=1e-12)
+    assert transition[..., 0] == pytest.approx(steps / steps.sum(axis=1, keepdims=True), rel=1e-12)
+    of_regime = emission[..., 0].T
+    assert of_regime == pytest.approx(shown / shown.sum(axis=1, keepdims=True), rel=1e-12)
+
+
+def test_the_likelihood_never_falls():
+    symbols = simulated(LASTING, households=6, days=90, seed=3)
+    symbols[1, 20:40] = -1
+    for transition, emission in _starts(5, 4):
+        fit = (np.full((5, 6), 0.2), np.repeat(transition[..., None], 6, -1), np.repeat(emission[..., None], 6, -1))
+        before = np.full(6, -np.inf)
+        for _ in range(25):
+            fit = _reestimated(symbols.T, *fit)
+            model = HiddenRegimes(fit[0].T, np.moveaxis(fit[1], -1, 0), np.moveaxis(fit[2].swapaxes(0, 1), -1, 0), 0.0)
+            now = hidden_log_likelihood(symbols, model)
+            assert (now >= before - 1e-9).all()
+            before = now
+
+
+def test_the_joint_law_of_a_known_model_has_its_closed_form():
+    """Two regimes: the powers of the kernel are pi + 0.6^lag (1 - pi); the stationary law is (3/4, 1/4)."""
+    for lag, pairs in zip((1, 2, 9), predicted_pairs(LASTING, (1, 2, 9)), strict=True):
+        law, memory = np.array([0.75, 0.25]), 0.6**lag
+        power = (1 - memory) * np.tile(law, (2, 1)) + memory * np.eye(2)
+        expected = sum(
+            law[i] * power[i, j] * np.outer(LASTING.emission[j], LASTING.emission[i]) for i in (0, 1) for j in (0, 1)
+        )
+        np.testing.assert_allclose(pairs, expected, atol=1e-8)
+
+
+def test_direct_counts_of_a_known_model_meet_its_joint_law():
+    stationary = HiddenRegimes(np.array([0.75, 0.25]), LASTING.transition, LASTING.emission, LASTING.log_likelihood)
+    symbols = simulated(stationary, households=400, days=400, seed=5)
+    counted = counted_pairs(symbols, (1, 3), n_symbols=4).sum(axis=0)
+    predicted = predicted_pairs(LASTING, (1, 3))
+    np.testing.assert_allclose(counted / counted.sum(axis=(1, 2), keepdims=True), predicted, atol=0.004)
+    np.testing.assert_allclose(signed_memory(counted), signed_memory(predicted), atol=0.01)
+
+
+def test_a_fit_recovers_the_model_that_made_the_symbols():
+    model = HiddenRegimes(
+        np.array([0.5, 0.5]),
+        np.array([[0.95, 0.05], [0.05, 0.95]]),
+        np.array([[0.4, 0.4, 0.15, 0.05], [0.05, 0.15, 0.4, 0.4]]),
+        np.array(0.0),
+    )
+    fit = fit_hidden_regimes(simulated(model, households=6, days=1200, seed=7), n_symbols=4, n_regimes=2)
+    np.testing.assert_allclose(fit.transition.mean(axis=0), model.transition, atol=0.015)
+    np.testing.assert_allclose(fit.emission.mean(axis=0), model.emission, atol=0.03)
+    expected = 0.6**2 * 0.9 ** np.array([1, 7, 14])  # high in its regime: 0.8 against 0.2
+    np.testing.assert_allclose(signed_memory(predicted_pairs(fit, (1, 7, 14))).mean(axis=0), expected, atol=0.02)
+
+
+def test_white_noise_has_no_predicted_memory():
+    symbols = np.random.default_rng(11).integers(0, 4, (60, 365))
+    memory = signed_memory(predicted_pairs(fit_hidden_regimes(symbols, n_symbols=4), (1, 7, 28)))
+    np.testing.assert_array_less(np.abs(memory.mean(axis=0)), [0.04, 0.01, 0.01])  # one day is fitted, and overfitted
+
+
+def test_a_household_does_not_depend_on_its_batch():
+    symbols = simulated(LASTING, households=5, days=60, seed=1)
+    together = fit_hidden_regimes(symbols.reshape(5, 1, 60), n_symbols=4)
+    alone = fit_hidden_regimes(symbols[3], n_symbols=4)
+    assert together.transition.shape == (5, 1, 5, 5)
+    np.testing.assert_allclose(together.transition[3, 0], alone.transition, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(hidden_log_likelihood(symbols[3], alone), alone.log_likelihood, rtol=1e-12)
+
+
+def test_missing_days_alone_say_nothing():
+    fit = fit_hidden_regimes(np.full((2, 30), -1), n_symbols=4)
+    assert fit.log_likelihood == pytest.approx([0, 0], abs=1e-9)
+    assert fit_hidden_regimes(np.zeros((0, 30), int), n_symbols=4).transition.shape == (0, 5, 5)
+
+
+def test_a_chain_of_visible_states_predicts_its_powers():
+    series = np.tile([0, 0, 0, 1, 1, 1], 200)  # kernel (2/3, 1/3; 1/3, 2/3), but for the last day
+    memory = signed_memory(chain_pairs(series, (1, 2, 5), shown=np.eye(2)))
+    assert memory == pytest.approx([1 / 3, 1 / 9, 3.0**-5], abs=2e-3)
+    pairs = np.array([2 * before + after for before, after in zip([1, *series], series, strict=False)])
+    shown = np.tile(np.eye(2), (2, 1))
+    of_pairs = signed_memory(chain_pairs(pairs, (2,), shown=shown))  # low, low leads to both equally often
+    assert of_pairs == pytest.approx([-1 / 3], abs=5e-3)
+
+
+def test_signed_memory_is_counted_by_hand():
+    table = [[1, 2, 3, 4], [1, 2, 3, 4], [4, 3, 2, 1], [0, 0, 6, 4]]
+    assert float(signed_memory(table)) == pytest.approx(13 / 20 - 14 / 20)
+    assert np.isnan(signed_memory(table, min_pairs=21))
+    assert np.isnan(signed_memory([[0, 0], [3, 1]]))
+    with pytest.raises(ChainError, match="even number"):
+        signed_memory(np.ones((3, 3)))
+    with pytest.raises(ChainError, match="needs a regime"):
+        fit_hidden_regimes([0, 1], n_symbols=2, iterations=0)
+
+
+def test_season_scale_and_weekdays_leave_no_residual():
+    rng = np.random.default_rng(2)
+    season, weekday = 1 + rng.random(140), np.arange(140) % 7
+    sizes = rng.uniform(1000, 5000, 7)
+    total = np.rint(sizes[:, None] * season).astype(int)
+    residual = daily_residuals(total, weekday)
+    assert np.abs(residual).max() < 2e-3
+    habit = np.where(weekday == 2, 900, 0)
+    with_habit = np.vstack([total, np.rint(3000 * season) + habit])
+    own = daily_residuals(with_habit, weekday)[-1]
+    assert np.abs([own[weekday == day].mean() for day in range(7)]).max() < 1e-12
+    with_habit[0, 5:9], with_habit[1] = -1, 0
+    again = daily_residuals(with_habit, weekday)
+    assert np.isnan(again[0, 5:9]).all()
+    assert np.isnan(again[1]).all()
+    assert not np.isnan(again[2:]).any()
+
+
+def test_quartiles_are_a_quarter_of_the_days_each():
+    symbols = quartile_symbols(np.random.default_rng(4).normal(size=(3, 200)))
+    assert [np.bincount(row).tolist() for row in symbols] == [[50] * 4] * 3
+    assert daily_residuals([[5, 7, -1]], [0, 0, 0]).tolist()[0][:2] == pytest.approx([-1 / 6, 1 / 6])  # nobody else
+    with pytest.raises(ChainError, match="by household and day"):
+        daily_residuals([1, 2], [0, 0])
