@@ -2,7 +2,7 @@
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
 `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`
-and `CONSISTENT_AVERAGES` are published.
+and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ _TEXT = pa.string()
 _IDS = pa.dictionary(pa.int32(), pa.string())
 
 
-def _schema(*columns: tuple[str, pa.DataType, str]) -> pa.Schema:
-    fields = (pa.field(name, kind, nullable=False, metadata={"description": text}) for name, kind, text in columns)
+def _schema(*columns: tuple[str, pa.DataType, str], nullable: frozenset[str] = frozenset()) -> pa.Schema:
+    fields = (
+        pa.field(name, kind, nullable=name in nullable, metadata={"description": text}) for name, kind, text in columns
+    )
     return pa.schema(fields)
 
 
@@ -193,6 +195,25 @@ CONSISTENT_AVERAGES = _schema(
     ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
     ("based_on", _TEXT, "series whose released values of the day enter the estimate"),
     ("method", _TEXT, "least squares; or released value, with the reason why there is no estimate"),
+)
+DAILY_AVERAGE_SMOOTHED = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file"),
+    ("group_column", _TEXT, "column of the roster, or all: all households"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("households", pa.int64(), "households on the roster that day; empty if no value was published"),
+    ("published_kwh", pa.float64(), "published value, of a series in layers their sum, kWh; empty if there is none"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of its noise, kWh; empty if no value was published"),
+    ("estimate_kwh", pa.float64(), "archive estimate, from all rows of the release, kWh per household"),
+    ("low_kwh", pa.float64(), "lower end of its 90 % interval, if the model is right, kWh"),
+    ("high_kwh", pa.float64(), "upper end of its 90 % interval, if the model is right, kWh"),
+    ("live_kwh", pa.float64(), "live estimate, never revised by later rows, kWh per household; empty if there is none"),
+    ("live_low_kwh", pa.float64(), "lower end of its 90 % interval, if the model is right, kWh; empty if live_kwh is"),
+    ("live_high_kwh", pa.float64(), "upper end of its 90 % interval, if the model is right, kWh; empty if live_kwh is"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+    ("layers", pa.int32(), "layers of a clamped mean that the value adds up; 1: no layers"),
+    ("based_on", _TEXT, "series whose published values enter the estimate"),
+    nullable=frozenset(("households", "published_kwh", "noise_sd_kwh", "live_kwh", "live_low_kwh", "live_high_kwh")),
 )
 
 

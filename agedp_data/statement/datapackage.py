@@ -48,6 +48,8 @@ _ABOUT: Final = {
     "STATEMENT.md": "the privacy statement as text",
     "ledger_rows.jsonl": "the ledger records that the values were published from, one JSON object per line",
     "report.html": "the series, their noise, the privacy losses and the statement on one page",
+    "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
+    "smoothed.html": "published values and estimates with their intervals on one page",
 }
 _STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
 _CREDITS: Final = ("licenses", "sources", "contributors")
@@ -66,6 +68,10 @@ _CONSISTENT: Final = (
     "averages over households by day in which the groups add up to the total: least-squares estimates from the "
     "released averages and nothing else"
 )
+_SMOOTHED: Final = (
+    "published averages over households by day, and beside them estimates from these averages, the calendar and the "
+    'weather; the sources are in the metadata of the Parquet schema, key "agedp"'
+)
 
 
 def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -76,6 +82,25 @@ def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, A
         "name": _slug(statement.population),
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": _description(statement),
+        **_credits(statement),
+        "resources": list(_resources(files)),
+    }
+
+
+def smoothed_package(statement: Statement, files: Mapping[str, bytes], description: str) -> dict[str, Any]:
+    """Return the descriptor of a folder of smoothed estimates of a release.
+
+    Args:
+        statement: of the release that they were computed from; its licence and source are those of the estimates.
+        files: the files of the folder by name.
+        description: what the estimates are.
+    """
+    title = f"{statement.full_title}: smoothed estimates"
+    return {
+        "$schema": f"{_PROFILES}datapackage.json",
+        "name": f"{_slug(statement.population)}-smoothed",
+        "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
+        "description": description,
         **_credits(statement),
         "resources": list(_resources(files)),
     }
@@ -148,6 +173,8 @@ def _table_description(content: bytes) -> str:
     names = _read_schema(content).names
     if "bin_low_kwh" in names:
         return _COUNTS
+    if "live_kwh" in names:
+        return _SMOOTHED
     if "layer" in names:
         return _LAYERS.format(ranges=_layer_ranges(content))
     return _CONSISTENT if "based_on" in names else _AVERAGES
@@ -174,10 +201,11 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
 
 def _field(field: pa.Field) -> dict[str, Any]:
     unit = _unit(field)
-    minimum = {"minimum": _MINIMA[field.name]} if field.name in _MINIMA else {}
+    has_minimum = field.name in _MINIMA and not field.nullable
+    minimum = {"minimum": _MINIMA[field.name]} if has_minimum else {}
     return {
         "name": field.name,
-        "type": _type(field.type),
+        "type": "number" if field.nullable else _type(field.type),  # pandas reads an empty integer as NaN
         "description": (field.metadata or {}).get(b"description", b"").decode(),
         **({"unit": unit} if unit else {}),
         "constraints": {"required": not field.nullable, **minimum},

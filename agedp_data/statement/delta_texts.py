@@ -17,16 +17,18 @@ Decisions:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Final
+from typing import Any, Final
 
+from agedp_data.config.delta_size import is_large_delta
 from agedp_data.epsilon import format_delta
 from agedp_data.notions.cap_bounds import is_total_at_delta
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import AddedLoss, StatedBound
+from agedp_data.statement.note_texts import LARGE_DELTA
 
 SPANS: Final = (
     "The total and window figures with a delta are about all that one household did on their days. Had it used "
@@ -222,3 +224,10 @@ def short_epsilon(text: str) -> str:
     ('10.75', '36.5', '81670')
     """
     return f"{_FOUR_DIGITS.plus(Decimal(text)):f}"
+
+
+def large_delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning if the delta of a contract is large for its fewest households."""
+    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
+    if delta is not None and is_large_delta(Decimal(delta), households):
+        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)

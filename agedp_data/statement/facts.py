@@ -23,8 +23,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from agedp_data.config.contract_document import Contract
-from agedp_data.config.delta_size import is_large_delta
-from agedp_data.epsilon import format_delta, format_epsilon
+from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import DAY_BOUND, TOTAL_BOUND, LossBound
 from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
@@ -46,10 +45,10 @@ from agedp_data.statement.document import (
 from agedp_data.statement.note_texts import (
     BEYOND,
     HOUSEHOLD_ACCOUNT,
-    LARGE_DELTA,
     REHEARSAL,
     SECOND_POPULATION,
     SECOND_POPULATION_COUNTED,
+    SMOOTHING,
 )
 from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw, StatedModel
@@ -253,7 +252,7 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
     if facts.has_spans:
         text = delta_texts.PROMISED_SPANS if facts.promised_spans else delta_texts.SPANS
         yield text.format(aside=model_texts.aside(facts.envelope_days))
-    yield from _delta_warnings(facts.contract)
+    yield from delta_texts.large_delta_warnings(facts.contract)
     if facts.model is not None:
         if model_texts.is_private(facts.model):
             yield from model_texts.selection_texts(facts.model)
@@ -272,12 +271,8 @@ def _warnings(facts: StatementFacts) -> Iterator[str]:
             yield BEYOND.format(
                 name=loss_bound.name, said=format_epsilon(loss_bound.value), bound=format_epsilon(limit)
             )
-
-
-def _delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:
-    delta, households = contract["promise"].get("delta"), contract["population"]["min_households"]
-    if delta is not None and is_large_delta(Decimal(delta), households):
-        yield LARGE_DELTA.format(delta=format_delta(Decimal(delta)), households=households)
+    if any(series["statistic"] == "mean" for series in facts.contract["series"].values()):
+        yield SMOOTHING
 
 
 def _is_estimated_in_full(model: Mapping[str, Any] | None) -> bool:

@@ -14,6 +14,10 @@ LARGE_DELTA = (
     "group. A bound with delta lets every set of results be more probable by delta than e^epsilon times, for each "
     "household. The figures 'day' and 'total' have no delta."
 )
+SMOOTHING = (
+    "Estimates that a reader computes from the published averages with a calendar and the weather, as `agedp smooth` "
+    "does, are post-processing: they say nothing more about any household than the averages do."
+)
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."
 )

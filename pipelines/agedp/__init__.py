@@ -11,7 +11,7 @@
 
 * `read`: files or tables -> readings; `quantize`, `estimate`, `calibrate`: readings -> states -> chains -> model.
 * `plan`, `compare`: what a promise permits and costs, without a draw; `release`, `sanitise`: draw and publish.
-* `open_release`, `verify`: for recipients; `audit`: measured lower bounds of the loss.
+* `open_release`, `verify`, `smooth`: for recipients; `audit`: measured lower bounds of the loss.
 
 Every name is loaded when it is first used. The stages are in `agedp.stages`, the mathematics in `agedp_data`.
 """
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agedp.promises import AgeDependent, Classical, DeclaredCurve, Discounted, Neighbourhood, Temporal, WEvent
     from agedp.release_folder.release_folder import ReleaseFolder, open_release
     from agedp.releases import Release, release, sanitise
+    from agedp.smoothed_estimates.smoothed_release import SmoothedRelease, smooth
 
 _HOMES: Final = {
     "agedp.frame_reader": ("read",),
@@ -49,6 +50,7 @@ _HOMES: Final = {
     "agedp.releases": ("Release", "release", "sanitise"),
     "agedp.release_folder.release_folder": ("ReleaseFolder", "open_release"),
     "agedp.ledger_transfer": ("verify",),
+    "agedp.smoothed_estimates.smoothed_release": ("SmoothedRelease", "smooth"),
     "agedp.privacy_audit": ("audit",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
@@ -64,6 +66,7 @@ __all__ = [
     "Plan",
     "Release",
     "ReleaseFolder",
+    "SmoothedRelease",
     "States",
     "Temporal",
     "WEvent",
@@ -78,6 +81,7 @@ __all__ = [
     "read",
     "release",
     "sanitise",
+    "smooth",
     "verify",
 ]
 

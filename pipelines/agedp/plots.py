@@ -55,6 +55,20 @@ def means(table: pd.DataFrame) -> Any:  # noqa: ANN401
     return axes
 
 
+def estimates(table: pd.DataFrame) -> Any:  # noqa: ANN401
+    """Plot smoothed estimates with their intervals, a line for each series and group, and the published values."""
+    axes = new_axes()
+    for (series, group), rows in table.groupby(["series", "group"], sort=True):
+        label = str(series) if group == "all" else f"{series}, {group}"
+        line = axes.plot(rows.index, rows["estimate_kwh"], label=label, linewidth=1.4)[0]
+        axes.fill_between(rows.index, rows["low_kwh"], rows["high_kwh"], alpha=0.2, color=line.get_color(), linewidth=0)
+        axes.plot(rows.index, rows["published_kwh"], ".", markersize=3, alpha=0.6, color=line.get_color())
+    _concise_dates(axes)
+    axes.set_ylabel("kWh per household and day")
+    axes.legend(frameon=False)
+    return axes
+
+
 def counts(table: pd.DataFrame) -> Any:  # noqa: ANN401
     """Plot the published counts of a distribution, averaged over its days: a step for each range, a line by group."""
     axes = new_axes()

@@ -27,7 +27,7 @@ from agedp_data.statement.facts import (
 )
 from agedp_data.statement.markdown import markdown
 from agedp_data.statement.model_texts import share_text
-from agedp_data.statement.note_texts import REHEARSAL
+from agedp_data.statement.note_texts import REHEARSAL, SMOOTHING
 from agedp_data.statement.odds import odds_factor
 from agedp_data.statement.stated_model import StatedDraw
 
@@ -100,7 +100,7 @@ def test_rows_of_an_estimated_model_name_its_days():
     assert {figure.pop("conditional_days") for figure in estimated["figures"]} == {period}
     assert (estimated["figures"], estimated["model"]) == (plain["figures"], plain["model"])
     for part in (
-        estimated["protects"], estimated["not_protected"][-1], estimated["warnings"][0], estimated["warnings"][-1],
+        estimated["protects"], estimated["not_protected"][-1], estimated["warnings"][0], estimated["warnings"][-2],
         *(line for line in text.splitlines() if line.startswith(("| day", "| total", "| risk", "2 days of homes"))),
     ):  # fmt: skip
         assert period in part, part
@@ -203,7 +203,15 @@ def test_a_small_failure_probability_is_not_rounded_to_certainty():
     ],
 )
 def test_warnings_follow_from_the_kind_of_model_and_what_is_counted(source, counting, warnings):
-    assert claim(model=source and {"source": source, "assume": "markov"}, **counting)["warnings"][1:] == warnings
+    stated = claim(model=source and {"source": source, "assume": "markov"}, **counting)["warnings"]
+    assert stated[1:] == [*warnings, SMOOTHING]
+
+
+def test_only_a_release_of_averages_speaks_of_smoothing():
+    contract = CLAIM["contract"]
+    counts = {"counts": {"statistic": "distribution", "clamp_kwh": "9", "share": "1", "bins_kwh": ["0", "2", "9"]}}
+    assert claim(contract={**contract, "series": counts})["warnings"].count(SMOOTHING) == 0
+    assert claim(contract=contract)["warnings"].count(SMOOTHING) == 1
 
 
 def test_the_words_give_every_figure_warning_and_date():

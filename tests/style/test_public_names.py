@@ -32,6 +32,7 @@ CALLS = {
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
     "ReleaseFolder.span_bounds(*, days, delta) "
+    "smooth(release, *, region=None, weather=None) SmoothedRelease.save(folder) SmoothedRelease.plot() "
     "verify(folder, *, ledger=None) audit(run_file, ...) "
     "Classical(*, max_day_epsilon, epsilon_total, delta=None, epsilon_per_day) "
     "WEvent(*, max_day_epsilon, epsilon_total, delta=None, window_days, epsilon_per_window, spend) "
@@ -123,6 +124,7 @@ ATTRIBUTES = {
     "agedp:Plan": "table ends_on ended_by",
     "agedp:Release": "table statement ledger bounds",
     "agedp:ReleaseFolder": "path statement",
+    "agedp:SmoothedRelease": "table source",
     "agedp_data.leakage.function:KernelLeakage": "breakpoints",
     "agedp_data.leakage.bound_table:LeakageBound": "ages losses backward forward bounds",
 }

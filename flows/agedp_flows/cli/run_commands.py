@@ -1,4 +1,4 @@
-"""Commands of every day, `agedp plan`, `run` and `serve`, and of hand-over, `publish`, `verify` and `audit`."""
+"""Commands of every day, `agedp plan`, `run` and `serve`, and of hand-over: `publish`, `verify`, `smooth`, `audit`."""
 
 from __future__ import annotations
 
@@ -221,6 +221,65 @@ def verify(
         as_json=as_json,
         quiet=quiet,
     )
+
+
+@app.command(rich_help_panel=TO_HAND_OVER)
+def smooth(
+    folder: FolderArgument,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
+        ),
+    ],
+    region: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GB-ENG",
+            help="whose public holidays count, by ISO 3166; none: weekdays only. Not needed for London and Sydney",
+            show_default=False,
+        ),
+    ] = None,
+    weather: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV or Parquet with day and daily mean temperature, in degrees Celsius",
+            show_default=False,
+            readable=False,
+        ),
+    ] = None,
+    temperature_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="its column of temperatures, if it has several", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Estimate each day of a release from its published averages, the calendar and the weather. For recipients.
+
+    The estimates stand beside the published values and replace none. They say
+    nothing more about any household than the release does.
+
+    Example: agedp smooth received --out estimates --weather weather.csv
+    """
+    from agedp.release_folder.release_folder import open_release
+    from agedp.smoothed_estimates.smoothed_folder import check_target
+    from agedp.smoothed_estimates.smoothed_release import estimate_release
+    from agedp.smoothed_estimates.weather_table import read_weather
+    from agedp_flows.cli.terminal import progress_bars
+    from agedp_flows.text.smoothing_text import smoothing_json, smoothing_lines
+
+    if temperature_column is not None and weather is None:
+        raise RunFileError("--temperature-column names a column of the weather table; give --weather FILE too")
+    release = open_release(folder)
+    check_target(out, release.path, release.read_statement().population)
+    temperatures = None if weather is None else read_weather(weather, column=temperature_column)
+    with progress_bars(enabled=not (as_json or quiet)) as progress:
+        estimates = estimate_release(release, region=region, weather=temperatures, progress=progress)
+    target = estimates.save(out)
+    text = "\n".join(smoothing_lines(estimates, target))
+    print_answer(smoothing_json(estimates, target), text, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=TO_HAND_OVER)

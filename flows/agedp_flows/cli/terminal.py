@@ -108,6 +108,7 @@ _STAGE_LABELS = {
     "memory": "loading the period",
     "forgetting": "goodness of fit",
     "audit": "auditing",
+    "smooth": "smoothing",
 }
 
 

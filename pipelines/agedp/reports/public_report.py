@@ -170,6 +170,7 @@ def public_report_page(report: ReportData) -> str:
         published=_dates_text(published.first, published.last) if statement.days.released else "",
         facts=[*_facts(report, bounds)],
         series=[*_series_parts(report)],
+        has_averages=bool(series_names(report, "mean")),
         losses=[*_loss_parts(report, bounds)],
         exception=_exception(statement),
         has_delta=any(bound.delta is not None for bound in bounds),

@@ -54,6 +54,17 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Points:
+    """Points by x, NaN where a value is missing, each with a whisker from `low` to `high`."""
+
+    name: str
+    x: Sequence[float]
+    values: Sequence[float]
+    whiskers: tuple[Sequence[float], Sequence[float]]
+    style: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Level:
     """A horizontal line, such as a cap."""
 
@@ -69,7 +80,7 @@ class Marks:
     x: Sequence[float]
 
 
-Layer = Line | Bars | Level | Marks
+Layer = Line | Points | Bars | Level | Marks
 
 
 def chart(
@@ -118,6 +129,8 @@ def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
     match layer:
         case Line():
             yield from _line_paths(layer, sheet)
+        case Points():
+            yield from _point_paths(layer, sheet)
         case Bars():
             yield from _bar_paths(layer, sheet)
         case Level():
@@ -158,6 +171,15 @@ def _band_paths(line: Line, band: tuple[Sequence[float], Sequence[float]], sheet
         yield f'<path class="band s{line.style}" d="{"".join(areas)}"/>'
     if alone:
         yield f'<path class="whisker s{line.style}" d="{"".join(alone)}"/>'
+
+
+def _point_paths(points: Points, sheet: _DrawingArea) -> Iterator[str]:
+    present = [i for i, value in enumerate(points.values) if not math.isnan(value)]
+    low, high = points.whiskers
+    whiskers = "".join(f"M{sheet.across(points.x[i])} {sheet.down(high[i])}V{sheet.down(low[i])}" for i in present)
+    dots = "".join(f"M{sheet.across(points.x[i])} {sheet.down(points.values[i])}h0" for i in present)
+    yield f'<path class="noise s{points.style}" d="{whiskers}"/>'
+    yield f'<path class="point s{points.style}" d="{dots}"/>'
 
 
 def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:
@@ -213,6 +235,8 @@ def _legend_entry(layer: Layer) -> tuple[str, int, str, str]:
         case Line():
             band = f'<path class="band s{style}" d="M1 1h26v10h-26z"/>' if layer.band is not None else ""
             sample = f'{band}<path class="line s{style}" d="M1 6h26"/>'
+        case Points():
+            sample = f'<path class="noise s{style}" d="M14 0v12"/><path class="point s{style}" d="M14 6h0"/>'
         case Bars():
             sample = f'<path class="bar s{style}" d="M4 1h20v10h-20z"/>'
         case Level():

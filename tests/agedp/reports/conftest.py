@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agedp.smoothed_estimates.smoothed_release import smooth
 from agedp_data.errors import Refused
 from tests.agedp.conftest import House
 from tests.agedp.reports.browser import CHROMIUM, Browser, browser
@@ -41,12 +42,14 @@ def build_counts(house: House) -> House:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By name: aged (two series, groups, a hole, a model); one day; counts; the confidential one of the first."""
+    """By name: aged (two series, groups, a hole, a model), its confidential one and its estimates; one day; counts."""
     aged = build(House(tmp_path_factory.mktemp("aged")))
+    estimates = smooth(aged.folder / "release", region="none").save(aged.folder / "estimates")
     one_day = build(House(tmp_path_factory.mktemp("day")), promise=WEEK, rest="", days=1, title="One day")
     return {
         "aged": aged.folder / "release" / "report.html",
         "counts": build_counts(House(tmp_path_factory.mktemp("counts"))).folder / "release" / "report.html",
+        "smoothed": estimates / "smoothed.html",
         "one day": one_day.folder / "release" / "report.html",
         "confidential": aged.folder / "confidential" / "report.html",
     }

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agedp.reports.axes import Scale, date_axis, linear_axis, logarithmic_axis, named_axis
-from agedp.reports.svg import Bars, Level, Line, Marks, chart, heat_map
+from agedp.reports.svg import Bars, Level, Line, Marks, Points, chart, heat_map
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
 few = settings(max_examples=30)
@@ -61,6 +61,15 @@ def test_every_point_of_a_line_lies_where_its_value_belongs(values):
     for i, (across, down) in enumerate(way):
         assert abs(across / width - (i - x.low) / (x.high - x.low)) <= 0.51 / width
         assert abs((1 - down / height) - (values[i] - y.low) / (y.high - y.low)) <= 0.51 / height + 1e-9
+
+
+def test_a_point_has_a_whisker_and_a_missing_value_has_neither():
+    x, y = linear_axis([0.0, 10.0]), linear_axis([0.0, 20.0])
+    values, low, high = [5.0, math.nan, 10.0], [0.0, math.nan, 5.0], [10.0, math.nan, 15.0]
+    html = chart("t", "a", [Points("p", [0.0, 5.0, 10.0], values, (low, high))], x=x, y=y, height=100)
+    drawing = html.partition('role="img"')[2]
+    assert re.findall(r'class="noise s0" d="([^"]*)"', drawing) == ["M0 100V200M2000 50V150"]
+    assert re.findall(r'class="point s0" d="([^"]*)"', drawing) == ["M0 150h0M2000 100h0"]
 
 
 def test_a_gap_breaks_line_and_band():

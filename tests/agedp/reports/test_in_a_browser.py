@@ -8,7 +8,7 @@ import pytest
 
 from tests.agedp.reports.browser import Browser
 
-NAMES = ["aged", "one day", "counts", "confidential"]
+NAMES = ["aged", "one day", "counts", "confidential", "smoothed"]
 
 LAYOUT = """(() => {
   const faults = [], wide = document.documentElement.clientWidth;

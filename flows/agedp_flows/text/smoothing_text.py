@@ -1,0 +1,56 @@
+"""The text and the JSON of `agedp smooth`. Everything here is public: it follows from a release folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agedp.reports.axes import format_number
+from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
+from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, median_noise, median_width
+
+if TYPE_CHECKING:
+    from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
+
+_MAX_CELLS = 12
+
+
+def smoothing_json(estimates: SmoothedRelease, target: Path) -> dict[str, Any]:
+    """Return what was computed, from what and where it is, for programs."""
+    cells = [
+        {
+            "series": series,
+            "group": group,
+            "days": len(rows),
+            "published": sum(row["published_kwh"] is not None for row in rows),
+            "noise_90_kwh": round(median_noise(rows), 6),
+            "estimate_90_kwh": round(median_width(rows), 6),
+        }
+        for series, group, rows in largest_cells(estimates.arrow.to_pylist())
+    ]
+    return {"folder": str(target), **estimates.source, "cells": cells}
+
+
+def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
+    """Yield what was computed, from what, and what to do with it."""
+    source, rows = estimates.source, estimates.arrow.to_pylist()
+    days, cells = source["days"], largest_cells(rows)
+    published = len({row["day"] for row in rows if row["published_kwh"] is not None})
+    number = len({row["day"] for row in rows})
+    yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {published} of them published"
+    yield "90 % intervals of a typical day, kWh per household:"
+    for series, group, cell in cells[:_MAX_CELLS]:
+        noise, width = format_number(median_noise(cell)), format_number(median_width(cell))
+        yield f"  {cell_name(series, group)}: published value \u00b1 {noise} (its noise), estimate \u00b1 {width}"
+    if len(cells) > _MAX_CELLS:
+        yield f"  and {len(cells) - _MAX_CELLS} more groups"
+    yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."
+    yield f"Calendar: {source['calendar']}. {_weather_text(source['weather'])}"
+    yield f"Written to {target}: {PAGE} shows the estimates beside the published values, {TABLE} has both."
+
+
+def _weather_text(weather: dict[str, str] | None) -> str:
+    if weather is None:
+        return "Without weather; with daily mean temperatures (--weather FILE) estimates of cold months are closer."
+    return f"Weather: {weather['column']} of {weather['file']}."

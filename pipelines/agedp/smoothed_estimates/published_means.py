@@ -1,0 +1,213 @@
+"""LEDGER rows of a release folder -> the published means to be smoothed, by what they count.
+
+A mean is smoothed together with all means that count a household's day the same way (its quantity: clamp, lower bound
+of a layer, value of a missing day, values): a total and its groups, before and after an amendment.
+
+Example: the series "total" and, by tariff, "tariffs" of one clamp are one quantity with the cells (None, "all"),
+("tariff", "Std") and ("tariff", "ToU").
+
+Decisions:
+
+* An amendment that changes what is counted, such as the clamp, begins a new quantity. Its days are smoothed by
+  themselves: a level under another clamp says nothing that a reader could rely on. One that changes shares, names or
+  the promise changes the noise alone, and the series goes on.
+* Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
+  by precision.
+* A day on which a series was not drawn belongs to the quantity of the row before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from agedp.budget import series_by_contract
+from agedp_data import mechanisms
+from agedp_data.arrays import Floats
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.layers import table_name
+from agedp_data.series.series import Mean
+
+_LEAST_VARIANCE: Final = 1e-12
+"""Of a figure with hardly any noise [kWh^2]: the mathematics needs a positive one."""
+
+Quantity = tuple[object, ...]
+"""What counts as a household's day: `Mean.quantity`."""
+CellKey = tuple[str | None, str]
+"""Group column, None for all households, and group."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedMean:
+    """A row of a mean: its quantity and those of all `layers` of its series, group column, number of its contract.
+
+    `order` is the place in the ledger at which the last series of its quantity had its row of the day; None while a
+    series of the day is still to come.
+    """
+
+    row: ReleaseRecord
+    layers: tuple[Quantity, ...]
+    quantity: Quantity
+    above_kwh: float
+    by: str | None
+    version: int
+    order: int | None
+
+    @property
+    def day(self) -> date:
+        """Return the day of the data."""
+        return date.fromisoformat(self.row.day)
+
+    @property
+    def series(self) -> str:
+        """Return the name of the series in the run file, of which the row may be a layer."""
+        return table_name(self.row.series)
+
+    @property
+    def is_released(self) -> bool:
+        """Return whether noise was drawn, rather than the day skipped."""
+        return self.row.state == "released"
+
+
+@dataclass(frozen=True, slots=True)
+class CellArrays:
+    """Figures of a cell over the days of its quantity, each (T,), NaN where there is none.
+
+    `observed` [kWh per household], `noise_variance` [kWh^2], and `households`.
+    """
+
+    observed: Floats
+    noise_variance: Floats
+    households: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityFigures:
+    """All figures of one quantity: T consecutive days from `first`, cells in their order, names of the series.
+
+    `orders` is the place in the ledger of each complete day, by the day's number from 0; `above_kwh` the lower end of
+    a layer, 0 for a mean and for the first layer.
+    """
+
+    first: date
+    cells: Mapping[CellKey, CellArrays]
+    orders: Mapping[int, int]
+    series: tuple[str, ...]
+    above_kwh: float = 0.0
+
+    @property
+    def days(self) -> list[date]:
+        """Return the days, in order."""
+        return [self.first + timedelta(days=i) for i in range(len(next(iter(self.cells.values())).observed))]
+
+
+def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedMean]:
+    """Return the rows of means with their places, in the order of the ledger."""
+    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
+    by_contract = {
+        contract: {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
+        for contract, series in series_by_contract(contracts).items()
+    }
+    released = sorted((row for row in rows if row.series in by_contract[row.contract]), key=lambda row: row.seq)
+    orders = _orders(released, by_contract)
+    return [
+        PublishedMean(
+            row=row,
+            layers=_layers(row.series, by_contract[row.contract]),
+            quantity=(mean := by_contract[row.contract][row.series]).quantity,
+            above_kwh=mean.above_wh / 1000,
+            by=mean.by,
+            version=versions[row.contract],
+            order=orders.get((mean.quantity, row.day)),
+        )
+        for row in released
+    ]
+
+
+def _layers(name: str, means: Mapping[str, Mean]) -> tuple[Quantity, ...]:
+    """Return the quantities of all layers of a series, the lowest first."""
+    layers = [(layer, mean) for layer, mean in means.items() if table_name(layer) == table_name(name)]
+    return tuple(mean.quantity for _, mean in sorted(layers, key=lambda pair: pair[1].clamp_wh))
+
+
+def _orders(rows: Sequence[ReleaseRecord], means: Mapping[str, Mapping[str, Mean]]) -> dict[tuple[Quantity, str], int]:
+    """Return the place of each complete day of a quantity: that of its last row."""
+    of_day: dict[tuple[Quantity, str], list[ReleaseRecord]] = {}
+    for row in rows:
+        of_day.setdefault((means[row.contract][row.series].quantity, row.day), []).append(row)
+    orders = {}
+    for (quantity, day), day_rows in of_day.items():
+        expected = {name for name, mean in means[day_rows[0].contract].items() if mean.quantity == quantity}
+        if expected <= {row.series for row in day_rows}:
+            orders[quantity, day] = max(row.seq for row in day_rows)
+    return orders
+
+
+def quantity_figures(
+    means: Sequence[PublishedMean], last_days: Mapping[Quantity, date]
+) -> dict[Quantity, QuantityFigures]:
+    """Return the figures of each quantity that was drawn at all, over the days from its first draw to its last day."""
+    by_quantity: dict[Quantity, list[PublishedMean]] = {}
+    for mean in means:
+        by_quantity.setdefault(mean.quantity, []).append(mean)
+    return {
+        quantity: _figures(rows, last_days[quantity])
+        for quantity, rows in by_quantity.items()
+        if any(mean.is_released for mean in rows)
+    }
+
+
+def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
+    released = [mean for mean in means if mean.is_released]
+    first = min(mean.day for mean in released)
+    days = (last - first).days + 1
+    orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
+    sums: dict[CellKey, Floats] = {}
+    for mean in released:
+        place = (mean.day - first).days
+        for group, value, variance, households in cell_values(mean):
+            cell = sums.setdefault((mean.by, group), np.zeros((3, days)))
+            cell[:2, place] += [value / variance, 1 / variance]
+            cell[2, place] = households
+    order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
+    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
+    cells = {key: _arrays(sums[key]) for key in order}
+    return QuantityFigures(first, cells, orders, names, means[0].above_kwh)
+
+
+def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
+    """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row.
+
+    The variance is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units of the sum.
+    """
+    row = mean.row
+    deviation = _standard_deviation(row.scale)
+    for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+        wh_per_kwh_mean = 1000.0 * households
+        yield (
+            group,
+            value / wh_per_kwh_mean,
+            max((deviation / wh_per_kwh_mean) ** 2, _LEAST_VARIANCE),
+            households,
+        )
+
+
+@lru_cache(maxsize=1024)
+def _standard_deviation(scale: float) -> float:
+    return mechanisms.standard_deviation(scale)
+
+
+def _arrays(cell: Floats) -> CellArrays:
+    """Return the arrays of a cell from sums of value / variance, sums of 1 / variance, and households."""
+    is_seen = cell[1] > 0
+    precision = np.where(is_seen, cell[1], 1.0)
+    return CellArrays(
+        np.where(is_seen, cell[0] / precision, np.nan),
+        np.where(is_seen, 1 / precision, np.nan),
+        np.where(is_seen, cell[2], np.nan),
+    )

@@ -1,0 +1,191 @@
+"""Table of smoothed estimates -> smoothed.html: published points with their noise, the estimate with its interval.
+
+Decisions:
+
+* One chart for each series and group, all with the scale of their own values; at most `MAX_CELLS` groups of a series,
+  the largest. The table has all of them.
+* Intervals of points cover the noise and nothing else, those of the line assume the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.html import paragraph, render_page, side_by_side, table
+from agedp.reports.mean_series import MAX_CELLS
+from agedp.reports.svg import Line, Points, chart
+from agedp_data.roster import ALL
+
+_LAPLACE_90: Final = math.log(10) / math.sqrt(2)
+"""Half-width of the interval that covers 90 % of Laplace noise, in standard deviations."""
+_AMPLITUDES: Final[Mapping[str, str]] = {
+    "level": "level",
+    "weekday": "weekday",
+    "holiday": "holiday",
+    "heating": "cold, per 5 °C",
+    "short": "memory of days",
+    "single": "day alone",
+    "special": "special day alone",
+}
+"""Heading of each amplitude."""
+_Row = Mapping[str, Any]
+
+
+def smoothed_page(
+    rows: Sequence[_Row], source: Mapping[str, Any], amplitudes: Sequence[Mapping[str, Any]], *, title: str
+) -> bytes:
+    """Return the page of a table of smoothed estimates.
+
+    Args:
+        rows: of the table.
+        source: the record of what they were computed from.
+        amplitudes: of each cell, as in smoothing.json.
+        title: of the release.
+    """
+    has_weather = source["weather"] is not None
+    note = ["REHEARSAL: the dates are simulated. The estimates are of no publication."] if source["rehearsal"] else []
+    return render_page(
+        "smoothed_estimates.html",
+        title=f"{title}: smoothed estimates",
+        notes=note,
+        meaning=source["meaning"],
+        facts=[*_facts(rows, source)],
+        charts=[*_charts(rows)],
+        amplitudes=[*_amplitude_tables(amplitudes, has_weather=has_weather)],
+        others="other days, the calendar and the weather" if has_weather else "other days and the calendar",
+        heating=", an effect of cold days" if has_weather else "",
+        source=source,
+    ).encode()
+
+
+def _facts(rows: Sequence[_Row], source: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    days = source["days"]
+    published = len({row["day"] for row in rows if row["published_kwh"] is not None})
+    yield "days published", f"{published:,}", f"{days['first']} to {days['last']}"
+    name, group, cell = next(iter(largest_cells(rows)))
+    of_cell = "" if len({(row["series"], row["group"]) for row in rows}) == 1 else f", {cell_name(name, group)}"
+    yield "noise of a day", f"±\u00a0{format_number(median_noise(cell))}\u00a0kWh", f"90 % of the time, median{of_cell}"
+    yield "estimate of a day", f"±\u00a0{format_number(median_width(cell))}\u00a0kWh", f"90 % interval, median{of_cell}"
+    yield "calendar", source["region"] if source["region"] != "none" else "weekdays", source["calendar"]
+    weather = source["weather"]
+    yield "weather", "in use" if weather else "not in use", weather["file"] if weather else ""
+
+
+def median_noise(rows: Sequence[_Row]) -> float:
+    """Return the median half-width of the interval that covers 90 % of the noise of a published value [kWh]."""
+    return _median([row["noise_sd_kwh"] * _LAPLACE_90 for row in rows if row["noise_sd_kwh"] is not None])
+
+
+def median_width(rows: Sequence[_Row]) -> float:
+    """Return the median half-width of the interval of an archive estimate [kWh]."""
+    return _median([(row["high_kwh"] - row["low_kwh"]) / 2 for row in rows])
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2] if values else math.nan
+
+
+def largest_cells(rows: Sequence[_Row]) -> list[tuple[str, str, list[_Row]]]:
+    """Return series, group and rows of each cell: by series, those of all households first, large groups first."""
+    cells: dict[tuple[str, str], list[_Row]] = {}
+    for row in rows:
+        cells.setdefault((row["series"], row["group"]), []).append(row)
+    households = {
+        cell: next((row["households"] for row in reversed(of_cell) if row["households"] is not None), 0)
+        for cell, of_cell in cells.items()
+    }
+    largest = {name: max(number for (series, _), number in households.items() if series == name) for name, _ in cells}
+    order = sorted(cells, key=lambda cell: (-largest[cell[0]], cell[0], -households[cell], cell[1]))
+    return [(*cell, cells[cell]) for cell in order]
+
+
+def cell_name(series: str, group: str) -> str:
+    """Return the name of a cell for people.
+
+    >>> cell_name("use", "all"), cell_name("use", "Std")
+    ('use', 'use, Std')
+    """
+    return series if group == ALL else f"{series}, {group}"
+
+
+def _charts(rows: Sequence[_Row]) -> Iterator[str]:
+    by_series: dict[str, list[tuple[str, list[_Row]]]] = {}
+    for name, group, cell in largest_cells(rows):
+        by_series.setdefault(name, []).append((group, cell))
+    for name, cells in by_series.items():
+        shown = {_title(name, group, is_alone=len(by_series) == 1): cell for group, cell in cells[:MAX_CELLS]}
+        charts = [_chart(title, cell, small=len(shown) > 1) for title, cell in shown.items()]
+        yield side_by_side(charts) if len(shown) > 1 else charts[0]
+        if len(cells) > len(shown):
+            yield paragraph(f"{len(cells) - len(shown)} more groups, of fewer households, are in the table.", "soft")
+        for title, cell in shown.items():
+            yield _month_table(title, cell)
+
+
+def _title(series: str, group: str, *, is_alone: bool) -> str:
+    part = ("" if group == ALL else group) if is_alone else cell_name(series, group)
+    return f"Mean daily use per household{': ' if part else ''}{part}"
+
+
+def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
+    days = [float(row["day"].toordinal()) for row in rows]
+    published = [math.nan if row["published_kwh"] is None else row["published_kwh"] for row in rows]
+    noise = [_LAPLACE_90 * (row["noise_sd_kwh"] or 0.0) for row in rows]
+    low, high = ([value + sign * width for value, width in zip(published, noise, strict=True)] for sign in (-1, 1))
+    band = [row["low_kwh"] for row in rows], [row["high_kwh"] for row in rows]
+    layers: list[Line | Points] = [
+        Points("published, with the interval of its noise (90 %)", days, published, (low, high), style=2),
+        Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
+    ]
+    x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
+    height = 170 if small else 280
+    return chart(title, _description(rows), layers, x=x, y=y, y_title="kWh per household", height=height)
+
+
+def _axis(rows: Sequence[_Row], whisker_ends: Sequence[float]) -> Scale:
+    """Return an axis for all estimates and for the noise of most days; a few whiskers may extend beyond it."""
+    ends = sorted(end for end in whisker_ends if not math.isnan(end))
+    inner = ends[len(ends) // 50 : len(ends) - len(ends) // 50]
+    return linear_axis([*inner, *(row[name] for row in rows for name in ("low_kwh", "high_kwh"))])
+
+
+def _description(rows: Sequence[_Row]) -> str:
+    values = [row["estimate_kwh"] for row in rows]
+    missing = sum(row["published_kwh"] is None for row in rows)
+    unpublished = f"; {missing} days were not published" if missing else ""
+    return (
+        f"Estimates of {len(rows)} days from {rows[0]['day']} to {rows[-1]['day']}: {format_number(min(values))} to "
+        f"{format_number(max(values))} kWh per household, with intervals of ± {format_number(median_width(rows))} kWh "
+        f"where the noise of a published value is ± {format_number(median_noise(rows))} kWh{unpublished}."
+    )
+
+
+def _month_table(title: str, rows: Sequence[_Row]) -> str:
+    lines = []
+    for month, in_month in by_month(rows, _day_of).items():
+        published = [row["published_kwh"] for row in in_month if row["published_kwh"] is not None]
+        values = [row["estimate_kwh"] for row in in_month]
+        numbers = (sum(values) / len(values), min(values), max(values), median_width(in_month))
+        mean = format_number(sum(published) / len(published)) if published else "none"
+        lines.append((month, f"{len(published)} of {len(in_month)}", mean, *map(format_number, numbers)))
+    columns = ("month", "days published", "mean published", "mean estimate", "lowest", "highest", "± of a day")
+    return table(f"{title}, by month, kWh", columns, lines)
+
+
+def _day_of(row: _Row) -> date:
+    day: date = row["day"]
+    return day
+
+
+def _amplitude_tables(amplitudes: Sequence[Mapping[str, Any]], *, has_weather: bool) -> Iterator[str]:
+    names = [name for name in _AMPLITUDES if has_weather or name != "heating"]
+    lines = [
+        (f"{entry['series']}, {entry['group']}", *(format_number(entry["kwh"][name]) for name in names))
+        for entry in amplitudes
+    ]
+    columns = ("most probable amplitude", *(_AMPLITUDES[name] for name in names))
+    yield table("How large each part of a day is (standard deviation, kWh per household)", columns, lines)

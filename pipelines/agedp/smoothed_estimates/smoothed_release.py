@@ -1,0 +1,183 @@
+"""`agedp.smooth`: a release folder and public files -> smoothed estimates of its daily averages.
+
+    estimates = agedp.smooth("received", weather="weather.csv")
+    estimates.table, estimates.save("estimates")
+
+The folder is verified first. Nothing but its files, the calendar and the weather table is read, so the estimates say
+nothing more about any household than the release does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from agedp import plots
+from agedp.compute.engine_settings import SILENT, ProgressReporter
+from agedp.release_folder.release_folder import STATEMENT, ReleaseFolder, open_release
+from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
+from agedp.smoothed_estimates import smoothed_folder
+from agedp.smoothed_estimates.published_means import Quantity, QuantityFigures, published_means, quantity_figures
+from agedp.smoothed_estimates.quantity_estimates import QuantityEstimates, estimate_quantity, total_amplitudes
+from agedp.smoothed_estimates.smoothed_page import smoothed_page
+from agedp.smoothed_estimates.smoothed_table import SeriesSpan, last_days, series_spans, smoothed_table
+from agedp.smoothed_estimates.smoothing_source import MODEL, default_region, smoothing_source
+from agedp.smoothed_estimates.weather_table import WeatherTable, read_weather
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.roster import ALL
+from agedp_data.smoothing.public_calendar import check_region, covariates
+from agedp_data.smoothing.structural_model import Covariates
+from agedp_data.statement.datapackage import smoothed_package
+from agedp_data.statement.document import Statement
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from agedp.smoothed_estimates.weather_table import WeatherSource
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedRelease:
+    """Smoothed estimates of a release: their table, and `source`, what they were computed from."""
+
+    source: Mapping[str, Any]
+    arrow: pa.Table
+    amplitudes: Sequence[Mapping[str, Any]]
+    statement: Statement
+    release: Path
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The estimates, indexed by day: columns as in the data dictionary, `daily_average_smoothed.parquet`."""
+        frame: pd.DataFrame = self.arrow.to_pandas(date_as_object=False)
+        return frame.set_index("day")
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the table, its dictionary, a record of its sources and a page into a folder; return the folder.
+
+        Estimates of the same population that are there are replaced as a whole.
+
+        Raises:
+            InputError: it is the release folder or inside it, has other files, or cannot be written.
+        """
+        target = smoothed_folder.check_target(folder, self.release, self.statement.population)
+        smoothed_folder.write_estimates(target, self.files())
+        return target
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the estimates by name, without their checksums."""
+        title = self.statement.full_title
+        record = {**self.source, "model": MODEL, "amplitudes": list(self.amplitudes)}
+        files = {
+            smoothed_folder.TABLE: parquet_bytes(
+                self.arrow.replace_schema_metadata(
+                    {METADATA_KEY: json.dumps(self.source, sort_keys=True, ensure_ascii=True)}
+                )
+            ),
+            smoothed_folder.RECORD: smoothed_folder.record_bytes(record),
+            smoothed_folder.PAGE: smoothed_page(self.arrow.to_pylist(), self.source, self.amplitudes, title=title),
+        }
+        package = smoothed_package(self.statement, files, str(self.source["meaning"]))
+        return {**files, smoothed_folder.PACKAGE_FILE: smoothed_folder.record_bytes(package)}
+
+    def plot(self) -> Any:  # noqa: ANN401  (Axes, if matplotlib is installed)
+        """Plot the published values, and the archive estimates with their 90 % intervals."""
+        return plots.estimates(self.table)
+
+
+def smooth(release: Any, *, region: str | None = None, weather: WeatherSource | None = None) -> SmoothedRelease:  # noqa: ANN401
+    """Return smoothed estimates of every day of the daily averages of a release, beside the published values.
+
+    Args:
+        release: what `agedp.release`, `sanitise` or `open_release` return, or the path of a release folder.
+        region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays only. By default
+            that of the release's dataset or time zone, if it has one.
+        weather: daily mean temperatures in degrees Celsius: the path of a CSV or Parquet file, or a pandas table.
+
+    Raises:
+        InputError: the folder differs from what was published or has no daily averages, an unknown region, or a
+            weather table with missing or impossible temperatures.
+    """
+    return estimate_release(
+        release, region=region, weather=None if weather is None else read_weather(weather), progress=SILENT
+    )
+
+
+def estimate_release(
+    release: Any,  # noqa: ANN401  (a release, a release folder or its path)
+    *,
+    region: str | None,
+    weather: WeatherTable | None,
+    progress: ProgressReporter,
+) -> SmoothedRelease:
+    """Return smoothed estimates as `smooth` does; `progress` is called before each quantity.
+
+    Raises:
+        InputError: as `smooth`.
+    """
+    folder = _release_folder(release)
+    folder.verify()
+    statement = folder.read_statement()
+    chosen = default_region(statement) if region is None else region
+    check_region(chosen)
+    spans, figures = _published_figures(folder)
+    first_layers = {quantity: span.layers[0] for span in spans for quantity in span.layers[1:]}
+    estimates: dict[Quantity, QuantityEstimates] = {}
+    amplitudes: list[dict[str, Any]] = []
+    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh)):
+        if progress.progress is not None:
+            progress.progress("smooth", number, len(figures))
+        published = figures[quantity]
+        temperature = None if weather is None else weather.over(published.days)
+        public = covariates(published.days, region=chosen, temperature_c=temperature)
+        layer = estimates.get(first_layers[quantity]) if quantity in first_layers else None
+        estimates[quantity] = estimate_quantity(published, public, first_layer=layer)
+        if not published.above_kwh:
+            amplitudes += _amplitudes(published, public)
+    table = smoothed_table(spans, estimates)
+    digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
+    days = sorted(set(table["day"].to_pylist()))
+    source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
+    return SmoothedRelease(source, table, amplitudes, statement, folder.path)
+
+
+def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
+    folder = getattr(release, "folder", release)
+    return folder if isinstance(folder, ReleaseFolder) else open_release(folder)
+
+
+def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Quantity, QuantityFigures]]:
+    """Return the spans of each series, and the figures of each quantity.
+
+    Raises:
+        InputError: no mean was released.
+    """
+    rows = folder.ledger_rows().rows
+    contracts = [row for row in rows if isinstance(row, ContractRecord)]
+    means = published_means([row for row in rows if isinstance(row, ReleaseRecord)], contracts)
+    if not any(mean.is_released for mean in means):
+        what = "has no published day of an average yet" if means else "has distributions only"
+        raise InputError(f"the release {what}; only daily averages are smoothed")
+    spans = series_spans(means)
+    return spans, quantity_figures(means, last_days(spans))
+
+
+def _amplitudes(figures: QuantityFigures, public: Covariates) -> list[dict[str, Any]]:
+    """Return the most probable amplitudes of the total of a quantity, or of its groups if it has none."""
+    return [
+        {
+            "series": ", ".join(figures.series),
+            "group_column": by or ALL,
+            "group": group,
+            "days": [str(figures.days[0]), str(figures.days[-1])],
+            "kwh": {name: round(value, 4) for name, value in asdict(amplitudes).items()},
+        }
+        for (by, group), amplitudes in total_amplitudes(figures, public).items()
+    ]

@@ -1,0 +1,125 @@
+"""What smoothed estimates are, and what they were computed from: the record in each of their files.
+
+Decisions:
+
+* The record contains no date of computation: the same release folder and the same public files give the same bytes.
+* The region of a dataset or time zone is the default only where a country is beyond doubt. For another part of the
+  country, such as Scotland, it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from importlib.metadata import version
+from typing import Any, Final
+
+from agedp.smoothed_estimates.weather_table import WeatherTable
+from agedp_data.datasets.registry import layout_of
+from agedp_data.errors import InputError
+from agedp_data.smoothing.measured_coverage import MEASURED
+from agedp_data.smoothing.public_calendar import calendar_source
+from agedp_data.statement.document import Statement
+
+SCHEMA: Final = "agedp-daily-average-smoothed-1"
+_REGIONS: Final[Mapping[str, str]] = {
+    "london": "GB-ENG",
+    "ausgrid": "AU-NSW",
+    "Europe/London": "GB-ENG",
+    "Australia/Sydney": "AU-NSW",
+}
+"""Region of a dataset, or of a time zone of days."""
+_MEANING: Final = (
+    "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
+    "stands beside the published averages and replaces none. The 90 % intervals assume the model; on real households "
+    "not used for fitting {coverage}. What the clamp cuts off is not in them."
+)
+VARIANTS: Final[Mapping[str, str]] = {
+    "archive": "from all rows of the release; replaced as a whole by later ones",
+    "live": "of a day from the rows of the days up to it that were in the ledger by then; never revised",
+}
+MODEL: Final = {
+    "parts": {
+        "level": "changes over weeks (Matérn 3/2, 45 days)",
+        "weekday": "effect of each weekday",
+        "holiday": "effect of public holidays",
+        "heating": "effect of 5 degrees below 15.5 degrees Celsius, on the day and over two days",
+        "short": "memory of 4 days",
+        "single": "deviation of the day alone",
+        "special": "deviation of the day alone, on public holidays and from 22 December to 1 January",
+    },
+    "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
+    "prior from open households; estimates are averaged over 32 draws of their law",
+    "noise": "of known variance, 2 q / (1 - q)^2 with q = exp(-1 / scale), independent by day",
+    "groups": "averages of groups and of their total are combined by least squares before smoothing, and estimates are "
+    "moved until they add up",
+}
+
+
+def default_region(statement: Statement) -> str:
+    """Return the region of a release by its dataset or the time zone of its days.
+
+    Raises:
+        InputError: neither names one.
+    """
+    layout = statement.contract.input
+    zone = layout_of(layout.dataset, layout.columns).day_zone
+    region = _REGIONS.get(layout.dataset) or _REGIONS.get(zone)
+    if region is None:
+        raise InputError(
+            f"the release does not say in which region its households are (days of zone {zone}). Give the region "
+            "(--region), such as GB-ENG, or none for weekdays without holidays"
+        )
+    return region
+
+
+def coverage_text() -> str:
+    """Return what share of days the intervals held, measured on real households that were not used for fitting.
+
+    >>> coverage_text().startswith("they held ")
+    True
+    """
+    days, special, hard = (
+        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+        for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in MEASURED), strict=True)
+    )
+    return (
+        f"they held {days} of days, {special} of holidays, {hard} of the tenth of days that calendar and weather "
+        "explain least"
+    )
+
+
+def smoothing_source(
+    statement: Statement, digest: str, *, region: str, weather: WeatherTable | None, days: Sequence[date]
+) -> dict[str, Any]:
+    """Return the record of what estimates were computed from.
+
+    Args:
+        statement: of the release.
+        digest: SHA-256 of statement.json.
+        region: of the calendar.
+        weather: the table of temperatures, if there is one.
+        days: the days with estimates, in order.
+    """
+    credits = {key: getattr(statement, key) for key in ("title", "source", "licence", "contact")}
+    return {
+        "schema": SCHEMA,
+        "meaning": _MEANING.format(
+            public=" and the calendar" if weather is None else ", the calendar and the weather",
+            coverage=coverage_text(),
+        ),
+        **{key: text for key, text in credits.items() if text},
+        "population": statement.population,
+        "rehearsal": statement.rehearsal,
+        "ledger": {"id": statement.ledger.id, "head": statement.ledger.head},
+        "statement_sha256": digest,
+        "region": region,
+        "calendar": calendar_source(region),
+        "weather": None
+        if weather is None
+        else {"file": weather.file, "column": weather.column, "sha256": weather.digest},
+        "days": {"first": str(days[0]), "last": str(days[-1])},
+        "interval": {"coverage": "0.9", "covers": "the day under the clamp, if the model is right"},
+        "variants": dict(VARIANTS),
+        "agedp": version("agedp"),
+    }

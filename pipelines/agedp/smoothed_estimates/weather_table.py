@@ -1,0 +1,234 @@
+"""Weather table -> daily mean temperatures: a CSV or Parquet file, or a pandas table, each day once, degrees Celsius.
+
+    day,temperature_c
+    2013-01-01,4.2
+
+Decisions:
+
+* The date column is named day or date. The column of temperatures is the one that is named, or the only other column
+  of numbers; nothing is guessed among several.
+* Nothing is filled in: a day of the release without a temperature is an error. So are a repeated day, a field that is
+  no number, a temperature beyond -90 to 60 degrees, and a median above 35: Fahrenheit, Kelvin, or another quantity.
+* A file is known by the SHA-256 of its bytes, a table in memory by that of its days and temperatures as text.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp_data.arrays import Floats
+from agedp_data.errors import InputError
+from agedp_data.messages import escape_text, suggest_file, suggest_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    WeatherSource = str | Path | pd.Series[Any] | pd.DataFrame
+
+IN_MEMORY: Final = "a table in memory"
+_DATE_NAMES: Final = ("day", "date")
+_SEPARATORS: Final = ",;\t"
+_HOT_C, _COLD_C = 60.0, -90.0
+_USUAL_C = 35.0
+_Columns = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class WeatherTable:
+    """Daily mean temperatures by day [degrees Celsius], the file and column that they come from, and its SHA-256."""
+
+    file: str
+    column: str
+    digest: str
+    temperature_c: Mapping[date, float]
+
+    def over(self, days: Sequence[date]) -> Floats:
+        """Return the temperatures of days, shape (T,) [degrees Celsius].
+
+        Raises:
+            InputError: days are missing; the message names the first and their number.
+        """
+        missing = [day for day in days if day not in self.temperature_c]
+        if missing:
+            more = f" and {len(missing) - 1} more of the {len(days)} days of the release" if len(missing) > 1 else ""
+            raise InputError(
+                f"{self.file}: no temperature for {missing[0]}{more}. Give a table with every day from {days[0]} to "
+                f"{days[-1]}"
+            )
+        return np.array([self.temperature_c[day] for day in days])
+
+
+def read_weather(source: WeatherSource, *, column: str | None = None) -> WeatherTable:
+    """Return the temperatures in a file or a pandas table.
+
+    Args:
+        source: path of a CSV or Parquet file, a data frame, or a series with days as its index.
+        column: column of the temperatures; None: the only column of numbers.
+
+    Raises:
+        InputError: no such file or column, or days or temperatures that are missing, repeated or impossible.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        content = _read_bytes(path)
+        name = escape_text(path.name)
+        columns = _parquet_columns(content, name) if path.suffix == ".parquet" else _csv_columns(content, name)
+        digest = hashlib.sha256(content).hexdigest()
+        return _weather(columns, column, name, digest)
+    table = _weather(_frame_columns(source), column, IN_MEMORY, "")
+    text = "".join(f"{day},{value!r}\n" for day, value in sorted(table.temperature_c.items()))
+    return WeatherTable(table.file, table.column, hashlib.sha256(text.encode()).hexdigest(), table.temperature_c)
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file{suggest_file(path)}. Name the weather table") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
+
+
+def _csv_columns(content: bytes, name: str) -> _Columns:
+    try:
+        text = content.decode("utf-8-sig")
+        header = text.partition("\n")[0]
+        separator = max(_SEPARATORS, key=header.count)
+        names, *rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator, strict=True) if row]
+    except (ValueError, csv.Error):
+        raise InputError(f"{name}: no CSV table of text in UTF-8. Give a CSV or Parquet file with a header") from None
+    for number, row in enumerate(rows, 2):
+        if len(row) != len(names):
+            raise InputError(
+                f"{name}: row {number} has {len(row)} fields, the header {len(names)}. Correct or remove the row"
+            )
+    return {key.strip(): [row[i].strip() for row in rows] for i, key in enumerate(names)}
+
+
+def _parquet_columns(content: bytes, name: str) -> _Columns:
+    try:
+        return pq.read_table(pa.BufferReader(content)).to_pydict()  # type: ignore[no-any-return]
+    except (OSError, ValueError, pa.ArrowException):
+        raise InputError(f"{name}: no Parquet file, or a damaged one. Give a CSV or Parquet file") from None
+
+
+def _frame_columns(source: Any) -> _Columns:  # noqa: ANN401  (a pandas object)
+    if not hasattr(source, "index") or not hasattr(source, "reset_index"):
+        raise InputError(
+            f"weather: {type(source).__name__} is no table. Give a pandas data frame or series, or the path of a file"
+        )
+    if not hasattr(source, "columns"):
+        source = source.rename(source.name or "temperature_c").rename_axis("day").reset_index()
+    elif not {str(name).lower() for name in source.columns} & {*_DATE_NAMES}:
+        source = source.rename_axis("day").reset_index()
+    return {str(name): source[name].tolist() for name in source.columns}
+
+
+def _weather(columns: _Columns, column: str | None, name: str, digest: str) -> WeatherTable:
+    dates = _date_column(columns, name)
+    chosen = _temperature_column(columns, column, dates, name)
+    temperatures: dict[date, float | None] = {}
+    for number, (day_value, value) in enumerate(zip(columns[dates], columns[chosen], strict=True), 2):
+        day = _day(day_value)
+        if day is None:
+            shown = escape_text(str(day_value), 40)
+            raise InputError(f"{name}: row {number}: {shown!r} is not a date such as 2013-01-31. Correct the row")
+        if day in temperatures:
+            raise InputError(f"{name}: {day} is there twice. Give each day once")
+        temperatures[day] = _temperature(value, day, chosen, name)
+    present = {day: value for day, value in temperatures.items() if value is not None}
+    _check_celsius(present, chosen, name)
+    return WeatherTable(name, chosen, digest, present)
+
+
+def _temperature(value: object, day: date, column: str, name: str) -> float | None:
+    """Return a temperature, None for an empty field: a day without one is missing, as one without a row is."""
+    number = _number(value)
+    if number is None and value not in (None, "") and not _is_nan(value):
+        shown = escape_text(str(value), 40)
+        raise InputError(f"{name}: {day}: {column} = {shown!r} is not a number. Give a temperature, or leave it empty")
+    return number
+
+
+def _date_column(columns: _Columns, name: str) -> str:
+    dates = [key for key in columns if key.lower() in _DATE_NAMES]
+    if len(dates) != 1:
+        raise InputError(
+            f"{name}: {'two columns' if dates else 'no column'} named day or date, of {_listed(columns)}. Name the "
+            "column of the dates day"
+        )
+    return dates[0]
+
+
+def _temperature_column(columns: _Columns, column: str | None, dates: str, name: str) -> str:
+    if column is not None:
+        if column not in columns or column == dates:
+            raise InputError(
+                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}"
+                f"{suggest_name(column, [*columns])}. Name another one"
+            )
+        return column
+    numeric = [
+        key for key, values in columns.items() if key != dates and any(_number(value) is not None for value in values)
+    ]
+    if len(numeric) != 1:
+        which = "several columns" if numeric else "no column"
+        raise InputError(
+            f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature "
+            "(--temperature-column), or give a table of days and temperatures alone"
+        )
+    return numeric[0]
+
+
+def _listed(columns: _Columns) -> str:
+    return escape_text(", ".join(columns) or "none", 120)
+
+
+def _day(value: object) -> date | None:
+    if isinstance(value, datetime):
+        return value.date() if not _is_nan(value) and not (value.hour or value.minute) else None
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value)[:10]) if str(value)[10:] in ("", "T00:00:00", " 00:00:00") else None
+    except ValueError:
+        return None
+
+
+def _number(value: object) -> float | None:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _is_nan(value: object) -> bool:
+    """Return whether a value is NaN, also of a date, or none of pandas."""
+    return str(value) in ("nan", "NaN", "NaT", "<NA>")
+
+
+def _check_celsius(temperatures: Mapping[date, float], column: str, name: str) -> None:
+    for day, value in temperatures.items():
+        if not _COLD_C <= value <= _HOT_C:
+            raise InputError(
+                f"{name}: {day}: {column} = {value:g} is no daily mean in degrees Celsius. Convert the table, or name "
+                "another column (--temperature-column)"
+            )
+    if temperatures and float(np.median([*temperatures.values()])) > _USUAL_C:
+        raise InputError(
+            f"{name}: half of {column} is above {_USUAL_C:g}: no degrees Celsius. Convert the table, or name another "
+            "column (--temperature-column)"
+        )

@@ -1,0 +1,273 @@
+"""Estimates of published rows: what enters them, what never revises them, and that groups add up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from agedp.smoothed_estimates.published_means import published_means, quantity_figures
+from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
+from agedp.smoothed_estimates.smoothed_table import last_days, series_spans, smoothed_table
+from agedp_data.smoothing.daily_estimates import estimate_so_far
+from agedp_data.smoothing.public_calendar import covariates
+from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row
+
+USE = {"clamp_kwh": "50"}
+TARIFFS = {"clamp_kwh": "50", "by": "tariff"}
+GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
+
+
+def table(rows, contracts):
+    """The smoothed table of ledger rows, by the calendar of weekdays."""
+    means = published_means(rows, contracts)
+    spans = series_spans(means)
+    estimates = {
+        quantity: estimate_quantity(figures, covariates(figures.days, region="none"))
+        for quantity, figures in quantity_figures(means, last_days(spans)).items()
+    }
+    return smoothed_table(spans, estimates).to_pylist()
+
+
+def live(rows, contracts):
+    """The live estimates by series, group and day."""
+    return {
+        (line["series"], line["group"], line["day"]): [line[f"live_{name}"] for name in ("kwh", "low_kwh", "high_kwh")]
+        for line in table(rows, contracts)
+    }
+
+
+def test_the_noise_of_a_figure_is_that_of_its_row():
+    rows = [row(2, 0, cells={"all": (-7_000, 4)}, scale=3000.0)]
+    [figures] = quantity_figures(
+        published_means(rows, [contract(1, use=USE)]), {(0, 50_000, 0, 2, "readings"): FIRST}
+    ).values()
+    q = math.exp(-1 / 3000)
+    cell = figures.cells[None, "all"]
+    assert cell.observed[0] == pytest.approx(-7 / 4, rel=1e-12)
+    assert cell.noise_variance[0] == pytest.approx(2 * q / (1 - q) ** 2 / 4000**2, rel=1e-12)
+
+
+def test_a_published_value_without_noise_is_its_estimate():
+    rows = [row(2 + i, i, cells={"all": (18_000 + 500 * i, 2)}, scale=1e-3) for i in range(9)]
+    for i, line in enumerate(table(rows, [contract(1, use=USE)])):
+        assert line["estimate_kwh"] == pytest.approx(9 + i / 4, abs=2e-5)
+        assert line["live_kwh"] == pytest.approx(9 + i / 4, abs=2e-5)
+        assert line["high_kwh"] - line["low_kwh"] < 1e-4
+
+
+def noisy_rows(days, *, order=None, groups=True):
+    """Rows of a total and of tariffs, in this order of days; each day has its own values wherever it is."""
+    rows, seq = [], 2
+    for day in order or range(days):
+        draws = np.random.default_rng(day).laplace(scale=2000, size=3)
+        total, std, tou = (np.array([38_000, 30_000, 8_000]) + draws).astype(int).tolist()
+        rows.append(row(seq, day, cells={"all": (total, 4)}, scale=2000.0))
+        if groups:
+            cells = {"Std": (std, 3), "ToU": (tou, 1)}
+            rows.append(row(seq + 1, day, series="tariffs", cells=cells, scale=2000.0))
+        seq += 2
+    return rows
+
+
+CONTRACT = contract(1, use=USE, tariffs=TARIFFS)
+
+
+def test_groups_add_up_to_the_total_on_every_day():
+    rows = [line for line in noisy_rows(40) if line.day != str(FIRST + timedelta(days=11))]
+    rows += [row(200, 11, state="skipped"), row(201, 11, state="skipped", series="tariffs")]
+    lines = {(line["day"], line["group"]): line for line in table(rows, [CONTRACT])}
+    days = sorted({day for day, _ in lines})
+    assert len(days) == 40
+    for day in days:
+        total, std, tou = (lines[day, group] for group in ("all", "Std", "ToU"))
+        assert (total["published_kwh"] is None) == (day == FIRST + timedelta(days=11))
+        for name in ("estimate_kwh", "live_kwh"):
+            assert 4 * total[name] == pytest.approx(3 * std[name] + tou[name], abs=1e-5)
+        assert total["based_on"] == std["based_on"] == "use, tariffs"
+
+
+def test_a_total_gains_from_its_groups_by_least_squares():
+    widths = {}
+    for groups in (False, True):
+        lines = table(noisy_rows(1, groups=groups), [CONTRACT if groups else contract(1, use=USE)])
+        [total] = [line for line in lines if line["group"] == "all"]
+        widths[groups] = total["high_kwh"] - total["low_kwh"]
+    assert widths[True] < widths[False]
+
+
+@pytest.mark.parametrize("order", [None, [0, 1, 2, 4, 3, *range(5, 40)], [3, 0, 9, 1, 2, 4, *range(10, 40), 5]])
+def test_later_rows_never_revise_a_live_estimate(order):
+    rows = noisy_rows(40, order=order)
+    final = live(rows, [CONTRACT])
+    assert sum(math.isfinite(value[0] or math.nan) for value in final.values()) >= 3 * 36
+    for days in (3, 12, 31, 36):
+        earlier = live(rows[: 2 * days], [CONTRACT])
+        assert {key: final[key] for key in earlier if earlier[key][0] is not None} == {
+            key: value for key, value in earlier.items() if value[0] is not None
+        }
+    archive = {(line["group"], line["day"]): line["estimate_kwh"] for line in table(rows, [CONTRACT])}
+    before = {(line["group"], line["day"]): line["estimate_kwh"] for line in table(rows[:24], [CONTRACT])}
+    assert any(archive[key] != value for key, value in before.items())
+
+
+def test_a_late_day_enters_no_estimate_that_was_made_before_it():
+    in_order = noisy_rows(4, groups=False)
+    day_2_last = [in_order[0], in_order[1], in_order[3], in_order[2]]
+    renumbered = [row(2 + i, (date.fromisoformat(line.day) - FIRST).days, scale=2000.0,
+                      cells={"all": (line.values[0], 4)}) for i, line in enumerate(day_2_last)]  # fmt: skip
+    estimates = live(renumbered, [contract(1, use=USE)])
+    observed = np.array([line.values[0] / 4000 for line in in_order])
+    q = math.exp(-1 / 2000)
+    noise = np.full(4, 2 * q / (1 - q) ** 2 / 4000**2)
+    days = covariates([FIRST + timedelta(days=i) for i in range(4)], region="none")
+    without_day_2 = estimate_so_far(np.where(np.arange(4) == 2, np.nan, observed), noise, days)
+    for i in (2, 3):
+        assert estimates["use", "all", FIRST + timedelta(days=i)][0] == pytest.approx(without_day_2.mean[i], abs=1e-6)
+
+
+def test_a_day_with_a_series_to_come_has_no_live_estimate_yet():
+    rows = noisy_rows(5)[:-1]
+    last = FIRST + timedelta(days=4)
+    lines = [line for line in table(rows, [CONTRACT]) if line["day"] == last]
+    assert [(line["group"], line["live_kwh"]) for line in lines if line["published_kwh"] is not None] == [("all", None)]
+    assert live(noisy_rows(5), [CONTRACT])["use", "all", last][0] is not None
+
+
+def test_a_changed_clamp_begins_anew_and_a_changed_share_does_not():
+    contracts = [contract(1, use=USE), contract(9, use={**USE, "share": "0.5"}), contract(17, use={"clamp_kwh": "30"})]
+    rows = [row(2 + i, i, of=1) for i in range(6)] + [row(10 + i, 6 + i, of=9) for i in range(5)]
+    both = table(rows, contracts[:2])
+    joined = table([row(2 + i, i, of=1) for i in range(11)], contracts[:1])
+    names = ("estimate_kwh", "low_kwh", "live_kwh")
+    assert [[line[name] for name in names] for line in both] == [[line[name] for name in names] for line in joined]
+    assert [line["version"] for line in both] == [1] * 6 + [2] * 5
+    clamped = [row(18 + i, 11 + i, of=17, cells={"all": (16_000, 2)}, scale=1e-3) for i in range(4)]
+    after = table([*rows, *clamped], contracts)
+    assert [line["estimate_kwh"] for line in after[:11]] == [line["estimate_kwh"] for line in both]
+    assert [round(line["estimate_kwh"], 3) for line in after[11:]] == [8.0] * 4
+    assert [line["version"] for line in after[11:]] == [3] * 4
+
+
+def test_layers_are_added_and_their_noise_with_them():
+    low = {"clamp_kwh": "20"}
+    layers = {"use/1": low, "use/2": {"clamp_kwh": "50", "above_kwh": "20"}}
+    rows = []
+    for i in range(6):
+        rows += [row(2 + 2 * i, i, series="use/1"), row(3 + 2 * i, i, series="use/2", cells={"all": (2_000, 2)})]
+    lines = table(rows, [contract(1, **layers)])
+    q = math.exp(-1 / 1000)
+    for line in lines:
+        assert (line["series"], line["layers"], line["published_kwh"]) == ("use", 2, 11.0)
+        assert line["noise_sd_kwh"] == pytest.approx(math.sqrt(2 * 2 * q / (1 - q) ** 2) / 2000, rel=1e-12)
+        assert line["based_on"] == "use/1, use/2"
+    lower = table([line for line in rows if line.series == "use/1"], [contract(1, **{"use/1": low})])
+    upper = [sum_of["estimate_kwh"] - line["estimate_kwh"] for sum_of, line in zip(lines, lower, strict=True)]
+    assert all(0.2 < value < 2.5 for value in upper)
+
+
+def test_a_withheld_group_has_an_estimate_and_no_households():
+    rows = [row(2, 0, cells={"all": (38_000, 4)}), row(3, 0, series="tariffs", cells=GROUPS)]
+    rows += [row(4, 1, cells={"all": (38_000, 4)}), row(5, 1, series="tariffs", cells={"Std": (30_000, 3)})]
+    rows += [row(6, 2, cells={"all": (38_000, 4)}), row(7, 2, series="tariffs", cells=GROUPS)]
+    lines = {(line["day"], line["group"]): line for line in table(rows, [CONTRACT])}
+    withheld = lines[FIRST + timedelta(days=1), "ToU"]
+    assert (withheld["households"], withheld["published_kwh"], withheld["noise_sd_kwh"]) == (None, None, None)
+    assert 5 < withheld["estimate_kwh"] < 12
+
+
+def test_a_group_that_is_founded_later_revises_no_live_estimate():
+    rows = noisy_rows(24)
+    later = []
+    for line in noisy_rows(36)[48:]:
+        cells = {"all": (line.values[0], 4)} if line.series == "use" else {
+            "Std": (line.values[0] // 3, 1), "ToU": (line.values[1], 1), "new": (line.values[0] // 2, 2)}  # fmt: skip
+        later.append(replace(line, cells=tuple(cells), values=tuple(value for value, _ in cells.values()),
+                             households=tuple(number for _, number in cells.values())))  # fmt: skip
+    before, after = live(rows, [CONTRACT]), live([*rows, *later], [CONTRACT])
+    assert {key: after[key] for key in before} == before
+    assert ("tariffs", "new", FIRST + timedelta(days=30)) in after
+
+
+def test_groups_of_two_columns_lead_to_one_total():
+    three = contract(1, use=USE, tariffs=TARIFFS, regions={"clamp_kwh": "50", "by": "region"})
+    rows = []
+    for i, line in enumerate(noisy_rows(30)):
+        rows.append(replace(line, seq=2 * i + 2))
+        if line.series == "tariffs":
+            values = (line.values[0] // 2 + 900, line.values[1] + line.values[0] // 2 + 400)
+            rows.append(
+                replace(line, seq=2 * i + 3, series="regions", cells=("N", "S"), values=values, households=(2, 2))
+            )
+    lines = {(line["day"], line["series"], line["group"]): line for line in table(rows, [three])}
+    for day in {day for day, _, _ in lines}:
+        for name in ("estimate_kwh", "live_kwh"):
+            total = 4 * lines[day, "use", "all"][name]
+            tariffs = 3 * lines[day, "tariffs", "Std"][name] + lines[day, "tariffs", "ToU"][name]
+            regions = 2 * sum(lines[day, "regions", group][name] for group in "NS")
+            assert (tariffs, regions) == pytest.approx((total, total), abs=1e-5)
+
+
+def test_groups_without_a_total_are_estimated_together():
+    rows = [line for line in noisy_rows(30) if line.series == "tariffs"]
+    lines = table(rows, [contract(1, tariffs=TARIFFS)])
+    assert {(line["series"], line["group"], line["based_on"]) for line in lines} == {
+        ("tariffs", "Std", "tariffs"), ("tariffs", "ToU", "tariffs"),
+    }  # fmt: skip
+    alone = [replace(line, cells=("ToU",), values=line.values[1:], households=(1,)) for line in rows]
+    widths = [
+        sum(line["high_kwh"] - line["low_kwh"] for line in found if line["group"] == "ToU")
+        for found in (lines, table(alone, [contract(1, tariffs=TARIFFS)]))
+    ]
+    assert widths[0] < widths[1]
+
+
+def layered_rows(days):
+    """Rows of a total and of tariffs in two layers each."""
+    rows = []
+    for i, line in enumerate(noisy_rows(days)):
+        lower = replace(line, seq=2 * i + 2, series=f"{line.series}/1")
+        upper = tuple(value // 10 for value in line.values)
+        rows += [lower, replace(lower, seq=2 * i + 3, series=f"{line.series}/2", values=upper)]
+    return rows
+
+
+def test_live_estimates_of_layers_are_not_revised():
+    low, high = {"clamp_kwh": "20"}, {"clamp_kwh": "50", "above_kwh": "20"}
+    series = {"use/1": low, "use/2": high, "tariffs/1": {**low, "by": "tariff"}, "tariffs/2": {**high, "by": "tariff"}}
+    contracts, rows = [contract(1, **series)], layered_rows(34)
+    final = live(rows, contracts)
+    for number in (4 * 10, 4 * 30, 4 * 32 + 1, 4 * 33 + 2):
+        earlier = {key: value for key, value in live(rows[:number], contracts).items() if value[0] is not None}
+        assert {key: final[key] for key in earlier} == earlier
+        assert len(earlier) == 3 * (number // 4)
+    for day in {day for _, _, day in final}:
+        total, std, tou = (
+            final[name, group, day][0] for name, group in (("use", "all"), ("tariffs", "Std"), ("tariffs", "ToU"))
+        )
+        assert 4 * total == pytest.approx(3 * std + tou, abs=1e-5)
+
+
+@pytest.mark.long
+def test_intervals_of_a_total_with_groups_hold_their_share_of_days():
+    days, held = 150, []
+    public = covariates([FIRST + timedelta(days=i) for i in range(days)], region="none")
+    for seed in range(12):
+        chance = np.random.default_rng(seed)
+        common = np.cumsum(chance.normal(size=days)) * 0.15 + chance.normal(size=days) * 0.4
+        true = 10 + common + chance.normal(size=(4, days)) * 0.15
+        rows = []
+        for day in range(days):
+            sums = 1e6 * true[:, day] + chance.laplace(scale=2.1e6, size=4)
+            total = 4e6 * true[:, day].mean() + chance.laplace(scale=4.2e6)
+            rows.append(row(2 + 2 * day, day, cells={"all": (int(total), 4000)}, scale=4.2e6))
+            cells = {f"g{i}": (int(value), 1000) for i, value in enumerate(sums)}
+            rows.append(row(3 + 2 * day, day, series="tariffs", cells=cells, scale=2.1e6))
+        means = published_means(rows, [CONTRACT])
+        [figures] = quantity_figures(means, last_days(series_spans(means))).values()
+        estimate = estimate_quantity(figures, public).archive[None, "all"]
+        held.append(np.abs(estimate.mean - true.mean(axis=0)) < 1.645 * np.sqrt(estimate.variance))
+    assert 0.87 < np.mean(held) < 0.96

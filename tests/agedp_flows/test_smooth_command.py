@@ -1,0 +1,97 @@
+"""`agedp smooth`: what a reader of a release folder is shown, and one line for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.agedp.conftest import House
+from tests.command import CommandFolder
+
+FIRST, DAYS = date(2013, 3, 1), 12
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    house = House(tmp_path_factory.mktemp("published"))
+    house.fill([FIRST + timedelta(days=i) for i in range(DAYS)])
+    house.write(FIRST, FIRST + timedelta(days=DAYS - 1))
+    house.run(today=date(2026, 1, 1))
+    return house.folder / "release"
+
+
+@pytest.fixture
+def reader(release: Path, tmp_path: Path) -> CommandFolder:
+    shutil.copytree(release, tmp_path / "received")
+    lines = [f"{FIRST + timedelta(days=i)},{5 + i % 3},{i}" for i in range(DAYS)]
+    (tmp_path / "weather.csv").write_text("\n".join(["day,mean,rain", *lines]) + "\n")
+    return CommandFolder(tmp_path)
+
+
+def test_a_reader_is_shown_noise_estimates_sources_and_the_page(reader: CommandFolder) -> None:
+    lines = reader.succeed("smooth", "received", "--out", "out").splitlines()
+    assert lines[0] == "homes: 12 days from 2013-03-01 to 2013-03-12, 12 of them published"
+    noise, estimate = (float(word) for word in lines[2].split() if word.replace(".", "").isdigit())
+    assert noise == pytest.approx(100 * 2.302585 / 3, rel=0.01)  # 50 kWh / 0.5, ln 10, three homes
+    assert 0 < estimate < noise
+    assert "leaves out what the clamp cuts off" in lines[3]
+    assert lines[4].startswith("Calendar: GB-ENG, library holidays ")
+    assert lines[5].startswith("Written to out: smoothed.html shows the estimates beside the published values")
+    assert sorted(path.name for path in (reader.folder / "out").iterdir()) == [
+        "SHA256SUMS", "daily_average_smoothed.parquet", "datapackage.json", "smoothed.html", "smoothing.json",
+    ]  # fmt: skip
+
+
+def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
+    words = ("smooth", "received", "--out", "out", "--weather", "weather.csv", "--temperature-column", "mean")
+    printed = reader.load(*words, "--region", "none")
+    record = json.loads((reader.folder / "out" / "smoothing.json").read_text())
+    assert printed["folder"] == "out"
+    assert (printed["weather"], printed["region"]) == (record["weather"], "none")
+    assert printed["weather"]["file"] == "weather.csv"
+    [cell] = printed["cells"]
+    assert (cell["series"], cell["group"], cell["days"], cell["published"]) == ("daily_mean", "all", DAYS, DAYS)
+    assert reader.succeed(*words, "--quiet") == ""
+
+
+REFUSED = {
+    "two columns of numbers": (("--weather", "weather.csv"), "several columns of numbers, of day, mean, rain. Name"),
+    "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
+    "a table that is not there": (("--weather", "wether.csv"), "wether.csv: no such file; did you mean 'weather.csv'?"),
+    "an unknown region": (("--region", "GB-ENGLAND"), "region = 'GB-ENGLAND' has no calendar of public holidays"),
+    "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    options: tuple[str, ...], message: str, reader: CommandFolder
+) -> None:
+    before = sorted(reader.folder.rglob("*"))
+    ended = reader.agedp("smooth", "received", *(("--out", "out") if "--out" not in options else ()), *options)
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert message in ended.err
+    assert sorted(reader.folder.rglob("*")) == before
+
+
+def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "holidays", None)
+    ended = reader.agedp("smooth", "received", "--out", "out")
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.endswith("which is not installed; pip install 'agedp[smooth]'\n")
+    reader.succeed("smooth", "received", "--out", "out", "--region", "none")
+
+
+def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:
+    (reader.folder / "received" / "report.html").write_text("other")
+    smoothed, verified = (
+        reader.agedp(*words) for words in (("smooth", "received", "--out", "out"), ("verify", "received"))
+    )
+    assert (smoothed.status, smoothed.err) == (verified.status, verified.err) == (2, smoothed.err)
+    assert "report.html differs from the published file" in smoothed.err
+    assert not (reader.folder / "out").exists()
