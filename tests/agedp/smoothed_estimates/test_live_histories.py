@@ -1,0 +1,105 @@
+"""Live estimates stay as they are whatever is amended, added, withdrawn or delivered late afterwards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from agedp.smoothed_estimates import quantity_estimates
+from agedp.smoothed_estimates.published_means import CellArrays, QuantityFigures
+from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
+from agedp_data.smoothing import daily_estimates, group_estimates
+from agedp_data.smoothing.public_calendar import covariates
+from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
+
+COUNTS = {"all": 6, "A": 2, "B": 2, "C": 2}
+
+
+def layered(name, *clamps, by=None):
+    """The series of a contract: one for each clamp."""
+    series, below = {}, None
+    for number, clamp in enumerate(clamps, 1):
+        keys = {"clamp_kwh": str(clamp), **({"by": by} if by else {}), **({"above_kwh": str(below)} if below else {})}
+        series[f"{name}/{number}" if len(clamps) > 1 else name] = keys
+        below = clamp
+    return series
+
+
+TOTAL, HIGH = layered("use", 30, 75), layered("use", 10, 30, 75)
+GROUPS = layered("homes", 30, 75, by="tariff")
+ALONE, BY_TARIFF, BY_REGION = layered("use", 50), layered("homes", 50, by="tariff"), layered("areas", 50, by="region")
+TWO, THREE, LAST_TWO = ("A", "B"), ("A", "B", "C"), ("B", "C")
+
+HISTORIES = {
+    "clamp amended there and back": [(5, ALONE), (4, layered("use", 30)), (5, ALONE)],
+    "a layer added below and removed": [(6, TOTAL), (3, HIGH), (5, TOTAL)],
+    "a layer removed below": [(6, HIGH), (3, TOTAL)],
+    "layers on a single clamp": [(5, layered("use", 30)), (4, TOTAL), (3, layered("use", 30))],
+    "a second layered series": [(5, TOTAL), (4, {**TOTAL, **layered("homes", 10, 30, 75, by="tariff")}), (2, TOTAL)],
+    "groups added to a layered total": [(5, TOTAL), (4, {**TOTAL, **GROUPS})],
+    "a layered total added to groups": [(5, GROUPS), (4, {**TOTAL, **GROUPS}), (3, GROUPS)],
+    "a total added to groups of two columns": [(4, {**BY_TARIFF, **BY_REGION}), (4, {**ALONE, **BY_TARIFF})],
+    "a group founded and one withdrawn": [
+        (4, {**ALONE, **BY_TARIFF}, TWO),
+        (4, {**ALONE, **BY_TARIFF}, THREE),
+        (4, {**ALONE, **BY_TARIFF}, LAST_TWO),
+    ],
+    "a group of layers withdrawn without a total": [(4, GROUPS, THREE), (5, GROUPS, LAST_TWO)],
+}
+ORDERS = {"in order": {}, "late days": {2: 3.5, 3: 6.5, 7: 8.5}}
+
+
+def history(stages, late):
+    """Ledger rows by visit of a day, and the contracts: each day's rows are under the contract of its stage."""
+    contracts = [contract(1000 * number, **stage[1]) for number, stage in enumerate(stages, 1)]
+    days = [(day, number) for number, stage in enumerate(stages, 1) for day in [None] * stage[0]]
+    days = [(day, number) for day, (_, number) in enumerate(days)]
+    visits, seq = [], 2
+    for day, number in sorted(days, key=lambda pair: late.get(pair[0], pair[0])):
+        stage, visit, chance = stages[number - 1], [], np.random.default_rng(day)
+        for name, keys in stage[1].items():
+            groups = stage[2] if len(stage) > 2 else TWO
+            counts = {"all": 2 * len(groups)} if "by" not in keys else dict.fromkeys(groups, 2)
+            size = 9000 if "above_kwh" not in keys else 900
+            cells = {
+                group: (int(households * size + chance.laplace(scale=2000)), households)
+                for group, households in counts.items()
+            }
+            visit.append(row(seq, day, series=name, of=1000 * number, cells=cells, scale=2000.0))
+            seq += 1
+        visits.append(visit)
+    return visits, contracts
+
+
+def live_columns(visits, contracts):
+    rows = [line for visit in visits for line in visit]
+    return {
+        (line["series"], line["group"], line["day"]): [line[f"live_{name}"] for name in ("kwh", "low_kwh", "high_kwh")]
+        for line in table(rows, contracts)
+    }
+
+
+@pytest.mark.parametrize("late", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("stages", HISTORIES.values(), ids=HISTORIES)
+def test_no_prefix_of_a_ledger_has_other_live_estimates(stages, late, monkeypatch):
+    monkeypatch.setattr(daily_estimates, "REFIT_DAYS", 4)
+    for module in (daily_estimates, group_estimates):  # the search has tests of its own and takes most of the time
+        monkeypatch.setattr(module, "fit_amplitudes", quick_fit)
+    visits, contracts = history(stages, late)
+    whole = live_columns(visits, contracts)
+    assert sum(value[0] is None for value in whole.values()) <= (0 if not late else 2)
+    for number in range(1, len(visits)):
+        earlier = {key: value for key, value in live_columns(visits[:number], contracts).items() if value[0] is not None}
+        assert {key: whole[key] for key in earlier} == earlier
+        if not late:
+            assert len(earlier) == sum(len(line.cells) for visit in visits[:number] for line in visit
+                                       if not line.series[-1].isdigit() or line.series.endswith("/1"))  # fmt: skip
+
+
+def quick_fit(observed, noise_variance, covariates, *, prior, start=None):
+    """Amplitudes that depend on all figures without a search for the most probable ones."""
+    size = np.nan_to_num(observed).std(axis=-1, keepdims=True)[..., None] + 0.1 + (0 if start is None else start.level)
+    draws = np.broadcast_to(size, (*observed.shape[:-1], 2, 7)) * np.array([[1.0], [1.2]])
+    return prior.amplitudes, draws
