@@ -134,7 +134,7 @@ def estimate_release(
     digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
-    return SmoothedRelease(source, table, _amplitudes(estimates), statement, folder.path)
+    return SmoothedRelease(source, table, recorded_amplitudes(estimates), statement, folder.path)
 
 
 def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
@@ -179,7 +179,7 @@ def estimate_quantities(
     return estimates
 
 
-def _amplitudes(estimates: Mapping[Quantity, QuantityEstimates]) -> list[dict[str, Any]]:
+def recorded_amplitudes(estimates: Mapping[Quantity, QuantityEstimates]) -> list[dict[str, Any]]:
     """Return the most probable amplitudes of the total of each quantity, of the archive estimates.
 
     An upper layer follows the first one in place of the weather.
