@@ -14,6 +14,7 @@ Decisions:
 * A layer above the first follows the first one, so that it is another quantity above another first layer.
 * Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
   by precision.
+* The day of a series that was added after the day was complete enters archive estimates alone.
 * A day on which a series was not drawn belongs to the quantity of the row before it.
 """
 
@@ -47,8 +48,8 @@ CellKey = tuple[str | None, str]
 class PublishedMean:
     """A row of a mean: its quantity and those of all `layers` of its series, group column, number of its contract.
 
-    `order` is the place in the ledger at which the last series of its quantity had its row of the day; None while a
-    series of the day is still to come.
+    `order` is the place in the ledger at which the last series of its quantity had its row of the day, of those in the
+    contract of the day's first row; None while one is still to come.
     """
 
     row: ReleaseRecord
@@ -92,7 +93,8 @@ class QuantityFigures:
     """All figures of one quantity: T consecutive days from `first`, cells in their order, names of the series.
 
     `orders` is the place in the ledger of each complete day, by the day's number from 0; `above_kwh` the lower end of
-    a layer, 0 for a mean and for the first layer.
+    a layer, 0 for a mean and for the first layer. `in_time` are the figures that came before their day was complete, if
+    others came later.
     """
 
     first: date
@@ -100,6 +102,7 @@ class QuantityFigures:
     orders: Mapping[int, int]
     series: tuple[str, ...]
     above_kwh: float = 0.0
+    in_time: Mapping[CellKey, CellArrays] | None = None
 
     @property
     def days(self) -> list[date]:
@@ -146,7 +149,7 @@ def _layers(table: str, means: Mapping[str, Mean]) -> dict[str, Quantity]:
 def _orders(
     rows: Sequence[ReleaseRecord], layers: Mapping[tuple[str, str], Mapping[str, Quantity]]
 ) -> dict[tuple[Quantity, str], int]:
-    """Return the place of each complete day of a quantity: that of its last row."""
+    """Return the place of each complete day of a quantity: that of the last row that its contract expects."""
     of_day: dict[tuple[Quantity, str], list[ReleaseRecord]] = {}
     names: dict[tuple[str, Quantity], set[str]] = {}
     for (contract, _), quantities in layers.items():
@@ -156,8 +159,10 @@ def _orders(
         of_day.setdefault((layers[row.contract, table_name(row.series)][row.series], row.day), []).append(row)
     orders = {}
     for (quantity, day), day_rows in of_day.items():
-        if names[day_rows[0].contract, quantity] <= {row.series for row in day_rows}:
-            orders[quantity, day] = max(row.seq for row in day_rows)
+        first = {row.series: row.seq for row in reversed(day_rows)}
+        expected = names[day_rows[0].contract, quantity]
+        if expected <= first.keys():
+            orders[quantity, day] = max(first[name] for name in expected)
     return orders
 
 
@@ -185,17 +190,28 @@ def _figures(means: Sequence[PublishedMean], first: date, last: date) -> Quantit
     released = [mean for mean in means if mean.is_released]
     days = (last - first).days + 1
     orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
+    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
+    in_time = [mean for mean in released if mean.order is None or mean.row.seq <= mean.order]
+    return QuantityFigures(
+        first,
+        _cells(released, first, days),
+        orders,
+        names,
+        means[0].above_kwh,
+        _cells(in_time, first, days) if len(in_time) < len(released) else None,
+    )
+
+
+def _cells(means: Sequence[PublishedMean], first: date, days: int) -> dict[CellKey, CellArrays]:
     sums: dict[CellKey, Floats] = {}
-    for mean in released:
+    for mean in means:
         place = (mean.day - first).days
         for group, value, variance, households in cell_values(mean):
             cell = sums.setdefault((mean.by, group), np.zeros((3, days)))
             cell[:2, place] += [value / variance, 1 / variance]
             cell[2, place] = households
     order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
-    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
-    cells = {key: _arrays(sums[key]) for key in order}
-    return QuantityFigures(first, cells, orders, names, means[0].above_kwh)
+    return {key: _arrays(sums[key]) for key in order}
 
 
 def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:

@@ -134,6 +134,8 @@ def _live_estimates(
     """
     days = len(figures.days)
     live = {key: Estimate(np.full(days, np.nan), np.full(days, np.nan)) for key in (*figures.cells, TOTAL)}
+    if figures.in_time is not None:
+        figures = replace(figures, cells=figures.in_time)
     made_at = np.array(estimation_places(figures.orders, days))
     known_from = _known_from(figures, made_at.tolist())
     complete = [day for day in known_from if day in figures.orders]

@@ -7,6 +7,8 @@ Decisions:
 
 * A group has rows from its first published day to its last, and on to the days that were skipped since. On a day
   without a published value the columns of the value are empty.
+* A day that is delivered late, after an amendment of what is counted, is of the new contract, and so is its live
+  estimate; that of the old one, a prediction, is no longer in the table.
 * Estimates are rounded to a milliwatt-hour: further digits are those of the search for the amplitudes.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -180,3 +181,28 @@ def test_the_amplitudes_are_those_of_the_fit_in_use(monkeypatch):
     assert [entry["kwh"]["level"] for entry in entries] == [round(fitted[0].level, 4), round(fitted[2].level, 4)]
     assert len(fitted) == 3  # the total, the differences of its groups, and the total under the other clamp
     assert [entry["days"] for entry in entries] == [["2013-01-01", "2013-01-06"], ["2013-01-07", "2013-01-11"]]
+
+
+@pytest.mark.parametrize("added", [BY_TARIFF, layered("again", 50)], ids=["groups", "a second figure"])
+def test_a_series_that_is_drawn_for_old_days_too_revises_nothing(added):
+    old, new = history([(5, ALONE)], {})[0], history([(8, added)], {})[0]
+    contracts = [contract(1000, **ALONE), contract(2000, **ALONE, **added)]
+    visits = [
+        *old,
+        *new[:5],
+        *[[*total, *rows] for total, rows in zip(history([(8, ALONE)], {})[0][5:], new[5:], strict=True)],
+    ]
+    rows = [line for visit in visits for line in visit]
+    rows = [
+        replace(line, seq=seq, contract=f"contract {1000 if seq < 7 else 2000}") for seq, line in enumerate(rows, 2)
+    ]
+    whole = live_columns([rows], contracts)
+    for number in range(1, len(rows)):
+        earlier = {
+            key: value for key, value in live_columns([rows[:number]], contracts).items() if value[0] is not None
+        }
+        assert {key: whole[key] for key in earlier} == earlier
+    assert all(whole["use", "all", FIRST + timedelta(days=day)][0] is not None for day in range(8))
+    for group in TWO if added is BY_TARIFF else ():
+        values = [whole["homes", group, FIRST + timedelta(days=day)][0] for day in range(8)]
+        assert [value is None for value in values] == [True] * 5 + [False] * 3
