@@ -5,7 +5,8 @@ Example: noise of 1.5 kWh, calendar and weather: the archive estimate errs by 0.
 Decisions:
 
 * The amplitudes of a live estimate are fitted anew after 28 days, then whenever the days have become more by 28 and by
-  a quarter, to what was known before, so no later row revises it.
+  a quarter, to what was known before, so no later row revises it. Fits every 28 days take 2.6 times as long for 500
+  days and err by 0.694 kWh instead of 0.696 kWh in ten synthetic series with noise of 1.5 kWh.
 * Figures that become known late enter from then on. Fits do not multiply with late days.
 * Leading axes are series that share amplitudes, such as groups of households.
 
