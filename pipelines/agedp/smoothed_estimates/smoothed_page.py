@@ -184,7 +184,10 @@ def _day_of(row: _Row) -> date:
 def _amplitude_tables(amplitudes: Sequence[Mapping[str, Any]], *, has_weather: bool) -> Iterator[str]:
     names = [name for name in _AMPLITUDES if has_weather or name != "heating"]
     lines = [
-        (f"{entry['series']}, {entry['group']}", *(format_number(entry["kwh"][name]) for name in names))
+        (
+            "{series}, {days[0]} to {days[1]}".format(**entry),
+            *(format_number(entry["kwh"][name]) if name in entry["kwh"] else "" for name in names),
+        )
         for entry in amplitudes
     ]
     columns = ("most probable amplitude", *(_AMPLITUDES[name] for name in names))
