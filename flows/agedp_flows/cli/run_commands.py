@@ -15,6 +15,7 @@ from agedp_flows.cli.options import (
     NIGHTLY,
     TO_HAND_OVER,
     AsOfOption,
+    CommandGroup,
     FolderArgument,
     JsonOption,
     QuietOption,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agedp.pipeline import RunSummary
 
 
-app = typer.Typer()
+app = CommandGroup()
 
 
 @app.command(rich_help_panel=NIGHTLY)

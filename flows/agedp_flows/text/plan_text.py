@@ -47,7 +47,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": "" if plan.now.refused is None else str(plan.now.refused),
+        "refused": next(iter(_refusals(session)), str(plan.now.refused or "")),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
@@ -100,6 +100,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
     """Return the plan as lines for the terminal."""
     plan = forecast_run(session)
     return [
+        *(f"Will be refused: {refusal}" for refusal in _refusals(session)),
         *_due_lines(session, plan.now.planned),
         *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
@@ -174,20 +175,23 @@ def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
-def _delivery_lines(session: LedgerSession) -> list[str]:
-    """Return what a run file lacks: keys that a first run requires, and, of a live one, the marker of a delivery."""
-    schedule, missing = session.run.run_file.schedule, []
+def _refusals(session: LedgerSession) -> list[str]:
+    """Return why a first run refuses the run file, before it draws anything."""
+    refusals = []
     for check in (check_corrections_declared, check_model_accepted):
         try:
             check(session)
         except RunFileError as error:
-            missing.append(str(error))
+            refusals.append(str(error))
+    return refusals
+
+
+def _delivery_lines(session: LedgerSession) -> list[str]:
+    """Return one line if a live run file lacks the marker of a delivery."""
+    schedule = session.run.run_file.schedule
     if schedule.mode != "live" or schedule.wait_for is not None:
-        return missing
-    return [
-        *missing,
-        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing",
-    ]
+        return []
+    return ["no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"]
 
 
 def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:

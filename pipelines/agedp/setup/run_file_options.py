@@ -119,8 +119,15 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _series("bins_kwh", "LIST", "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30", "list"),
     _series("form", "FORM", "distribution: histogram, or cumulative; histogram if left out"),
     _series("by", "COLUMN", "one value per group; roster.csv must exist with this column", "text"),
-    _series("clamp_kwh", "KWH", "upper bound on a household's daily total; never from the data", "value or list"),
-    _series("share", "LIST", "with several --clamp-kwh: share of each layer, such as 0.77,0.23", "list"),
+    _series(
+        "clamp_kwh",
+        "KWH",
+        "upper bound on a household's daily total, never from the data; a list makes layers: --clamp-kwh 30,75",
+        "value or list",
+    ),
+    _series(
+        "share", "LIST", "with layers (--clamp-kwh 30,75): each one's share of a day, such as 0.77,0.23", "list"
+    ),
     _series("max_missing", "N", "a day that lacks more readings counts as missing"),
     _series("missing_kwh", "KWH", "a missing household-day counts as this"),
     _series("values", "WHICH", "sum readings, or the public values of their states"),
