@@ -165,6 +165,15 @@ def layer_number(series: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def layer_label(name: str, clamp_kwh: str) -> str:
+    """Return what the first layer of a mean is called, "" for a series that is no layer.
+
+    >>> layer_label("use/1", "10"), layer_label("use", "10")
+    ('layer 1 (up to 10 kWh)', '')
+    """
+    return f"layer {layer_number(name)} (up to {clamp_kwh} kWh)" if layer_number(name) else ""
+
+
 def is_upper(series: str) -> bool:
     """Return whether a series is a layer above the first: a part of a mean, which is none by itself."""
     return layer_number(series) > 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -105,6 +107,8 @@ def test_layers_have_a_file_of_their_own_that_says_what_they_are(kept):
     assert metadata[UPPER]["layers_by_version"] == {"1": layers}
     assert {of["of"] for of in metadata.values()} == {"daily_mean"}
     package = json.loads((release.path / "datapackage.json").read_text())
+    [lowest] = [of["description"] for of in package["resources"] if of["path"] == AVERAGES]
+    assert lowest.startswith("layer 1 (up to 2 kWh) of the averages over households by day")
     [resource] = [of for of in package["resources"] if of["path"] == UPPER]
     assert "layer 3: mean energy per household above 10 and up to 40 kWh a day" in resource["description"]
     assert resource["schema"]["primaryKey"] == ["day", "group", "revision", "layer"]
@@ -329,6 +333,29 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     assert [*released.folder.layers()] == [UPPER]
     assert released.table["households"].tolist() == [2, 2]
     assert timedelta(days=1) == released.table.index[1] - released.table.index[0]
+
+
+def test_layer_1_is_never_called_the_mean(houses, tmp_path):
+    house = build(houses(tmp_path))
+    house.write(FIRST, day(1), clamp="[2, 10]\nshare = [0.75, 0.25]")
+    # widths 2 and 8 kWh at 0.375 and 0.125: scales 16/3 and 64 kWh, over 6 homes
+    lowest, total = (2**0.5 * scale / 6 for scale in (16 / 3, math.hypot(16 / 3, 64)))
+    planned = plan_lines(house.session(today=TODAY))
+    assert any(line.startswith(f"daily_mean, layer 1 (up to 2 kWh): noise {lowest:.3g} kWh") for line in planned)
+    of_sum = f"daily_mean, sum of its layers (up to 10 kWh): noise {total:.3g} kWh per household"
+    assert any(line.startswith(of_sum) for line in planned)
+    assert not any(line.startswith("Noise ") for line in planned)
+    lines = result_lines(house.run(today=TODAY))
+    assert "day         households   layer 1 (up to 2 kWh), kWh   noise interval       published" in lines
+    assert f"{of_sum} on {day(1)} (standard deviation)" in lines
+    page = html.unescape((house.folder / "release" / "report.html").read_text("utf-8"))
+    assert "Mean daily use per household: layer 1 (up to 2 kWh)" in page
+    assert "noise of a day's layer 1 (up to 2 kWh)" in page
+    assert f"The sum of the layers has noise of {format_number(total)}\u00a0kWh" in page
+    assert "The noise of the newest day's layer 1 (up to 2 kWh) has a standard deviation" in page
+    statement = (house.folder / "release" / "STATEMENT.md").read_text("utf-8")
+    assert "daily_mean/1: mean daily use of the households up to 2 kWh, layer 1 of daily_mean; a household" in statement
+    house.release.verify()
 
 
 def test_commands_say_what_an_upper_layer_is(houses, tmp_path):

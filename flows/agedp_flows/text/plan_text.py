@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR, format_end_reason
+from agedp.layer_noise import layer_heading, sum_heading, sum_noises_kwh
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
@@ -16,7 +17,7 @@ from agedp.stages.plan import RunForecast, check_corrections_declared, check_mod
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layers import is_upper, layer_number
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.layer_text import layer_lines
@@ -149,10 +150,22 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     """Return the signal of the released means; before the first release the noise of the planned ones."""
     if lines := signal_lines(session):
         return lines
-    rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
-    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
-    means = [sd for sd, unit in noises if unit == "kwh"]
-    return [planned_noise_text(max(means))] if means else []
+    series, rows = session.run.run_file.series, [release.row for release in planned if release.row.state == "released"]
+    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows if not is_upper(row.series)]
+    means = [(sd, name) for sd, unit, name in noises if unit == "kwh"]
+    if not means:
+        return []
+    noise_kwh, name = max(means)
+    label = f"{layer_heading(name, series[name])}: " if layer_number(name) else ""
+    lines = [_labelled(label, planned_noise_text(noise_kwh))]
+    if sums := sum_noises_kwh(rows):
+        noisiest = max(sums, key=lambda key: (sums[key], key))
+        lines.append(_labelled(f"{sum_heading(noisiest[0], series)}: ", planned_noise_text(sums[noisiest])))
+    return lines
+
+
+def _labelled(label: str, sentence: str) -> str:
+    return f"{label}{sentence[0].lower()}{sentence[1:]}" if label else sentence
 
 
 def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
@@ -191,7 +204,9 @@ def _delivery_lines(session: LedgerSession) -> list[str]:
     schedule = session.run.run_file.schedule
     if schedule.mode != "live" or schedule.wait_for is not None:
         return []
-    return ["no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"]
+    return [
+        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"
+    ]
 
 
 def _spent_lines(session: LedgerSession, plan: RunForecast) -> list[str]:

@@ -125,9 +125,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
         "upper bound on a household's daily total, never from the data; a list makes layers: --clamp-kwh 30,75",
         "value or list",
     ),
-    _series(
-        "share", "LIST", "with layers (--clamp-kwh 30,75): each one's share of a day, such as 0.77,0.23", "list"
-    ),
+    _series("share", "LIST", "with layers (--clamp-kwh 30,75): each one's share of a day, such as 0.77,0.23", "list"),
     _series("max_missing", "N", "a day that lacks more readings counts as missing"),
     _series("missing_kwh", "KWH", "a missing household-day counts as this"),
     _series("values", "WHICH", "sum readings, or the public values of their states"),
