@@ -8,6 +8,7 @@ import math
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -28,9 +29,10 @@ from agedp_data.series.layers import layer_number, table_name
 from agedp_data.series.series import Layer
 from agedp_flows.text.amendment_text import amendment_lines
 from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_lines
+from agedp_flows.text.run_text import result_lines, skips_count_text
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
+from tests.agedp.released_rows import Row
 from tests.agedp.test_distribution import DAYS, FIRST, HOMES, TODAY, build, day, energy
 
 CLAMPS = (2, 10, 40)
@@ -356,6 +358,27 @@ def test_layer_1_is_never_called_the_mean(houses, tmp_path):
     statement = (house.folder / "release" / "STATEMENT.md").read_text("utf-8")
     assert "daily_mean/1: mean daily use of the households up to 2 kWh, layer 1 of daily_mean; a household" in statement
     house.release.verify()
+
+
+def test_a_skipped_day_of_several_layers_is_one_day(houses, tmp_path):
+    house = build(houses(tmp_path))
+    house.write(FIRST, day(3), clamp=LAYERED)
+    house.edit(("[schedule]", f"[schedule]\nskip_days = [{day(1)}, {day(2)}]"))
+    planned = plan_lines(house.session(today=TODAY))
+    assert "2 days, 6 releases are due and 2 days will be skipped:" in planned
+    assert sum(line.startswith(f"{day(1)}  ") for line in planned) == 1
+    assert next(line for line in planned if line.startswith("skipped (")).endswith(f": {day(1)} to {day(2)}")
+    lines = result_lines(house.run(today=TODAY))
+    assert any(line.startswith("2 days released now, 2 days skipped (") for line in lines)
+
+
+def test_a_day_skipped_in_some_series_is_counted_by_its_releases():
+    one = Row("2013-01-01", (1,))
+    skipped = replace(one, state="skipped", series="night")
+    assert skips_count_text([one, skipped]) == "1 release of 1 other day"
+    next_day = [replace(row, day="2013-01-02", state="skipped") for row in (one, skipped)]
+    assert skips_count_text([one, skipped, *next_day]) == "1 day and 1 release of 1 other day"
+    assert skips_count_text([one]) == ""
 
 
 def test_commands_say_what_an_upper_layer_is(houses, tmp_path):

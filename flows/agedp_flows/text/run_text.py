@@ -135,7 +135,7 @@ def result_lines(summary: RunSummary) -> list[str]:
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
     days = len({row.day for row in rows})
-    skipped, min_households = len(summary.released) - len(rows), run.population.min_households
+    skipped, min_households = skips_count_text(summary.released), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
         f"{count_text(days, 'day')} released now"
@@ -215,6 +215,17 @@ def waiting_lines(days: Sequence[date]) -> list[str]:
 def delta_warning_lines(run: RunFile) -> list[str]:
     """Return the warning about a large delta; nothing for a smaller one or none."""
     return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
+
+
+def skips_count_text(rows: Sequence[ReleaseRecord]) -> str:
+    """Return how many days are skipped, and how many releases of other days, "" for none; `rows` with all states."""
+    released = {row.day for row in rows if row.state == "released"}
+    skipped = [row.day for row in rows if row.state != "released"]
+    days, others = set(skipped) - released, [day for day in skipped if day in released]
+    parts = [count_text(len(days), "day")] if days else []
+    if others:
+        parts.append(f"{count_text(len(others), 'release')} of {count_text(len(set(others)), 'other day')}")
+    return " and ".join(parts)
 
 
 def skips_text(skips: Sequence[Skip]) -> str:
