@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -323,7 +324,14 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     assert planned.table["noise_sd_kwh"].tolist() == pytest.approx(expected * 2, rel=1e-6)
     [compared] = agedp.compare(readings, [promise], **options).to_dict("records")
     assert (compared["epsilon_max"], compared["epsilon_sum"]) == (1, 2)
-    assert compared["noise_sd_kwh"] == pytest.approx(expected[0], rel=1e-6)
+    assert compared["noise_of"] == "use, layer 1, up to 10 kWh"
+    noises = [compared[name] for name in ("noise_sd_kwh", "noise_sd_of_sum_kwh")]
+    assert noises == pytest.approx([expected[0], math.hypot(*expected)], rel=1e-6)
+    assert compared["noise_sd_of_sum_kwh"] > 10 * compared["noise_sd_kwh"]
+    notions = planned.compare().dropna(subset="noise_sd_kwh")
+    assert set(notions["noise_of"]) == {"use, layer 1, up to 10 kWh"}
+    ratios = notions["noise_sd_of_sum_kwh"] / notions["noise_sd_kwh"]
+    assert ratios.tolist() == pytest.approx([math.hypot(*expected) / expected[0]] * len(ratios), rel=1e-6)
     released = agedp.release(readings, promise=promise, **options)
     released.verify()
     assert [*released.folder.layers()] == [UPPER]
@@ -338,7 +346,14 @@ def test_commands_say_what_an_upper_layer_is(houses, tmp_path):
     sentence = "daily_mean/2 is an upper layer of daily_mean: daily use above 2 and up to 10 kWh."
     assert any(line.startswith(sentence) for line in planned)
     # the notions are compared by the noise of layer 1: 2 kWh / (0.75 x 0.5), over 6 homes
-    assert any("daily_mean/1" in line for line in planned if line.startswith("Notions that guarantee"))
+    label = "daily_mean, layer 1, up to 2 kWh"
+    joined = re.sub(r"\s+", " ", " ".join(planned))
+    assert re.search(f"Notions that guarantee [^:]*: {label}, 2 days", joined)
+    # widths of 2 and 8 kWh at 0.75 and 0.25 of 0.5, over 6 homes
+    total = math.hypot(2 / 0.375, 8 / 0.125) * 2**0.5 / 6
+    assert f"daily_mean, sum of the layers: noise {total:.1f} kWh per household" in planned
+    assert any(line.startswith(f"{label}: Noise 1.26 kWh per household") for line in planned)
+    assert f"The noise is that of {label}; the sum of its layers has 12.0 times that noise." in joined
     assert any("=> classical" in line and f"{2**0.5 * 2 / 0.375 / 6:.3f}" in line for line in planned)
     summary = house.run(today=TODAY)
     assert any(line.startswith(sentence) for line in result_lines(summary))
