@@ -21,7 +21,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any, Final, Literal, Self
@@ -165,13 +165,32 @@ def layer_number(series: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def layer_label(name: str, clamp_kwh: str) -> str:
-    """Return what the first layer of a mean is called, "" for a series that is no layer.
+def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
+    """Return the name of a mean for people, with the layer that it is and the clamp of that.
 
-    >>> layer_label("use/1", "10"), layer_label("use", "10")
-    ('layer 1 (up to 10 kWh)', '')
+    >>> layer_text("use", "8"), layer_text("use/1", "8")
+    ('use', 'use, layer 1, up to 8 kWh')
     """
-    return f"layer {layer_number(name)} (up to {clamp_kwh} kWh)" if layer_number(name) else ""
+    number = layer_number(series)
+    return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+
+
+def layers_of(series: str, names: Iterable[str]) -> list[str]:
+    """Return the layers of the mean that a series is a layer of, or the series alone.
+
+    >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
+    (['use/1', 'use/2'], ['night'])
+    """
+    return [name for name in names if table_name(name) == table_name(series)]
+
+
+def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:
+    """Return the most that a household's day counts in a layer, or in a mean, from its keys in a contract.
+
+    >>> layer_width_kwh("75", "30"), layer_width_kwh("50", None)
+    (Decimal('45'), Decimal('50'))
+    """
+    return Decimal(clamp_kwh) - Decimal(above_kwh or "0")
 
 
 def is_upper(series: str) -> bool:

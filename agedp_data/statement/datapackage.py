@@ -22,7 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp_data.series.layers import layer_label
+from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
@@ -59,7 +59,7 @@ _NOISE_TEXT: Final = (
     '"agedp"'
 )
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
-_LAYER_1: Final = "{layer} of the {averages}; the layers above it are in a table of their own, to be added to it"
+_LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
 _LAYERS: Final = (
@@ -189,7 +189,7 @@ def _lowest_layer(content: bytes, statement: Statement) -> str:
     metadata = json.loads((_read_schema(content).metadata or {}).get(b"agedp", b"{}"))
     name = f"{metadata.get('of')}/1"
     terms = statement.contract.series.get(name)
-    return layer_label(name, terms.clamp_kwh) if terms else ""
+    return layer_text(name, terms.clamp_kwh) if terms else ""
 
 
 def _layer_ranges(content: bytes) -> str:

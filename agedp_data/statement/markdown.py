@@ -26,7 +26,7 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
-from agedp_data.statement.layer_texts import layer_text, layers_texts
+from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 from agedp_data.statement.model_texts import aside, selection_texts
 from agedp_data.statement.stated_model import StatedModel
 
@@ -306,7 +306,7 @@ def _states_text(contract: Contract) -> str:
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
     is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
     if layer_number(name):
-        text = layer_text(name, series)
+        text = layer_series_text(name, series)
     else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
         text += f", by {series.by} of the roster" if series.by is not None else ""

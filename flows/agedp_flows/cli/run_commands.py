@@ -228,7 +228,7 @@ def verify(
 def smooth(
     folder: FolderArgument,
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
         ),
@@ -237,7 +237,7 @@ def smooth(
         str | None,
         typer.Option(
             metavar="GB-ENG",
-            help="whose public holidays count, by ISO 3166; none: weekdays only. Not needed for London and Sydney",
+            help="whose public holidays count, by ISO 3166; none: weekdays only. Default: that of London or Sydney",
             show_default=False,
         ),
     ] = None,

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR, format_end_reason
-from agedp.layer_noise import layer_heading, sum_heading, sum_noises_kwh
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.signal_against_noise import planned_noise_text
+from agedp.signal_against_noise import planned_noise_text, three_digits
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper, layer_number
+from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.layer_text import layer_lines
@@ -147,29 +148,36 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    return [*lines, *layer_lines(session.run.run_file.series)]
+    return [*lines, *layer_lines(session.run.run_file.series), *_layer_sum_lines(session, rows)]
+
+
+def _layer_sum_lines(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[str]:
+    """Return the noise of the sum of all layers of each mean on its noisiest planned day."""
+    variances: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if layer_number(row.series):
+            days = variances.setdefault(table_name(row.series), {})
+            sd, _ = noise_deviation(row, session.run.run_file.series[row.series])
+            days[row.day] = days.get(row.day, 0.0) + sd**2
+    return [
+        f"{name}, sum of the layers: noise {three_digits(math.sqrt(max(days.values())))} kWh per household"
+        for name, days in variances.items()
+    ]
 
 
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return the signal of the released means; before the first release the noise of the planned ones."""
     if lines := signal_lines(session):
         return lines
-    series, rows = session.run.run_file.series, [release.row for release in planned if release.row.state == "released"]
-    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows if not is_upper(row.series)]
+    rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
+    series = session.run.run_file.series
+    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows]
     means = [(sd, name) for sd, unit, name in noises if unit == "kwh"]
     if not means:
         return []
-    noise_kwh, name = max(means)
-    label = f"{layer_heading(name, series[name])}: " if layer_number(name) else ""
-    lines = [_labelled(label, planned_noise_text(noise_kwh))]
-    if sums := sum_noises_kwh(rows):
-        noisiest = max(sums, key=lambda key: (sums[key], key))
-        lines.append(_labelled(f"{sum_heading(noisiest[0], series)}: ", planned_noise_text(sums[noisiest])))
-    return lines
-
-
-def _labelled(label: str, sentence: str) -> str:
-    return f"{label}{sentence[0].lower()}{sentence[1:]}" if label else sentence
+    sd, name = max(means)
+    label = f"{layer_text(name, series[name].clamp_kwh)}: " if layer_number(name) else ""
+    return [f"{label}{planned_noise_text(sd)}"]
 
 
 def _once_per_skip(planned: tuple[PlannedRelease, ...]) -> Iterator[tuple[PlannedRelease, str]]:

@@ -44,8 +44,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
-from agedp_data.parameters import exact_text
-from agedp_data.series.layers import layer_label
+from agedp_data.series.layers import layer_number, layer_text
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
@@ -164,7 +163,7 @@ def _newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
     if averages := folder.averages():
         frame, table = folder.table(), averages[f"{MEANS}.parquet"]
         first = f"{json.loads(table.schema.metadata[METADATA_KEY])['of']}/1"
-        layer = f"{layer_label(first, exact_text(run.series[first].clamp_kwh))}, kWh" if first in run.series else ""
+        layer = f"kWh of {layer_text(first, run.series[first].clamp_kwh)}" if first in run.series else ""
         mean = layer or "mean kWh"
         heading = f"day         households   {mean}   noise interval       published"
         return [heading, *(_table_line(row, len(mean)) for row in frame.to_dict("records")[-3:])] if len(frame) else []
@@ -263,8 +262,8 @@ def _quality_line(delivery: Delivery) -> str:
 
 def _sum_lines(session: LedgerSession) -> list[str]:
     """Return the noise of the sum of the layers of each mean that has some, on its newest day."""
-    series = session.run.run_file.series
-    return [line for name in mean_names(series) for line in sum_noise_line(session.rows, name, series)]
+    names = [name for name in session.run.run_file.series if layer_number(name)]
+    return [line for name in mean_names(names) for line in sum_noise_line(session.rows, name)]
 
 
 def _table_line(row: Mapping[Any, Any], width: int) -> str:

@@ -35,7 +35,7 @@ from agedp_data.statement.document import Statement
 
 _STYLES = 6
 _NOISE_NOTE = (
-    "The noise of the newest day's {} has a standard deviation of {} kWh per household. Noise at 1: the standard "
+    "The noise of {} has a standard deviation of {} kWh per household. Noise at 1: the standard "
     "deviation that would bring a bound to epsilon 1, for the same days with losses in the same proportions."
 )
 _CAPS_NOTE = (
@@ -109,7 +109,12 @@ def bounds_table(
     scale = logarithmic_axis([bound.epsilon for bound in bounds])
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
-        yield paragraph(_NOISE_NOTE.format(layer or "mean", format_number(sd_kwh or 0.0)), "soft")
+        yield paragraph(
+            _NOISE_NOTE.format(
+                f"{layer}, on the newest day," if layer else "the newest day's mean", format_number(sd_kwh or 0.0)
+            ),
+            "soft",
+        )
         if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import partial
 
 from agedp.budget import series_by_contract
-from agedp.layer_noise import sum_noises_kwh
+from agedp.layer_noise import newest_sum_noise
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import paragraph, render_page, statement_to_html
@@ -47,7 +47,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import layer_label, layer_number, table_name
+from agedp_data.series.layers import layer_number, layer_text, table_name
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
@@ -93,7 +93,7 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         scope += ", smallest group" if len(newest.cells) > 1 else ""
         layer = _layer(report, table_name(newest.series))
         yield (
-            f"noise of a day's {layer or 'mean'}",
+            f"noise of {layer}" if layer else "noise of a day's mean",
             f"±\u00a0{format_number(half_width)}\u00a0kWh",
             f"{percent(report.coverage)} of the time, newest day{scope}",
         )
@@ -210,8 +210,8 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     names = series_names(report, "mean")
     for name in names:
         rows = series_rows(report, name, "mean")
-        layer = _layer(report, name)
-        yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1, layer=layer)
+        label = _layer(report, name) or (name if len(names) > 1 else "")
+        yield from series_parts(name, rows, coverage=report.coverage, label=label)
         yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
@@ -222,13 +222,13 @@ def _series_parts(report: ReportData) -> Iterator[str]:
 def _layer(report: ReportData, name: str) -> str:
     """Return what layer 1 of a mean is called, "" for a mean without layers."""
     terms = report.statement.contract.series.get(f"{name}/1")
-    return layer_label(f"{name}/1", terms.clamp_kwh) if terms else ""
+    return layer_text(f"{name}/1", terms.clamp_kwh) if terms else ""
 
 
 def _sum_noise(report: ReportData, name: str) -> str:
     """Return the noise of the sum of a mean's layers on its newest day as text, "" without such a day."""
-    noises = {day: noise for (of, day), noise in sum_noises_kwh(report.rows).items() if of == name}
-    return f"{format_number(noises[max(noises)])}\u00a0kWh" if noises and _layer(report, name) else ""
+    newest = newest_sum_noise(report.rows, name)
+    return f"{format_number(newest[1])}\u00a0kWh" if newest is not None and _layer(report, name) else ""
 
 
 def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
