@@ -228,6 +228,11 @@ def _line(name: str, values: Iterable[float]) -> str:
 
 
 def _four_decimals(value: float) -> str:
+    """Return a value in four decimals, zero without a sign.
+
+    >>> _four_decimals(-0.00001), _four_decimals(0.00001), _four_decimals(-0.25)
+    ('0.0000', '<0.0001', '-0.2500')
+    """
     if math.isnan(value):
         return "-"
     text = "<0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
