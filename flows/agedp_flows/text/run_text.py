@@ -49,7 +49,7 @@ from agedp_data.series.series import AnySeries
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
-from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
+from agedp_flows.text.bound_text import assumption_text, exception_once, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
@@ -149,13 +149,18 @@ def result_lines(summary: RunSummary) -> list[str]:
     if (folder.path / "statement.json").exists():
         lines += [*_newest_lines(folder, run), *_sum_lines(summary.session)]
         lines += [*signal_lines(summary.session), *layer_lines(run.series)]
-        bounds = folder.read_statement().bounds
-        of_day, total = (labelled_bound(bound) for bound in bounds[:2])
-        lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
-        lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
-        lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
+        lines += _bound_lines(run, folder.read_statement().bounds)
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
+
+
+def _bound_lines(run: RunFile, bounds: Sequence[StatedBound]) -> list[str]:
+    """Return the bounds of a day, of all days and of a span, and those that the promise limits."""
+    of_day, total = (labelled_bound(bound) for bound in bounds[:2])
+    lines = [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
+    lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
+    lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
+    return exception_once(lines, bounds[0].conditional_days)
 
 
 def _newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
