@@ -15,6 +15,7 @@ from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.parameters import exact_text
 from agedp_data.private_selection import private_quantiles
+from agedp_data.series.layers import layer_number
 from agedp_data.statement import delta_texts
 from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.delta_texts import is_of_span, promised_caps, with_delta
@@ -25,7 +26,7 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
-from agedp_data.statement.layer_texts import layers_texts, upper_layer_text
+from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 from agedp_data.statement.model_texts import aside, selection_texts
 from agedp_data.statement.stated_model import StatedModel
 
@@ -304,12 +305,12 @@ def _states_text(contract: Contract) -> str:
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
     is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
-    if series.above_kwh is None:
+    if layer_number(name):
+        text = layer_series_text(name, series)
+    else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
         text += f", by {series.by} of the roster" if series.by is not None else ""
         text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
-    else:
-        text = upper_layer_text(name, series)
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
     if series.values == "states":

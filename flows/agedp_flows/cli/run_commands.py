@@ -15,6 +15,7 @@ from agedp_flows.cli.options import (
     NIGHTLY,
     TO_HAND_OVER,
     AsOfOption,
+    CommandGroup,
     FolderArgument,
     JsonOption,
     QuietOption,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agedp.pipeline import RunSummary
 
 
-app = typer.Typer()
+app = CommandGroup()
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -227,7 +228,7 @@ def verify(
 def smooth(
     folder: FolderArgument,
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
         ),
@@ -236,7 +237,7 @@ def smooth(
         str | None,
         typer.Option(
             metavar="GB-ENG",
-            help="whose public holidays count, by ISO 3166; none: weekdays only. Not needed for London and Sydney",
+            help="whose public holidays count, by ISO 3166; none: weekdays only. Default: that of London or Sydney",
             show_default=False,
         ),
     ] = None,

@@ -74,6 +74,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
         _HEADING.format(notion="notion", method="method", width=_width(available)),
         *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
         *_scope_lines(letters, session.envelope_days),
+        *_layer_lines(comparison, available),
         *_mark_lines(comparison, available),
         *_ended_lines(available),
         *_future_bound_lines(available),
@@ -98,7 +99,7 @@ def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
         " and on" if comparison.endless else f" to {comparison.days[-1]}"
     )
     return [
-        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.series}, {period}"),
+        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.label}, {period}"),
         *_wrapped(
             "",
             f"{comparison.households} households ({group}). Day-to-day change of the mean: "
@@ -172,6 +173,16 @@ def _scope_lines(letters: dict[_Scope, str], envelope_days: str) -> Iterator[str
     for (scope, delta, kind, assumption), letter in letters.items():
         condition = condition_text(kind, assumption, envelope_days)
         yield from _wrapped(f"{letter:3s}", f"Scope: {scope}{delta}. {condition}")
+
+
+def _layer_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
+    """Yield what the noise is about, and the noise of the sum, if the mean is published in layers."""
+    costs = [entry.series for entry in available if entry.series is not None]
+    if comparison.label != comparison.series and costs:
+        ratios = sorted(cost.sum_noise_kwh / cost.noise_kwh for cost in costs if math.isfinite(cost.sum_noise_kwh))
+        times = " to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in (ratios[:1] + ratios[-1:])))
+        sum_text = f"; the sum of its layers has {times} times that noise" if ratios else ""
+        yield from _wrapped("   ", f"The noise is that of {comparison.label}{sum_text}.")
 
 
 def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
@@ -278,6 +289,7 @@ def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str,
     return {
         "target": _target_json(comparison.target),
         "series": comparison.series,
+        "noise_of": comparison.label,
         "by": comparison.groups,
         "households": comparison.households,
         "days": len(comparison.days),
@@ -327,6 +339,7 @@ def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, 
         "epsilon_largest_day": format_epsilon(max(series.losses)),
         "epsilon_mean_day": format_epsilon(series.epsilon),
         "noise_sd_kwh": finite_or_none(series.noise_kwh),
+        "noise_sd_of_sum_kwh": finite_or_none(series.sum_noise_kwh),
         "noise_sd_worst_day_kwh": finite_or_none(series.worst_kwh),
         "noise_of_change": finite_or_none(series.noise_kwh / comparison.change.kwh),
         "unusable_days": series.unusable_days,
