@@ -12,6 +12,7 @@ import pytest
 
 from tests.agedp.conftest import House
 from tests.command import CommandFolder
+from tests.source_path import ROOT
 
 FIRST, DAYS = date(2013, 3, 1), 12
 
@@ -63,7 +64,7 @@ REFUSED = {
     "two columns of numbers": (("--weather", "weather.csv"), "several columns of numbers, of day, mean, rain. Name"),
     "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
     "a table that is not there": (("--weather", "wether.csv"), "wether.csv: no such file; did you mean 'weather.csv'?"),
-    "an unknown region": (("--region", "GB-ENGLAND"), "region = 'GB-ENGLAND' has no calendar of public holidays"),
+    "an unknown region": (("--region", "GB-ENGLAND"), "region 'GB-ENGLAND': no calendar of public holidays; did you mean 'GB-ENG'"),
     "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
 }  # fmt: skip
 
@@ -83,8 +84,16 @@ def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monk
     monkeypatch.setitem(sys.modules, "holidays", None)
     ended = reader.agedp("smooth", "received", "--out", "out")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.endswith("which is not installed; pip install 'agedp[smooth]'\n")
+    assert 'pip install --constraint constraints.txt ".[smooth]"' in ended.err
+    assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "smooth.md").read_text("utf-8")
+    assert "--region none" in ended.err
     reader.succeed("smooth", "received", "--out", "out", "--region", "none")
+
+
+def test_holidays_of_another_country_are_noticed(reader: CommandFolder) -> None:
+    notice = "Notice: the days of this release are usually of region GB-ENG; the holidays are those of US."
+    for region, expected in {"US": 1, "GB-SCT": 0, "none": 0}.items():
+        assert reader.succeed("smooth", "received", "--out", "out", "--region", region).count(notice) == expected
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

@@ -236,7 +236,8 @@ def smooth(
         str | None,
         typer.Option(
             metavar="GB-ENG",
-            help="whose public holidays count, by ISO 3166; none: weekdays only. Not needed for London and Sydney",
+            help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
+            "Not needed for London and Sydney",
             show_default=False,
         ),
     ] = None,

@@ -97,8 +97,8 @@ def smooth(release: Any, *, region: str | None = None, weather: WeatherSource | 
 
     Args:
         release: what `agedp.release`, `sanitise` or `open_release` return, or the path of a release folder.
-        region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays only. By default
-            that of the release's dataset or time zone, if it has one.
+        region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays and the days
+            from 22 December to 1 January. By default that of the release's dataset or time zone, if it has one.
         weather: daily mean temperatures in degrees Celsius: the path of a CSV or Parquet file, or a pandas table.
 
     Raises:

@@ -56,19 +56,25 @@ MODEL: Final = {
 }
 
 
+def usual_region(statement: Statement) -> str | None:
+    """Return the region of a release by its dataset or the time zone of its days, None if neither names one."""
+    layout = statement.contract.input
+    return _REGIONS.get(layout.dataset) or _REGIONS.get(layout_of(layout.dataset, layout.columns).day_zone)
+
+
 def default_region(statement: Statement) -> str:
-    """Return the region of a release by its dataset or the time zone of its days.
+    """Return the usual region of a release.
 
     Raises:
-        InputError: neither names one.
+        InputError: it has none.
     """
-    layout = statement.contract.input
-    zone = layout_of(layout.dataset, layout.columns).day_zone
-    region = _REGIONS.get(layout.dataset) or _REGIONS.get(zone)
+    region = usual_region(statement)
     if region is None:
+        layout = statement.contract.input
+        zone = layout_of(layout.dataset, layout.columns).day_zone
         raise InputError(
             f"the release does not say in which region its households are (days of zone {zone}). Give the region "
-            "(--region), such as GB-ENG, or none for weekdays without holidays"
+            "(--region GB-ENG, in Python region='GB-ENG'), or none for days without holidays"
         )
     return region
 

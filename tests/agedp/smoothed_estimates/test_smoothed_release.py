@@ -89,7 +89,7 @@ def without_publisher(received, tmp_path_factory):
 def test_a_reader_needs_neither_dask_nor_prefect_nor_opendp(without_publisher):
     done, target = without_publisher
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Calendar: weekdays only. Without weather" in done.stdout
+    assert "Calendar: weekdays and the days from 22 December to 1 January. Without weather" in done.stdout
     assert (target / TABLE).is_file()
 
 
@@ -210,7 +210,7 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         return statement.model_copy(update={"contract": statement.contract.model_copy(update={"input": changed})})
 
     assert default_region(of_zone("Australia/Sydney")) == "AU-NSW"
-    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(--region\), such as GB-ENG, or none"):
+    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(--region GB-ENG, in Python"):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match="did you mean 'GB-ENG'"):
         agedp.smooth(received, region="GB-EN")
