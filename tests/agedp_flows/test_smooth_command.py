@@ -55,6 +55,7 @@ def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
     assert printed["folder"] == "out"
     assert (printed["weather"], printed["region"]) == (record["weather"], "none")
     assert printed["weather"]["file"] == "weather.csv"
+    assert "Weather: mean of weather.csv, 5.0 to 7.0 degrees C." in reader.succeed(*words, "--region", "none")
     [cell] = printed["cells"]
     assert (cell["series"], cell["group"], cell["days"], cell["published"]) == ("daily_mean", "all", DAYS, DAYS)
     assert reader.succeed(*words, "--quiet") == ""

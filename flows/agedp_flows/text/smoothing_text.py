@@ -10,7 +10,7 @@ from agedp.reports.axes import format_number
 from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
 from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, median_noise, median_width
 from agedp.smoothed_estimates.smoothing_source import usual_region
-from agedp_data.smoothing.public_calendar import WITHOUT_HOLIDAYS
+from agedp_data.smoothing.public_calendar import HEATING_BASE_C, WITHOUT_HOLIDAYS
 
 if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
@@ -59,7 +59,9 @@ def _region_notice(region: str, usual: str | None) -> Iterator[str]:
         yield f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
 
 
-def _weather_text(weather: dict[str, str] | None) -> str:
+def _weather_text(weather: dict[str, Any] | None) -> str:
     if weather is None:
         return "Without weather; with daily mean temperatures (--weather FILE) estimates of cold months are closer."
-    return f"Weather: {weather['column']} of {weather['file']}."
+    extent = f"{weather['lowest_c']:.1f} to {weather['highest_c']:.1f} degrees C"
+    effect = "" if weather["lowest_c"] < HEATING_BASE_C else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
+    return f"Weather: {weather['column']} of {weather['file']}, {extent}{effect}."

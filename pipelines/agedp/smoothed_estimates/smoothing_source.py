@@ -121,9 +121,7 @@ def smoothing_source(
         "statement_sha256": digest,
         "region": region,
         "calendar": calendar_source(region),
-        "weather": None
-        if weather is None
-        else {"file": weather.file, "column": weather.column, "sha256": weather.digest},
+        "weather": None if weather is None else weather.source(days),
         "days": {"first": str(days[0]), "last": str(days[-1])},
         "interval": {"coverage": "0.9", "covers": "the day under the clamp, if the model is right"},
         "variants": dict(VARIANTS),

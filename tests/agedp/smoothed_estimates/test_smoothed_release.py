@@ -126,10 +126,10 @@ def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
     path.write_text("\n".join(["date,mean,minimum", *lines]) + "\n")
     with pytest.raises(InputError, match=r"heathrow.csv: several columns of numbers, of date, mean, minimum"):
         agedp.smooth(received, weather=path)
-    path.write_text("\n".join(["date,mean", *(line.rpartition(",")[0] for line in lines)]) + "\n")
+    path.write_text("\n".join(["date,mean_temp", *(line.rpartition(",")[0] for line in lines)]) + "\n")
     of_file, of_series = agedp.smooth(received, weather=path), agedp.smooth(received, weather=weather())
     assert of_file.source["meaning"].startswith("An estimate from the published noisy averages, the calendar and the")
-    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean")
+    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean_temp")
     assert of_series.source["weather"]["file"] == "a table in memory"
     pd.testing.assert_frame_equal(of_file.table, of_series.table)
     assert not of_file.table.equals(agedp.smooth(received).table)
