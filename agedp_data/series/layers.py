@@ -163,6 +163,25 @@ def layer_number(series: str) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
+    """Return the name of a mean for people, with the layer that it is and the clamp of that.
+
+    >>> layer_text("use", "8"), layer_text("use/1", "8")
+    ('use', 'use, layer 1, up to 8 kWh')
+    """
+    number = layer_number(series)
+    return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+
+
+def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:
+    """Return the most that a household's day counts in a layer, or in a mean, from its keys in a contract.
+
+    >>> layer_width_kwh("75", "30"), layer_width_kwh("50", None)
+    (Decimal('45'), Decimal('50'))
+    """
+    return Decimal(clamp_kwh) - Decimal(above_kwh or "0")
+
+
 def is_upper(series: str) -> bool:
     """Return whether a series is a layer above the first: a part of a mean, which is none by itself."""
     return layer_number(series) > 1

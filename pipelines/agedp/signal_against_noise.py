@@ -14,6 +14,8 @@ Decisions:
 * The verdict allows for two standard errors. Between them the sentence says that it is not certain.
 * Fewer pairs than `MIN_PAIRS` say little about ordinary days: seven contain the change from each weekday to the next.
   Without them no change is estimated. Of such a span only the noise is known, and it "cannot be judged yet".
+* The change is compared with the noise of the newest released day: after an amendment the question is what the days
+  to come show. The estimate itself knows the noise of each day.
 * A span counts if it has a released mean on each of its days; a skipped day leaves a gap. Days before and after another
   clamp are no neighbours, because the same use counts differently. The sensitivity of a row shows the clamp; not under
   a smaller delta-neighbourhood, where one pair then contains the step.
@@ -34,7 +36,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data import mechanisms
+from agedp.row_means import cell_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.layers import is_upper, layer_number, table_name
@@ -58,8 +60,7 @@ _GROUP_OF_ALL: Final = "all"
 class SpanSignal:
     """Means over spans of `days` days: their noise [kWh per household], and the estimate of their change.
 
-    `noise_kwh` is the root mean square over the spans, or that of days divided by the root of `days` where no span is
-    complete. `estimate` is None with too few `pairs`.
+    `noise_kwh` is that of the newest day, divided by the root of `days`. `estimate` is None with too few `pairs`.
     """
 
     days: int
@@ -93,7 +94,7 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row.
 
     Args:
-        rows: rows of all series, or of this one.
+        rows: rows of means (`row_means.rows_of_means`), of all series or of this one.
         series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
     """
     released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
@@ -101,13 +102,11 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     if not released:
         return ()
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
-    deviation_wh = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in released}}
     daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
     for number, row in zip(_day_numbers(released), released, strict=True):
-        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
-            if group in daily:
-                wh_per_kwh_mean = 1000.0 * households
-                daily[group].append((number, value / wh_per_kwh_mean, deviation_wh[row.scale] / wh_per_kwh_mean))
+        for cell in cell_means(row):
+            if cell.group in daily:
+                daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
     return tuple(
         SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
         for group in sorted(newest, key=lambda cell: (-newest[cell], cell))
@@ -117,7 +116,7 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
 def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSignal, ...]:
     """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
     days, means, deviations = zip(*daily, strict=True)
-    return span_signals(np.array(means), np.square(deviations), np.array(days))
+    return span_signals(np.array(means), np.square(deviations), np.array(days), noise_kwh=deviations[-1])
 
 
 def _continues(name: str, series: str) -> bool:
@@ -142,27 +141,28 @@ def _day_numbers(released: Sequence[ReleaseRecord]) -> list[int]:
     return numbers
 
 
-def span_signals(published: Floats, noise_variance: Floats, days: NDArray[np.int64]) -> tuple[SpanSignal, ...]:
+def span_signals(
+    published: Floats, noise_variance: Floats, days: NDArray[np.int64], *, noise_kwh: float
+) -> tuple[SpanSignal, ...]:
     """Return the signal over each span; of years only with two years in a row.
 
     Args:
         published: means, shape (T,), T >= 1 [kWh per household].
         noise_variance: variance of their noise, shape (T,) [kWh^2].
         days: numbers of their days, increasing, shape (T,).
+        noise_kwh: noise of a day that the change is compared with [kWh per household].
     """
     signals = []
     for span_days in SPANS:
         estimate = estimate_change(published, noise_variance, days, span_days=span_days)
-        if estimate is None:
-            noise = math.sqrt(float(noise_variance.mean()) / span_days)
-            signals.append(SpanSignal(span_days, 0, noise, None))
-        else:
-            has_enough = estimate.pairs >= MIN_PAIRS[span_days]
-            signals.append(SpanSignal(span_days, estimate.pairs, estimate.noise, estimate if has_enough else None))
+        pairs = 0 if estimate is None else estimate.pairs
+        has_enough = pairs >= MIN_PAIRS[span_days]
+        noise = noise_kwh / math.sqrt(span_days)
+        signals.append(SpanSignal(span_days, pairs, noise, estimate if has_enough else None))
     return tuple(signal for signal in signals if signal.days != SPANS[-1] or signal.estimate is not None)
 
 
-def smallest_group(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
+def smallest_group_signal(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
     """Return the signal of the group that speaks for a series, None without a released row."""
     signals = signals_by_group(rows, series)
     return smallest_of(signals) if signals else None

@@ -227,7 +227,7 @@ def verify(
 def smooth(
     folder: FolderArgument,
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
         ),
@@ -237,7 +237,7 @@ def smooth(
         typer.Option(
             metavar="GB-ENG",
             help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
-            "Not needed for London and Sydney",
+            "Default: that of London or Sydney",
             show_default=False,
         ),
     ] = None,

@@ -18,6 +18,7 @@ from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
 from agedp.planning.change_yardstick import change_yardstick
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
 from agedp.planning.notion_comparison import SeriesCost
+from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
@@ -52,7 +53,7 @@ class SimulatedDays:
                 "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = change_yardstick(view.rows, self.name)
+        self.change = change_yardstick(rows_of_means(view.rows, view.contracts), self.name)
 
     def _noisiest(self) -> str:
         """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
@@ -64,7 +65,9 @@ class SimulatedDays:
         day = next(iter(self._days()), self.run.schedule.first_day)
 
         def weight(name: str) -> Fraction:
-            households = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            households = (
+                smallest_group_size(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            )
             return Fraction(means[name].width_wh) / (Fraction(self.run.shares[name]) * households)
 
         return max(means, key=weight)
@@ -82,7 +85,7 @@ class SimulatedDays:
     def _household_counts(self) -> Iterator[tuple[date, int]]:
         """Yield the days with enough households, each with the size of the smallest group."""
         for day in self._days():
-            households = smallest_group(
+            households = smallest_group_size(
                 self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
             )
             if households:
@@ -133,7 +136,7 @@ class SimulatedDays:
         return ceil_nano(self.sensitivity / (scale * float(self.run.shares[self.name])))
 
 
-def smallest_group(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
+def smallest_group_size(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
     """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 

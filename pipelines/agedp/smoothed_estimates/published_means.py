@@ -21,13 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from agedp.budget import series_by_contract
-from agedp_data import mechanisms
+from agedp.row_means import cell_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import table_name
@@ -181,25 +180,9 @@ def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
 
 
 def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
-    """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row.
-
-    The variance is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units of the sum.
-    """
-    row = mean.row
-    deviation = _standard_deviation(row.scale)
-    for group, value, households in zip(row.cells, row.values, row.households, strict=True):
-        wh_per_kwh_mean = 1000.0 * households
-        yield (
-            group,
-            value / wh_per_kwh_mean,
-            max((deviation / wh_per_kwh_mean) ** 2, _LEAST_VARIANCE),
-            households,
-        )
-
-
-@lru_cache(maxsize=1024)
-def _standard_deviation(scale: float) -> float:
-    return mechanisms.standard_deviation(scale)
+    """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row."""
+    for cell in cell_means(mean.row):
+        yield cell.group, cell.mean_kwh, max(cell.noise_sd_kwh**2, _LEAST_VARIANCE), cell.households
 
 
 def _arrays(cell: Floats) -> CellArrays:
