@@ -108,10 +108,9 @@ def _holidays(days: Sequence[date], region: str) -> frozenset[date]:
     library, (country, _, part) = _library(), region.partition("-")
     known = regions()
     if region not in known:
-        suggestion = _suggest_region(region, known)
         raise InputError(
-            f"region {escape_text(region, 40)!r}: no calendar of public holidays{suggestion or '.'} Give a country or "
-            "a part of it by ISO 3166 (--region GB-ENG, in Python region='GB-ENG'), or none for days without holidays"
+            f"region = {escape_text(region, 40)!r} has no calendar of public holidays. Write a country or a part of it by "
+            f"ISO 3166 (region, --region), such as 'GB-ENG', or 'none'{_suggest_region(region, known)}"
         )
     years = sorted({day.year for day in days})
     return frozenset(library.country_holidays(country, subdiv=part or None, years=years))

@@ -64,8 +64,8 @@ def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
 REFUSED = {
     "two columns of numbers": (("--weather", "weather.csv"), "several columns of numbers, of day, mean, rain. Name"),
     "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
-    "a table that is not there": (("--weather", "wether.csv"), "wether.csv: no such file; did you mean 'weather.csv'?"),
-    "an unknown region": (("--region", "GB-ENGLAND"), "region 'GB-ENGLAND': no calendar of public holidays; did you mean 'GB-ENG'"),
+    "a table that is not there": (("--weather", "wether.csv"), "Name the weather table; did you mean 'weather.csv'?"),
+    "an unknown region": (("--region", "GB-ENGLAND"), "such as 'GB-ENG', or 'none'; did you mean 'GB-ENG'?"),
     "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
 }  # fmt: skip
 

@@ -75,7 +75,7 @@ def default_region(statement: Statement) -> str:
         zone = layout_of(layout.dataset, layout.columns).day_zone
         raise InputError(
             f"the release does not say in which region its households are (days of zone {zone}). Give the region "
-            "(--region GB-ENG, in Python region='GB-ENG'), or none for days without holidays"
+            "(region, --region), such as GB-ENG, or none for weekdays without holidays"
         )
     return region
 

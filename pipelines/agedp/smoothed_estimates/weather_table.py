@@ -45,7 +45,7 @@ _TEMPERATURE: Final = re.compile(r"temp.*|degrees?.*|celsius|t2m.*|t|tas|tg|tm|t
 """A word of a name of temperatures; tas, tg and tmk are those of CMIP, ECA&D and the German weather service."""
 _NO_MEAN: Final = re.compile(r".*(min|max|minimum|maximum)|low|lowest|high|highest|dew.*|soil|std")
 _DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+,\d+")
-_NAME_IT: Final = "(--temperature-column, in Python temperature_column)"
+_NAME_IT: Final = "(temperature_column, --temperature-column)"
 _ROW_NUMBERS: Final = ("", "Unnamed: 0", "__index_level_0__")
 _UNITS: Final = "Is it in Fahrenheit, Kelvin or tenths of a degree? Convert it, or name another column " + _NAME_IT
 _FEW_DAYS: Final = 3
@@ -116,7 +116,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file{suggest_file(path)}. Name the weather table") from None
+        raise InputError(f"{path}: no such file. Name the weather table{suggest_file(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
@@ -208,8 +208,8 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
     if column is not None:
         if column not in columns or column == dates:
             raise InputError(
-                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}"
-                f"{suggest_name(column, [*columns])}. Name another one"
+                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}. "
+                f"Name another one{suggest_name(column, [*columns])}"
             )
         return column
     candidates = [key for key in columns if key != dates and key not in _ROW_NUMBERS]

@@ -115,6 +115,27 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
 
 
+def test_the_page_names_every_series_and_aligns_its_columns(saved):
+    page = (saved / "smoothed.html").read_text("utf-8")
+    assert "<dt>noise of a day</dt>" not in page, "a tile would be about one of three"
+    table = page.partition("<caption>Noise and estimates of each series</caption>")[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row"[^>]*>([^<]*)', table) == ["daily_mean", "tariffs, Std", "tariffs, ToU"]
+    columns = zip(*(re.findall(r"<td>([^<]*)</td>", line) for line in table.split("<tr>")[2:]), strict=True)
+    for column in columns:
+        assert len({len(number.partition(".")[2]) for number in column}) == 1
+    assert "2013\u201101\u201101 to 2013\u201102\u201119" in page
+
+
+def test_the_page_marks_layers(estimates):
+    assert estimates.source["layers"] == {}
+    layered = replace(estimates, source={**estimates.source, "layers": {"daily_mean": ["30", "75"]}})
+    page = layered.files()["smoothed.html"].decode()
+    captions = re.findall("<figcaption>([^<]*)", page)
+    assert captions[0] == "Mean daily use per household: daily_mean, sum of layers up to 75 kWh"
+    assert not any("layers" in caption for caption in captions[1:])
+    assert "daily_mean is released in layers" in page
+
+
 def test_the_page_on_limits_has_the_measured_coverage():
     limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
     assert coverage_text() in limits
@@ -210,7 +231,7 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         return statement.model_copy(update={"contract": statement.contract.model_copy(update={"input": changed})})
 
     assert default_region(of_zone("Australia/Sydney")) == "AU-NSW"
-    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(--region GB-ENG, in Python"):
+    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(region, --region\), such as"):
         default_region(of_zone("UTC"))
     with pytest.raises(InputError, match="did you mean 'GB-ENG'"):
         agedp.smooth(received, region="GB-EN")

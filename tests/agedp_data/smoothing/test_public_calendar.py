@@ -58,8 +58,8 @@ NEAR = {
     "England": "'GB-ENG'?", "London": "'GB-ENG'?", "Scotland": "'GB-SCT'?", "Wales": "'GB-WLS'?",
     "Sydney": "'AU-NSW'?", "New_South_Wales": "'AU-NSW'?",
     "UK": "'GB-ENG' or 'GB-SCT' or 'GB-WLS' or 'GB-NIR'?",
-    "Atlantis": "no calendar of public holidays. Give a country or a part of it by ISO 3166",
-    "XX": "(--region GB-ENG, in Python region='GB-ENG'), or none for days without holidays",
+    "Atlantis": "no calendar of public holidays. Write a country or a part of it by ISO 3166 (region, --region)",
+    "XX": "such as 'GB-ENG', or 'none'",
 }  # fmt: skip
 
 
