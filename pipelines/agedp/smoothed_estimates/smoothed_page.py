@@ -208,17 +208,18 @@ def _description(rows: Sequence[_Row]) -> str:
 
 def _month_table(title: str, rows: Sequence[_Row]) -> str:
     months = by_month(rows, _day_of)
-    numbers, days = [], []
+    numbers, widths, days = [], [], []
     for in_month in months.values():
         published = [row["published_kwh"] for row in in_month if row["published_kwh"] is not None]
         values = [row["estimate_kwh"] for row in in_month]
         means = (sum(published) / len(published) if published else math.nan, sum(values) / len(values))
-        numbers.append((*means, min(values), max(values), median_width(in_month)))
+        numbers.append((*means, min(values), max(values)))
+        widths.append(median_width(in_month))
         days.append(f"{len(published)} of {len(in_month)}")
     columns = ("month", "days published", "mean published", "mean estimate", "lowest day", "highest day", "day's ±, median")
     flat = iter(aligned_numbers([number for line in numbers for number in line]))
     texts = zip(*([next(flat) for _ in line] for line in numbers), strict=True)
-    return table(f"{title}, by month, kWh", columns, [*zip(months, days, *texts, strict=True)])
+    return table(f"{title}, by month, kWh", columns, [*zip(months, days, *texts, aligned_numbers(widths), strict=True)])
 
 
 def _day_of(row: _Row) -> date:
