@@ -11,6 +11,7 @@ Decisions:
 * An amendment that changes what is counted, such as the clamp, begins a new quantity. Its days are smoothed by
   themselves: a level under another clamp says nothing that a reader could rely on. One that changes shares, names or
   the promise changes the noise alone, and the series goes on.
+* A layer above the first follows the first one, so that it is another quantity above another first layer.
 * Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
   by precision.
 * A day on which a series was not drawn belongs to the quantity of the row before it.
@@ -113,36 +114,48 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
         for contract, series in series_by_contract(contracts).items()
     }
     released = sorted((row for row in rows if row.series in by_contract[row.contract]), key=lambda row: row.seq)
-    orders = _orders(released, by_contract)
+    layers = {
+        (contract, table): _layers(table, means)
+        for contract, means in by_contract.items()
+        for table in {table_name(name) for name in means}
+    }
+    orders = _orders(released, layers)
     return [
         PublishedMean(
             row=row,
-            layers=_layers(row.series, by_contract[row.contract]),
-            quantity=(mean := by_contract[row.contract][row.series]).quantity,
-            above_kwh=mean.above_wh / 1000,
+            layers=tuple(layers[row.contract, table_name(row.series)].values()),
+            quantity=(quantity := layers[row.contract, table_name(row.series)][row.series]),
+            above_kwh=(mean := by_contract[row.contract][row.series]).above_wh / 1000,
             by=mean.by,
             version=versions[row.contract],
-            order=orders.get((mean.quantity, row.day)),
+            order=orders.get((quantity, row.day)),
         )
         for row in released
     ]
 
 
-def _layers(name: str, means: Mapping[str, Mean]) -> tuple[Quantity, ...]:
-    """Return the quantities of all layers of a series, the lowest first."""
-    layers = [(layer, mean) for layer, mean in means.items() if table_name(layer) == table_name(name)]
-    return tuple(mean.quantity for _, mean in sorted(layers, key=lambda pair: pair[1].clamp_wh))
+def _layers(table: str, means: Mapping[str, Mean]) -> dict[str, Quantity]:
+    """Return the quantities of all layers of a series by name, the lowest first."""
+    layers = {name: mean for name, mean in means.items() if table_name(name) == table}
+    order = sorted(layers, key=lambda name: layers[name].clamp_wh)
+    first = layers[order[0]].quantity
+    return {name: (*layers[name].quantity, *first) if name != order[0] else first for name in order}
 
 
-def _orders(rows: Sequence[ReleaseRecord], means: Mapping[str, Mapping[str, Mean]]) -> dict[tuple[Quantity, str], int]:
+def _orders(
+    rows: Sequence[ReleaseRecord], layers: Mapping[tuple[str, str], Mapping[str, Quantity]]
+) -> dict[tuple[Quantity, str], int]:
     """Return the place of each complete day of a quantity: that of its last row."""
     of_day: dict[tuple[Quantity, str], list[ReleaseRecord]] = {}
+    names: dict[tuple[str, Quantity], set[str]] = {}
+    for (contract, _), quantities in layers.items():
+        for name, quantity in quantities.items():
+            names.setdefault((contract, quantity), set()).add(name)
     for row in rows:
-        of_day.setdefault((means[row.contract][row.series].quantity, row.day), []).append(row)
+        of_day.setdefault((layers[row.contract, table_name(row.series)][row.series], row.day), []).append(row)
     orders = {}
     for (quantity, day), day_rows in of_day.items():
-        expected = {name for name, mean in means[day_rows[0].contract].items() if mean.quantity == quantity}
-        if expected <= {row.series for row in day_rows}:
+        if names[day_rows[0].contract, quantity] <= {row.series for row in day_rows}:
             orders[quantity, day] = max(row.seq for row in day_rows)
     return orders
 
@@ -150,20 +163,25 @@ def _orders(rows: Sequence[ReleaseRecord], means: Mapping[str, Mapping[str, Mean
 def quantity_figures(
     means: Sequence[PublishedMean], last_days: Mapping[Quantity, date]
 ) -> dict[Quantity, QuantityFigures]:
-    """Return the figures of each quantity that was drawn at all, over the days from its first draw to its last day."""
+    """Return the figures of each quantity that was drawn and is needed, from its series' first draw to its last day."""
     by_quantity: dict[Quantity, list[PublishedMean]] = {}
+    first: dict[Quantity, date] = {}
+    last = dict(last_days)
     for mean in means:
         by_quantity.setdefault(mean.quantity, []).append(mean)
+        for quantity in mean.layers:
+            last[quantity] = max(mean.day, last.get(quantity, date.min))
+            if mean.is_released:
+                first[quantity] = min(mean.day, first.get(quantity, date.max))
     return {
-        quantity: _figures(rows, last_days[quantity])
+        quantity: _figures(rows, first[quantity], last[quantity])
         for quantity, rows in by_quantity.items()
-        if any(mean.is_released for mean in rows)
+        if quantity in last_days and any(mean.is_released for mean in rows)
     }
 
 
-def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
+def _figures(means: Sequence[PublishedMean], first: date, last: date) -> QuantityFigures:
     released = [mean for mean in means if mean.is_released]
-    first = min(mean.day for mean in released)
     days = (last - first).days + 1
     orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
     sums: dict[CellKey, Floats] = {}

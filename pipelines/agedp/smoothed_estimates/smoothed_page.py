@@ -28,6 +28,7 @@ _AMPLITUDES: Final[Mapping[str, str]] = {
     "weekday": "weekday",
     "holiday": "holiday",
     "heating": "cold, per 5 °C",
+    "first_layer": "of the first layer",
     "short": "variation over a few days",
     "single": "variation of single days",
     "special": "further variation of special days",
@@ -228,9 +229,10 @@ def _day_of(row: _Row) -> date:
 
 
 def _amplitude_tables(amplitudes: Sequence[Mapping[str, Any]], *, has_weather: bool) -> Iterator[str]:
-    names = [name for name in _AMPLITUDES if has_weather or name != "heating"]
-    cells = [f"{entry['series']}, {entry['group']}" for entry in amplitudes]
-    texts = [aligned_numbers([entry["kwh"][name] for entry in amplitudes]) for name in names]
+    used = {name for entry in amplitudes for name in entry["kwh"]} - (set() if has_weather else {"heating"})
+    names = [name for name in _AMPLITUDES if name in used]
+    cells = ["{series}, {days[0]} to {days[1]}".format(**entry) for entry in amplitudes]
+    texts = [aligned_numbers([entry["kwh"].get(name, math.nan) for entry in amplitudes]) for name in names]
     lines = [*zip(cells, *texts, strict=True)]
     columns = ("most probable amplitude", *(_AMPLITUDES[name] for name in names))
     yield table("How large each part of a day is (standard deviation, kWh per household)", columns, lines)
