@@ -109,8 +109,8 @@ def _holidays(days: Sequence[date], region: str) -> frozenset[date]:
     known = regions()
     if region not in known:
         raise InputError(
-            f"region = {escape_text(region, 40)!r} has no calendar of public holidays. Write a country or a part of it by "
-            f"ISO 3166 (region, --region), such as 'GB-ENG', or 'none'{_suggest_region(region, known)}"
+            f"region = {escape_text(region, 40)!r} has no calendar of public holidays. Write a country or a part of "
+            f"it by ISO 3166 (region, --region), such as 'GB-ENG', or 'none'{_suggest_region(region, known)}"
         )
     years = sorted({day.year for day in days})
     return frozenset(library.country_holidays(country, subdiv=part or None, years=years))
@@ -138,6 +138,6 @@ def _library() -> ModuleType:
     except ModuleNotFoundError:
         raise InputError(
             "holidays of a region need the library holidays, which is not installed. In the clone, run pip install "
-            "--constraint constraints.txt \".[smooth]\"; or give the region none, which works without it (--region none)"
+            '--constraint constraints.txt ".[smooth]"; or give the region none, which works without it (--region none)'
         ) from None
     return holidays

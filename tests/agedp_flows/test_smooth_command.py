@@ -102,7 +102,7 @@ def test_a_folder_of_estimates_is_not_taken_for_a_release(reader: CommandFolder)
     for words in (("verify", "estimates"), ("smooth", "estimates", "--out", "again")):
         ended = reader.agedp(*words)
         assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert "estimates contains estimates of agedp smooth, not a release. Check them in that folder by sha" in ended.err
+        assert "estimates contains estimates of agedp smooth, not a release. Check them in that folder" in ended.err
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

@@ -63,5 +63,7 @@ def _weather_text(weather: dict[str, Any] | None) -> str:
     if weather is None:
         return "Without weather; with daily mean temperatures (--weather FILE) estimates of cold months are closer."
     extent = f"{weather['lowest_c']:.1f} to {weather['highest_c']:.1f} degrees C"
-    effect = "" if weather["lowest_c"] < HEATING_BASE_C else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
+    effect = (
+        "" if weather["lowest_c"] < HEATING_BASE_C else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
+    )
     return f"Weather: {weather['column']} of {weather['file']}, {extent}{effect}."

@@ -217,7 +217,15 @@ def _month_table(title: str, rows: Sequence[_Row]) -> str:
         numbers.append((*means, min(values), max(values)))
         widths.append(median_width(in_month))
         days.append(f"{len(published)} of {len(in_month)}")
-    columns = ("month", "days published", "mean published", "mean estimate", "lowest day", "highest day", "day's ±, median")
+    columns = (
+        "month",
+        "days published",
+        "mean published",
+        "mean estimate",
+        "lowest day",
+        "highest day",
+        "day's ±, median",
+    )
     flat = iter(aligned_numbers([number for line in numbers for number in line]))
     texts = zip(*([next(flat) for _ in line] for line in numbers), strict=True)
     return table(f"{title}, by month, kWh", columns, [*zip(months, days, *texts, aligned_numbers(widths), strict=True)])

@@ -180,7 +180,9 @@ def _temperature(value: object, day: date, column: str, name: str) -> float | No
     if number is None and value not in (None, "") and not _is_nan(value):
         shown = escape_text(str(value), 40)
         if _DECIMAL_COMMA.fullmatch(str(value)):
-            raise InputError(f"{name}: {day}: {column} = {shown!r} has a decimal comma. Write decimal points, such as 4.5")
+            raise InputError(
+                f"{name}: {day}: {column} = {shown!r} has a decimal comma. Write decimal points, such as 4.5"
+            )
         raise InputError(f"{name}: {day}: {column} = {shown!r} is not a number. Give a temperature, or leave it empty")
     return number
 

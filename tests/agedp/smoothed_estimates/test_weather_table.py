@@ -96,7 +96,7 @@ def test_a_table_without_usable_temperatures_is_refused(lines, message, tmp_path
 
 
 def test_an_only_column_must_have_the_name_of_a_mean_temperature():
-    sound = "temperature temp t T tas tmean TG t2m t2m_mean meanTemp avg_temp_c Temperature(°C) degrees celsius temp_mean"
+    sound = "temperature temp t T tas tmean TG t2m t2m_mean meanTemp avg_temp_c Temperature(°C) celsius temp_mean"
     other = "rain_mm humidity mean tmin Tmax temp_min maxTemp dew_point_temperature low total wind_speed station"
     assert [name for name in sound.split() if not is_mean_temperature(name)] == []
     assert [name for name in other.split() if is_mean_temperature(name)] == []
