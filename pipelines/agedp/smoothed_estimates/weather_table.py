@@ -180,9 +180,7 @@ def _temperature(value: object, day: date, column: str, name: str) -> float | No
     if number is None and value not in (None, "") and not _is_nan(value):
         shown = escape_text(str(value), 40)
         if _DECIMAL_COMMA.fullmatch(str(value)):
-            raise InputError(
-                f"{name}: {day}: {column} = {shown!r} has a decimal comma. Write decimal points, such as 4.5"
-            )
+            raise InputError(f"{name}: {day}: {column} = {shown!r} has a decimal comma. Write decimal points (4.5)")
         raise InputError(f"{name}: {day}: {column} = {shown!r} is not a number. Give a temperature, or leave it empty")
     return number
 
@@ -228,8 +226,8 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
         raise InputError(
             f"{name}: the column {escape_text(numeric[0], 40)!r} may not be daily mean temperatures. Name the column if "
             f"it is {_NAME_IT}"
-        )
-    return numeric[0]
+            f"{name}: the column {escape_text(numeric[0], 40)!r} may not be daily mean temperatures. Name it if it is "
+            f"{_NAME_IT}"
 
 
 def is_mean_temperature(name: str) -> bool:

@@ -65,7 +65,7 @@ REFUSED = {
         ["day,t", "2013-01-01,40", "2013-01-02,38"],
         "t is above 35 on half of the days, too warm for degrees Celsius. Is it in Fahrenheit, Kelvin or tenths",
     ),
-    "rain": (["day,rain_mm", "2013-01-01,4"], "the column 'rain_mm' may not be daily mean temperatures. Name the col"),
+    "rain": (["day,rain_mm", "2013-01-01,4"], "the column 'rain_mm' may not be daily mean temperatures. Name it"),
     "warmest hours": (["day,temp_max", "2013-01-01,4"], "column 'temp_max' may not be daily mean temperatures"),
     "constant": (
         ["day,t", *(f"2013-01-{day:02},12" for day in range(1, 6))],
