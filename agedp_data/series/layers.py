@@ -21,7 +21,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any, Final, Literal, Self
@@ -40,7 +40,8 @@ from agedp_data.parameters import (
     share,
     wrong,
 )
-from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column, series_in
+from agedp_data.series.series import AnySeries, Layer, Mean, series_in
+from agedp_data.series.series_terms import Missing, check_group_column
 
 MOST_LAYERS: Final = 4
 _SEPARATOR: Final = "/"
@@ -171,6 +172,15 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     """
     number = layer_number(series)
     return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+
+
+def layers_of(series: str, names: Iterable[str]) -> list[str]:
+    """Return the layers of the mean that a series is a layer of, or the series alone.
+
+    >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
+    (['use/1', 'use/2'], ['night'])
+    """
+    return [name for name in names if table_name(name) == table_name(series)]
 
 
 def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 from collections import Counter
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import agedp
 from agedp import privacy_audit, synthetic_worlds
 from agedp.ledger_transfer import recover
 from agedp.release_folder.result_tables import parquet_bytes
@@ -27,6 +29,7 @@ from agedp_data.series.series import Layer
 from agedp_flows.text.amendment_text import amendment_lines
 from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines
+from agedp_flows.text.smoothing_text import smoothing_lines
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.test_distribution import DAYS, FIRST, HOMES, TODAY, build, day, energy
@@ -178,6 +181,8 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
             preview = preview_amendment(house.session(today=day(number)))
             assert {change.key.rpartition(".")[2] for change in preview.changes} <= {"clamp_kwh", "share"}
             assert {change.verdict for change in preview.changes} == {"allowed"}
+            noise = [line.partition(", kWh")[0] for line in amendment_lines(preview) if "noise of " in line]
+            assert noise == [f"  noise of daily_mean, layer {i}" for i in (1, 2, 3)[: (0, 2, 3, 3)[number]]]
             amend(house.context(today=day(number)))
         house.run(today=day(number + 1))
         house.release.verify()
@@ -196,6 +201,10 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
     assert [*zip(upper["day"].dt.date, upper["layer"], strict=True)] == [(day(1), 2), (day(2), 2), (day(2), 3)]
     metadata = json.loads(house.release.averages()[AVERAGES].schema.metadata[b"agedp"])
     assert metadata["clamp_kwh_by_version"] == {"1": "2", "2": "2", "3": "3", "4": "2"}
+    package = json.loads((house.release.path / "datapackage.json").read_text())
+    [described] = [of["description"] for of in package["resources"] if of["path"] == UPPER]
+    assert "version 2: layer 2: mean energy per household above 2 and up to 10 kWh a day; version 3: " in described
+    assert "version 3: layer 2: mean energy per household above 3 and up to 10 kWh a day; layer 3: " in described
     words = (house.release.path / "STATEMENT.md").read_text()
     assert 'series.daily_mean.clamp_kwh: "2" -> ["2","10"]' in words
     assert 'series.daily_mean.clamp_kwh: ["3","10","40"] -> "2"' in words
@@ -308,8 +317,6 @@ HOURLY = {"A": 100, "B": 1000}
 def test_plans_and_tables_of_readings_take_layers(tmp_path):
     import pandas as pd
 
-    import agedp
-
     times = pd.date_range("2013-01-01", periods=96, freq="30min", tz="UTC")
     readings = pd.concat(
         pd.DataFrame({"household_id": home, "interval_start": times, "energy_wh": wh}) for home, wh in HOURLY.items()
@@ -323,7 +330,14 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     assert planned.table["noise_sd_kwh"].tolist() == pytest.approx(expected * 2, rel=1e-6)
     [compared] = agedp.compare(readings, [promise], **options).to_dict("records")
     assert (compared["epsilon_max"], compared["epsilon_sum"]) == (1, 2)
-    assert compared["noise_sd_kwh"] == pytest.approx(expected[0], rel=1e-6)
+    assert compared["noise_of"] == "use, layer 1, up to 10 kWh"
+    noises = [compared[name] for name in ("noise_sd_kwh", "noise_sd_of_sum_kwh")]
+    assert noises == pytest.approx([expected[0], math.hypot(*expected)], rel=1e-6)
+    assert compared["noise_sd_of_sum_kwh"] > 10 * compared["noise_sd_kwh"]
+    notions = planned.compare().dropna(subset="noise_sd_kwh")
+    assert set(notions["noise_of"]) == {"use, layer 1, up to 10 kWh"}
+    ratios = notions["noise_sd_of_sum_kwh"] / notions["noise_sd_kwh"]
+    assert ratios.tolist() == pytest.approx([math.hypot(*expected) / expected[0]] * len(ratios), rel=1e-6)
     released = agedp.release(readings, promise=promise, **options)
     released.verify()
     assert [*released.folder.layers()] == [UPPER]
@@ -338,7 +352,14 @@ def test_commands_say_what_an_upper_layer_is(houses, tmp_path):
     sentence = "daily_mean/2 is an upper layer of daily_mean: daily use above 2 and up to 10 kWh."
     assert any(line.startswith(sentence) for line in planned)
     # the notions are compared by the noise of layer 1: 2 kWh / (0.75 x 0.5), over 6 homes
-    assert any("daily_mean/1" in line for line in planned if line.startswith("Notions that guarantee"))
+    label = "daily_mean, layer 1, up to 2 kWh"
+    joined = re.sub(r"\s+", " ", " ".join(planned))
+    assert re.search(f"Notions that guarantee [^:]*: {label}, 2 days", joined)
+    # widths of 2 and 8 kWh at 0.75 and 0.25 of 0.5, over 6 homes
+    total = math.hypot(2 / 0.375, 8 / 0.125) * 2**0.5 / 6
+    assert f"daily_mean, sum of the layers: noise {total:.1f} kWh per household" in planned
+    assert any(line.startswith(f"{label}: Noise 1.26 kWh per household") for line in planned)
+    assert f"The noise is that of {label}; the sum of its layers has 12.0 times that noise." in joined
     assert any("=> classical" in line and f"{2**0.5 * 2 / 0.375 / 6:.3f}" in line for line in planned)
     summary = house.run(today=TODAY)
     assert any(line.startswith(sentence) for line in result_lines(summary))
@@ -346,3 +367,9 @@ def test_commands_say_what_an_upper_layer_is(houses, tmp_path):
     amended = amendment_lines(preview_amendment(house.session(today=TODAY)))
     assert any("series.daily_mean.share" in line and "allowed" in line for line in amended)
     assert not any("daily_mean/1" in line for line in amended)
+    smoothed = agedp.smooth(house.release)
+    [line] = [line for line in smoothing_lines(smoothed, tmp_path) if "published value (" in line]
+    # of two Laplace noises of sum variance s^2 90 % lie within 1.645 s, as of a normal one
+    shown = float(line.partition("(sum of 2 layers) \u00b1 ")[2].split()[0])
+    assert shown == pytest.approx(1.645 * total, rel=0.01)
+    assert "published, sum of 2 layers, with the interval" in smoothed.files()["smoothed.html"].decode()

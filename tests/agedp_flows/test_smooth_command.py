@@ -66,6 +66,7 @@ REFUSED = {
     "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
     "a table that is not there": (("--weather", "wether.csv"), "Name the weather table; did you mean 'weather.csv'?"),
     "an unknown region": (("--region", "GB-ENGLAND"), "such as 'GB-ENG', or 'none'; did you mean 'GB-ENG'?"),
+    "a URL": (("--out", "https://example.com/x"), "--out: is a URL; name a folder of this machine"),
     "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
 }  # fmt: skip
 
@@ -103,6 +104,13 @@ def test_a_folder_of_estimates_is_not_taken_for_a_release(reader: CommandFolder)
         ended = reader.agedp(*words)
         assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
         assert "estimates contains estimates of agedp smooth, not a release. Check them in that folder" in ended.err
+
+
+def test_the_folder_around_a_release_is_named_as_such(reader: CommandFolder) -> None:
+    for words in (("smooth", ".", "--out", "out"), ("verify", ".")):
+        ended = reader.agedp(*words)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err.endswith(". is not a release folder; name the release folder itself, such as received\n")
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -10,15 +12,17 @@ from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.signal_against_noise import planned_noise_text
+from agedp.signal_against_noise import planned_noise_text, three_digits
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.comparison_json import promises_json
+from agedp_flows.text.comparison_text import promises_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.run_text import (
     count_text,
@@ -141,7 +145,21 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    return [*lines, *layer_lines(session.run.run_file.series)]
+    return [*lines, *layer_lines(session.run.run_file.series), *_layer_sum_lines(session, rows)]
+
+
+def _layer_sum_lines(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[str]:
+    """Return the noise of the sum of all layers of each mean on its noisiest planned day."""
+    variances: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if layer_number(row.series):
+            days = variances.setdefault(table_name(row.series), {})
+            sd, _ = noise_deviation(row, session.run.run_file.series[row.series])
+            days[row.day] = days.get(row.day, 0.0) + sd**2
+    return [
+        f"{name}, sum of the layers: noise {three_digits(math.sqrt(max(days.values())))} kWh per household"
+        for name, days in variances.items()
+    ]
 
 
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
@@ -149,9 +167,14 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     if lines := signal_lines(session):
         return lines
     rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
-    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
-    means = [sd for sd, unit in noises if unit == "kwh"]
-    return [planned_noise_text(max(means))] if means else []
+    series = session.run.run_file.series
+    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows]
+    means = [(sd, name) for sd, unit, name in noises if unit == "kwh"]
+    if not means:
+        return []
+    sd, name = max(means)
+    label = f"{layer_text(name, series[name].clamp_kwh)}: " if layer_number(name) else ""
+    return [f"{label}{planned_noise_text(sd)}"]
 
 
 def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:

@@ -224,10 +224,10 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
         )
     if not is_mean_temperature(numeric[0]):
         raise InputError(
-            f"{name}: the column {escape_text(numeric[0], 40)!r} may not be daily mean temperatures. Name the column if "
-            f"it is {_NAME_IT}"
             f"{name}: the column {escape_text(numeric[0], 40)!r} may not be daily mean temperatures. Name it if it is "
             f"{_NAME_IT}"
+        )
+    return numeric[0]
 
 
 def is_mean_temperature(name: str) -> bool:
