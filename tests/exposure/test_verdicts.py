@@ -31,7 +31,12 @@ ages_days = [1, 2]
 publish = "envelope"
 """
 ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
-VERDICTS = (ModelVerdict("rejected", "MARK decays."), ModelVerdict("not rejected", "MARK."), None)
+VERDICTS = (
+    ModelVerdict("rejected", "MARK decays."),
+    ModelVerdict("not rejected", "MARK."),
+    ModelVerdict("cannot be judged", "MARK: too few."),
+    None,
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,9 @@ def lived(house: House, model: Path, verdict: ModelVerdict | None, table: str) -
 
 
 @pytest.mark.parametrize(
-    ("table", "verdicts"), [(ACCEPTED, VERDICTS[:2]), (MODEL, VERDICTS[1:])], ids=["accepted", "refused"]
+    ("table", "verdicts"),
+    [(ACCEPTED, VERDICTS[:2]), (ACCEPTED, VERDICTS[2:]), (MODEL, VERDICTS[1:4:2])],
+    ids=["accepted", "accepted, not judged or no file", "refused"],
 )
 def test_two_verdicts_leave_equal_public_bytes(tmp_path, model, table, verdicts):
     public = Public(notion="age-dependent", mode="live")
@@ -80,5 +87,6 @@ def test_two_verdicts_leave_equal_public_bytes(tmp_path, model, table, verdicts)
     assert is_released is (table == ACCEPTED)
     if is_released:
         for (_, shown), verdict in zip(results, verdicts, strict=True):
-            text = f"{verdict.verdict}. {verdict.reason}"
+            none = "none, because its check is not in the confidential folder."
+            text = none if verdict is None else f"{verdict.verdict}. {verdict.reason}"
             assert shown.count(f"Check of the estimated model (confidential): {text}") == 2

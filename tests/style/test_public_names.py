@@ -32,7 +32,7 @@ CALLS = {
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
     "ReleaseFolder.span_bounds(*, days, delta) "
-    "smooth(release, *, region=None, weather=None) SmoothedRelease.save(folder) SmoothedRelease.plot() "
+    "smooth(release, *, region=None, weather=None, temperature_column=None) SmoothedRelease.save(folder) SmoothedRelease.plot() "
     "verify(folder, *, ledger=None) audit(run_file, ...) "
     "Classical(*, max_day_epsilon, epsilon_total, delta=None, epsilon_per_day) "
     "WEvent(*, max_day_epsilon, epsilon_total, delta=None, window_days, epsilon_per_window, spend) "
