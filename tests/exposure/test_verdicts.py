@@ -13,24 +13,12 @@ import pytest
 import agedp
 from agedp.internal_records.model_verdict import ModelVerdict, write_verdict
 from tests.exposure.pairs import FIRST, NIGHTS, House, Public, with_fixed_noise
+from tests.model_tables import estimated_table
 
 PERIOD = (FIRST - timedelta(days=8), FIRST - timedelta(days=1))
 SETTINGS = {"min_visits": 5, "confidence": "plug-in", "ages_days": [1, 2], "chain": "homogeneous"}
-MODEL = f"""[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [{PERIOD[0]}, {PERIOD[1]}]
-step = "half-hour"
-states = 2
-edges = [0.5]
-chain = "homogeneous"
-min_visits = 5
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
-ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
+MODEL = estimated_table(*PERIOD)
+ACCEPTED = estimated_table(*PERIOD, accepted=True)
 VERDICTS = (
     ModelVerdict("rejected", "MARK decays."),
     ModelVerdict("not rejected", "MARK."),
