@@ -131,4 +131,7 @@ def _with_single_days(
     residual = np.where(is_seen, figures - prior.constant_kwh - mean, 0.0)
     rest = np.where(is_seen, weight * noise, single)
     means, variances = prior.constant_kwh + mean + weight * residual, (1 - weight) ** 2 * variance + rest
-    return Estimate(means.mean(axis=-2), variances.mean(axis=-2) + means.var(axis=-2))
+    spread = variances.mean(axis=-2) + means.var(axis=-2)
+    # amplitudes that disagree, or digits that run out: the figure itself is never worse than its noise
+    is_worse = np.isfinite(observed) & ~(spread <= noise_variance)
+    return Estimate(np.where(is_worse, observed, means.mean(axis=-2)), np.where(is_worse, noise_variance, spread))

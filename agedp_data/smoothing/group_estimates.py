@@ -28,6 +28,7 @@ import numpy as np
 from agedp_data.arrays import Floats
 from agedp_data.smoothing.amplitude_fit import fit_amplitudes
 from agedp_data.smoothing.daily_estimates import estimate_all, estimate_so_far
+from agedp_data.smoothing.level_scale import level_scales, scaled_prior
 from agedp_data.smoothing.structural_model import Amplitudes, Covariates, Estimate, Prior
 
 Variant = Literal["archive", "live"]
@@ -40,7 +41,13 @@ DIFFERENCE: Final = Prior(0.0, 5.0, Amplitudes(1.0, 0.33, 0.33, 0.3, 0.8, 0.65, 
 
 
 def estimate_series(
-    observed: Floats, noise_variance: Floats, covariates: Covariates, *, prior: Prior, variant: Variant
+    observed: Floats,
+    noise_variance: Floats,
+    covariates: Covariates,
+    *,
+    prior: Prior,
+    variant: Variant,
+    scales: Floats | None = None,
 ) -> Estimate:
     """Return the archive or the live estimate of a series, or of several that share amplitudes.
 
@@ -50,15 +57,23 @@ def estimate_series(
         covariates: of the same days.
         prior: of the constant and the amplitudes.
         variant: "archive" or "live".
+        scales: factor of the prior as of each day, shape (T,), by default that of the series' own level.
 
     Raises:
         ChainError: shapes that differ, or a noise variance that is not positive.
     """
     noise = np.where(np.isfinite(observed), noise_variance, 1.0)
-    if variant == "live":
-        return estimate_so_far(observed, noise, covariates, prior=prior)
-    draws = fit_amplitudes(observed, noise, covariates, prior=prior)[1]
-    return estimate_all(observed, noise, covariates, draws, prior=prior)
+    factors = level_scales(observed, noise, prior) if scales is None else scales
+    if variant == "archive":
+        prior = scaled_prior(prior, float(factors[-1]))
+        draws = fit_amplitudes(observed, noise, covariates, prior=prior)[1]
+        return estimate_all(observed, noise, covariates, draws, prior=prior)
+    mean, variance = np.empty(observed.shape), np.empty(observed.shape)
+    for factor in np.unique(factors).tolist():
+        live = estimate_so_far(observed, noise, covariates, prior=scaled_prior(prior, factor))
+        mean[..., factors == factor] = live.mean[..., factors == factor]
+        variance[..., factors == factor] = live.variance[..., factors == factor]
+    return Estimate(mean, variance)
 
 
 def estimate_groups(
@@ -94,7 +109,10 @@ def estimate_groups(
     counts = _carried(households)
     weights = _weights(counts)
     day = _fuse(observed, noise, weights)
-    total = estimate_series(day.total, day.total_variance, covariates, prior=prior, variant=variant)
+    levels = level_scales(day.total, day.total_variance, prior)
+    total = estimate_series(
+        day.total, day.total_variance, covariates, prior=prior, variant=variant, scales=levels
+    )
     is_fused, scale = np.isfinite(day.total), _scales(counts, weights)
     centre = np.where(is_fused, day.total, total.mean)
     spread = np.where(is_fused, day.total_variance, total.variance)
@@ -107,6 +125,7 @@ def estimate_groups(
         covariates,
         prior=difference,
         variant=variant,
+        scales=levels,
     )
     rest = differences.variance * scale**2
     mean = _balanced(differences.mean * scale, rest, weights)
