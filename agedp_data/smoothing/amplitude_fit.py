@@ -4,8 +4,8 @@ Example: a year of figures with noise of 1.5 kWh settles the level to a factor o
 
 Decisions:
 
-* Amplitudes are fitted by L-BFGS-B on their logarithms, within factors of e^-5 and e^5 of the prior. Differences cost five likelihoods, since the amplitudes of parts
-  that never move share one factorisation.
+* Amplitudes are fitted by L-BFGS-B on their logarithms, within factors of e^-5 and e^5 of the prior. Differences cost
+  five likelihoods, since the amplitudes of parts that never move share one factorisation.
 * A year of noisy figures does not settle the amplitudes. With the most probable ones alone intervals of 90 % hold 86 %
   of the model's own days. So estimates are averaged over amplitudes drawn from Laplace's approximation of their law
   (91 %). The draws are fixed numbers, so that the same figures give the same estimates.
@@ -130,7 +130,8 @@ def most_probable(
     steps = np.vstack([np.zeros(centre.size), _STEP * np.eye(centre.size)])
 
     def cost(logarithms: Floats) -> tuple[float, Floats]:
-        costs = _costs(logarithms + steps, observed, noise_variance, covariates, prior)
+        with np.errstate(over="ignore", invalid="ignore"):  # then the cost is not finite
+            costs = _costs(logarithms + steps, observed, noise_variance, covariates, prior)
         if not np.isfinite(costs).all():
             return _IMPOSSIBLE, np.zeros(centre.size)
         return float(costs[0]), (costs[1:] - costs[0]) / _STEP
@@ -224,7 +225,7 @@ def log_likelihoods(
     explained = (outer * np.linalg.solve(inner, outer[..., None])[..., 0]).sum(-1)
     sign, logarithm = np.linalg.slogdet(inner)
     likelihoods = -0.5 * (product[:, 0, 0] - explained + determinants[numbers] + logarithm)
-    return np.where((sign > 0) & np.isfinite(likelihoods), likelihoods, -np.inf)
+    return np.where(is_factorised & (sign > 0) & np.isfinite(likelihoods), likelihoods, -np.inf)
 
 
 def _costs(stack: Floats, observed: Floats, noise_variance: Floats, covariates: Covariates, prior: Prior) -> Floats:

@@ -110,9 +110,7 @@ def estimate_groups(
     weights = _weights(counts)
     day = _fuse(observed, noise, weights)
     levels = level_scales(day.total, day.total_variance, prior)
-    total = estimate_series(
-        day.total, day.total_variance, covariates, prior=prior, variant=variant, scales=levels
-    )
+    total = estimate_series(day.total, day.total_variance, covariates, prior=prior, variant=variant, scales=levels)
     is_fused, scale = np.isfinite(day.total), _scales(counts, weights)
     centre = np.where(is_fused, day.total, total.mean)
     spread = np.where(is_fused, day.total_variance, total.variance)

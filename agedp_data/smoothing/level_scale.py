@@ -3,15 +3,15 @@ r"""Level of the published figures, which the prior of a daily mean is taken in 
 The idea: a household that uses ten times as much varies ten times as much. The level is public: each day's is computed
 from the figures published up to it, so that no later row revises it.
 
-Example: figures around 75 kWh with little noise: eight times the prior, which is for 10 kWh.
+Example: figures around 75 kWh with little noise: four times the prior, which is for 10 kWh.
 
 Decisions:
 
-* The level is the mean of the figures weighted by precision, if it differs from the prior's by more than two standard
+* The level is the mean of the figures weighted by precision, if it is above the prior's by more than two standard
   errors of its noise; otherwise the prior's. So nothing but noise has no level.
-* The factor is a power of two: series of 7.1 to 14.1 kWh have the prior as it was measured, and the factor of a series
-  changes once or twice in its first days and then hardly ever. The amplitudes' prior is wider than that.
-* Levels below 0.08 kWh have the factor of 0.08 kWh.
+* The factor is a power of four: series of up to 20 kWh have the prior as it was measured, in winter too, and the factor
+  of a series changes in its first days and then hardly ever. The amplitudes' prior is wider than a factor of two.
+* No level lowers the prior: where the mean is small, a layer of it or its changes need not be.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from agedp_data.arrays import Floats
 from agedp_data.smoothing.structural_model import Amplitudes, Prior
 
 _ERRORS: Final = 2.0
-_LEAST: Final = -7
 
 
 def level_scales(
@@ -34,7 +33,7 @@ def level_scales(
 ) -> Floats:
     r"""Return the factor of the prior as of each day, shape (T,): 1 throughout if the prior does not follow the level.
 
-    .. math:: s_t = 2^{[\log_2 (|m_t| / c)]} \text{ if } ||m_t| - c| > 2 e_t \text{, else } 1, \quad
+    .. math:: s_t = 4^{[\log_4 (|m_t| / c)]} \text{ if } |m_t| - c > 2 e_t \text{, else } 1, \quad
               m_t = e_t^2 \sum_{i \le t} y_i / v_i, \quad e_t^{-2} = \sum_{i \le t} 1 / v_i
 
     with c the constant of the prior, and [.] the nearest whole number.
@@ -47,7 +46,7 @@ def level_scales(
 
     >>> from agedp_data.smoothing.structural_model import DAILY_MEAN
     >>> level_scales(np.array([75.0, 81.0, np.nan]), np.ones(3), DAILY_MEAN).tolist()
-    [8.0, 8.0, 8.0]
+    [4.0, 4.0, 4.0]
     >>> level_scales(np.array([75.0, -60.0]), np.full(2, 50.0**2), DAILY_MEAN).tolist()
     [1.0, 1.0]
     """
@@ -63,9 +62,9 @@ def level_scales(
     added, precisions = np.append(0.0, added)[counts], np.append(0.0, precisions)[counts]
     divisor = np.where(precisions > 0, precisions, 1.0)
     level = np.abs(added / divisor)
-    is_other = (precisions > 0) & (np.abs(level - prior.constant_kwh) > _ERRORS / np.sqrt(divisor))
-    powers = np.round(np.log2(np.maximum(level / prior.constant_kwh, 2.0**_LEAST)))
-    return np.where(is_other, 2.0**powers, 1.0)
+    is_higher = (precisions > 0) & (level - prior.constant_kwh > _ERRORS / np.sqrt(divisor))
+    powers = np.round(np.log2(np.maximum(level / prior.constant_kwh, 1.0)) / 2)
+    return np.where(is_higher, 4.0**powers, 1.0)
 
 
 def scaled_prior(prior: Prior, scale: float) -> Prior:
