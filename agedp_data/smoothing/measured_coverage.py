@@ -4,7 +4,8 @@ Data: the 40 London households of 2013 (Low Carbon London) that are at hand, of 
 days. The true series is the unclamped daily mean of 365 days: of all 37, of each half of them (18 and 19, every
 second one), and of four groups of nine. The prior of a half is fitted to the true series of the other half, so that
 nothing of its households enters. All 37 and the groups have the priors of the package: that of a mean is from open
-households, which may be among these; that of the differences of groups was fitted to these 37. Laplace noise of known standard deviation is added, 20 draws of it. Estimates see the noisy series and the
+households, which may be among these; that of the differences of groups was fitted to these 37. Laplace noise of known
+standard deviation is added, 20 draws of it. Estimates see the noisy series and the
 calendar (holidays of GB-ENG, no weather). Groups are published beside their total, whose noise is `noise_kwh`; the
 noise of a group is four times that.
 
@@ -26,10 +27,7 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCoverage:
-    """Share of days inside the intervals, and error of the estimates as part of the error of the noisy figures.
-
-    `of_others` says whether the prior is of households that are not in the series.
-    """
+    """Share of days inside the intervals, and error of the estimates as part of the error of the noisy figures."""
 
     series: str
     variant: Literal["archive", "live"]
@@ -41,6 +39,7 @@ class MeasuredCoverage:
 
     @property
     def of_others(self) -> bool:
+        """Return whether the prior is of households that are not in the series."""
         return self.series == "half, prior of the other half"
 
 
