@@ -18,6 +18,7 @@ https://doi.org/10.1201/9780203492024
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,6 +82,9 @@ def whitened_products(
         design: h, how much each state counts, shape (k,), the same on each day.
         states: precision of the states.
 
+    Returns:
+        The products and the determinant, NaN and inf where floats do not factorise the precision.
+
     References:
         [RH] https://doi.org/10.1201/9780203492024
     """
@@ -88,10 +92,14 @@ def whitened_products(
     for column in range(size):
         for row in range(column, size):
             band[row - column, :, column] += design[row] * design[column] * precision
-    factor, _ = linalg.lapack.dpbtrf(band.reshape(2 * size, -1), lower=1, overwrite_ab=1)
+    factor, failure = linalg.lapack.dpbtrf(band.reshape(2 * size, -1), lower=1, overwrite_ab=1)
+    if failure:
+        return np.full((number, number), np.nan), math.inf
     weighted = columns * precision
     sides = (weighted[..., None] * design).reshape(number, days * size)
-    whitened, _ = linalg.lapack.dtbtrs(factor, sides.T, uplo="L", overwrite_b=1)
+    whitened, failure = linalg.lapack.dtbtrs(factor, sides.T, uplo="L", overwrite_b=1)
+    if failure:
+        return np.full((number, number), np.nan), math.inf
     determinant = 2 * np.log(factor[0]).sum() - states.log_determinant
     # einsum rather than BLAS, whose threads cost more than such small products on a busy machine
     products = np.einsum("it,jt->ij", columns, weighted) - np.einsum("ti,tj->ij", whitened, whitened)

@@ -9,7 +9,8 @@ Decisions:
 * Given the estimates of the first layer, an upper layer follows them, in place of the weather: an error of 0.16 kWh.
   What drives a household above 30 kWh drives the mean, which is published with less noise.
 * Variances of layers add. Intervals of 90 % for the sum held 95 % of days in three such towns, 89 % with 37 real
-  households; both live and archive. The bias is below 0.02 kWh, that of a single clamp of 30 kWh is 0.3 to 0.5 kWh.
+  households; both live and archive. The expected bias in such towns, without what lies above the last
+  clamp, is below 0.02 kWh, that of a single clamp of 30 kWh is 0.3 to 0.5 kWh.
 """
 
 from __future__ import annotations

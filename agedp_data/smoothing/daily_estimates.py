@@ -190,7 +190,10 @@ def _with_single_days(
     rest = np.where(is_seen, weight * noise, single)
     means, variances = prior.constant_kwh + mean + weight * residual, (1 - weight) ** 2 * variance + rest
     average = _average(means)
-    return Estimate(average, _average(variances) + _average((means - average[..., None, :]) ** 2))
+    spread = _average(variances) + _average((means - average[..., None, :]) ** 2)
+    # amplitudes that disagree, or digits that run out: the figure itself is never worse than its noise
+    is_worse = np.isfinite(observed) & ~(spread <= noise_variance)
+    return Estimate(np.where(is_worse, observed, average), np.where(is_worse, noise_variance, spread))
 
 
 def _average(draws: Floats) -> Floats:

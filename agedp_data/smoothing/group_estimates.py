@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from agedp_data.arrays import Floats
 from agedp_data.smoothing.amplitude_fit import fit_amplitudes
 from agedp_data.smoothing.daily_estimates import Days, estimate_all, estimate_so_far
+from agedp_data.smoothing.level_scale import level_scales, scaled_prior
 from agedp_data.smoothing.structural_model import Amplitudes, Covariates, Estimate, Prior
 
 _LEAST_NOISE: Final = 1e-9
@@ -41,7 +42,13 @@ DIFFERENCE: Final = Prior(0.0, 5.0, Amplitudes(1.0, 0.33, 0.33, 0.3, 0.8, 0.65, 
 
 
 def estimate_series(
-    observed: Floats, noise_variance: Floats, covariates: Covariates, *, prior: Prior, known_from: Days | None
+    observed: Floats,
+    noise_variance: Floats,
+    covariates: Covariates,
+    *,
+    prior: Prior,
+    known_from: Days | None,
+    scales: Floats | None = None,
 ) -> Estimate:
     """Return the archive or the live estimate of a series, or of several that share amplitudes.
 
@@ -51,15 +58,23 @@ def estimate_series(
         covariates: of the same days.
         prior: of the constant and the amplitudes.
         known_from: of live estimates, the day from which on each day's figures are known, shape (T,); None: archive.
+        scales: factor of the prior as of each day, shape (T,), by default that of the series' own level.
 
     Raises:
         ChainError: shapes that differ, or a noise variance that is not positive.
     """
     noise = np.where(np.isfinite(observed), noise_variance, 1.0)
-    if known_from is not None:
-        return estimate_so_far(observed, noise, covariates, prior=prior, known_from=known_from)
-    mode, draws = fit_amplitudes(observed, noise, covariates, prior=prior)
-    return replace(estimate_all(observed, noise, covariates, draws, prior=prior), amplitudes=mode)
+    factors = level_scales(observed, noise, prior, known_from=known_from) if scales is None else scales
+    if known_from is None:
+        prior = scaled_prior(prior, float(factors[-1]))
+        mode, draws = fit_amplitudes(observed, noise, covariates, prior=prior)
+        return replace(estimate_all(observed, noise, covariates, draws, prior=prior), amplitudes=mode)
+    mean, variance = np.empty(observed.shape), np.empty(observed.shape)
+    for factor in np.unique(factors).tolist():
+        live = estimate_so_far(observed, noise, covariates, prior=scaled_prior(prior, factor), known_from=known_from)
+        mean[..., factors == factor] = live.mean[..., factors == factor]
+        variance[..., factors == factor] = live.variance[..., factors == factor]
+    return Estimate(mean, variance)
 
 
 def estimate_groups(
@@ -95,7 +110,10 @@ def estimate_groups(
     is_known = np.full(observed.shape[-1], True) if known_from is None else known_from <= np.arange(known_from.size)
     own, counts = _households(households, is_known)
     day = _fuse(observed, noise, _weights(own))
-    total = estimate_series(day.total, day.total_variance, covariates, prior=prior, known_from=known_from)
+    levels = level_scales(day.total, day.total_variance, prior, known_from=known_from)
+    total = estimate_series(
+        day.total, day.total_variance, covariates, prior=prior, known_from=known_from, scales=levels
+    )
     weights = _weights(counts)
     is_fused, scale = np.isfinite(day.total), _scales(counts, weights)
     centre = np.where(is_fused, day.total, total.mean)
@@ -109,6 +127,7 @@ def estimate_groups(
         covariates,
         prior=difference,
         known_from=known_from,
+        scales=levels,
     )
     rest = differences.variance * scale**2
     means = total.mean + _balanced(differences.mean * scale, rest, weights)

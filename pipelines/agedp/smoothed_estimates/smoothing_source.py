@@ -32,8 +32,8 @@ _REGIONS: Final[Mapping[str, str]] = {
 """Region of a dataset, or of a time zone of days."""
 _MEANING: Final = (
     "An estimate from the published noisy averages{public}; it says nothing more about any household than they do. It "
-    "stands beside the published averages and replaces none. The 90 % intervals assume the model; on real households "
-    "not used for fitting {coverage}. What the clamp cuts off is not in them."
+    "stands beside the published averages and replaces none. The 90 % intervals assume the model; {coverage}. What the "
+    "clamp cuts off is not in them."
 )
 VARIANTS: Final[Mapping[str, str]] = {
     "archive": "from all rows of the release; replaced as a whole by later ones",
@@ -50,7 +50,8 @@ MODEL: Final = {
         "special": "further variation of single days that are public holidays or from 22 December to 1 January",
     },
     "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
-    "prior from open households; estimates are averaged over 32 draws of their law",
+    "prior from open households, in proportion to the level of the averages; estimates are averaged over 32 draws of "
+    "their law",
     "noise": "of known variance, 2 q / (1 - q)^2 with q = exp(-1 / scale), independent by day",
     "groups": "averages of groups and of their total are combined by least squares before smoothing, and estimates are "
     "moved until they add up",
@@ -82,18 +83,23 @@ def default_region(statement: Statement) -> str:
 
 
 def coverage_text() -> str:
-    """Return what share of days the intervals held, measured on real households that were not used for fitting.
+    """Return what share of days the intervals held, measured on real households without weather.
 
-    >>> coverage_text().startswith("they held ")
+    >>> coverage_text().startswith("on means of 18 and 19 real households, with a prior of others and without weather")
     True
     """
-    days, special, hard = (
-        f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
-        for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in MEASURED), strict=True)
+    others, same = (
+        [
+            f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
+            for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in rows), strict=True)
+        ]
+        for rows in ([row for row in MEASURED if row.of_others], [row for row in MEASURED if not row.of_others])
     )
     return (
-        f"they held {days} of days, {special} of holidays, {hard} of the tenth of days that calendar and weather "
-        "explain least"
+        f"on means of 18 and 19 real households, with a prior of others and without weather, they held {others[0]} of "
+        f"days, {others[1]} of holidays and {others[2]} of the tenth of days that the calendar explains least; on 37 "
+        f"households and on groups of nine of them, with priors from open households, these among them, {same[0]}, "
+        f"{same[1]} and {same[2]}"
     )
 
 

@@ -22,6 +22,7 @@ from agedp.local_files import atomic_files
 from agedp.release_folder.result_tables import read_guarantee
 from agedp.smoothed_estimates.smoothing_source import coverage_text, default_region
 from agedp_data.errors import InputError
+from agedp_data.smoothing.measured_coverage import MEASURED
 from tests.agedp.smoothed_estimates.conftest import DAYS, FIRST, SKIPPED, publish
 from tests.source_path import ROOT, source_path
 
@@ -106,7 +107,8 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     for text in (record["meaning"], package["description"], " ".join(page.split())):
         assert "from the published noisy averages and the calendar; it says nothing more about any household" in text
         assert "What the clamp cuts off is not in them" in text
-        assert "of the tenth of days that calendar and weather explain least" in text
+        assert "without weather" in text
+        assert "of the tenth of days that the calendar explains least" in text
     assert "<script" not in page
     assert not re.search(r"20[2-9]\d-\d\d-\d\d", page), "no date but those of the days"
     assert page.count("<figure") == 3
@@ -138,6 +140,19 @@ def test_the_page_marks_layers(estimates):
 def test_the_page_on_limits_has_the_measured_coverage():
     limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
     assert coverage_text() in limits
+    ratios = {(row.series, row.noise_kwh, row.variant): row.error_ratio for row in MEASURED}
+    for series, noise, variant in ratios:
+        if variant == "archive":
+            cells = series, noise, *(f"{ratios[series, noise, each]:.2f}" for each in ("archive", "live"))
+            assert "| {} | {} | {} | {} |".format(*cells) in limits
+
+
+def test_the_page_on_smoothing_says_where_intervals_held_less_than_their_share():
+    page = " ".join((ROOT / "docs" / "smooth.md").read_text("utf-8").split())
+    others = [row for row in MEASURED if row.of_others]
+    assert min(share for row in others for share in (row.all_days, row.special_days)) >= 0.9
+    assert max(row.hardest_days for row in others) < 0.9
+    assert "it held its share of all days and of holidays; of the days that the calendar explains least" in page
 
 
 def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
