@@ -51,7 +51,7 @@ _PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
 
 
 def _clamps(values: object) -> tuple[Decimal, ...]:
-    clamps = ascending(values, positive_kwh) if isinstance(values, list | tuple) else ()
+    clamps = ascending(values, positive_kwh) if isinstance(values, list | tuple) and values else ()
     if not 2 <= len(clamps) <= MOST_LAYERS:
         raise wrong(f"must be one number, or a list of 2 to {MOST_LAYERS} clamps such as [30, 75]")
     return clamps
@@ -60,6 +60,8 @@ def _clamps(values: object) -> tuple[Decimal, ...]:
 def _shares(values: object) -> tuple[Decimal, ...]:
     if not isinstance(values, list | tuple):
         raise wrong("must be a list of one share per clamp, because clamp_kwh is a list")
+    if any(isinstance(value, int | Decimal) and not 0 < value <= 1 for value in values):
+        raise wrong("each share must be above 0 and at most 1")
     return tuple(map(share, values))
 
 

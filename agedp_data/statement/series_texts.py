@@ -8,8 +8,9 @@ from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.parameters import exact_text
+from agedp_data.series.layers import layer_number
 from agedp_data.statement.consistency_text import consistency_texts
-from agedp_data.statement.layer_texts import layers_texts, upper_layer_text
+from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 
 _MEAN = "mean daily use of the households"
 _RANGES = (
@@ -61,12 +62,12 @@ def _states_text(contract: Contract) -> str:
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
     is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
-    if series.above_kwh is None:
+    if layer_number(name):
+        text = layer_series_text(name, series)
+    else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
         text += f", by {series.by} of the roster" if series.by is not None else ""
         text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
-    else:
-        text = upper_layer_text(name, series)
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
     if series.values == "states":

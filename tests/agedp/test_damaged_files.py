@@ -60,6 +60,7 @@ publish = "envelope"
 STORE = "confidential/store"
 ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a kind of file
     # read by people alone, or written anew by every run before anybody reads it
+    "confidential/forgetting/ID.json": ("silent",),
     "confidential/forgetting/model.html": ("silent",),
     "confidential/quality.parquet": ("silent",),
     "confidential/quarantine_settled.parquet": ("silent",),
@@ -166,7 +167,9 @@ class World(House):
         for path in sorted(path for place in ("confidential", "model") for path in (self.folder / place).rglob("*")):
             if path.is_file():
                 name = path.relative_to(self.folder)
-                kind = re.sub(r"=\d{4}-\d{2}", "=MONTH", re.sub(r"[0-9a-f]{64}(-\d+)?", "ID", name.as_posix()))
+                kind = re.sub(
+                    r"=\d{4}-\d{2}", "=MONTH", re.sub(r"[0-9a-f]{64}(-\d+)?|[0-9a-f]{16}", "ID", name.as_posix())
+                )
                 paths.setdefault(kind, []).append(name)
         return paths
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 import agedp
+from agedp.reports.axes import format_number
 from agedp.stages.amend import preview_amendment
 from agedp_flows.text.amendment_text import amendment_lines
 from agedp_flows.text.plan_text import plan_lines
-from agedp_flows.text.run_text import result_lines
+from agedp_flows.text.run_text import result_lines, skips_count_text
 from agedp_flows.text.smoothing_text import smoothing_lines
+from tests.agedp.released_rows import Row
 from tests.agedp.test_distribution import FIRST, TODAY, build, day
 
+LAYERED = "[2, 10, 40]\nshare = [0.5, 0.3, 0.2]\nmissing_kwh = 3"
 UPPER = "daily_average_layers.parquet"
+
 HOURLY = {"A": 100, "B": 1000}
 
 
@@ -49,6 +55,46 @@ def test_plans_and_tables_of_readings_take_layers(tmp_path):
     assert [*released.folder.layers()] == [UPPER]
     assert released.table["households"].tolist() == [2, 2]
     assert timedelta(days=1) == released.table.index[1] - released.table.index[0]
+
+
+def test_layer_1_is_never_called_the_mean(houses, tmp_path):
+    house = build(houses(tmp_path))
+    house.write(FIRST, day(1), clamp="[2, 10]\nshare = [0.75, 0.25]")
+    lines = result_lines(house.run(today=TODAY))
+    label = "daily_mean, layer 1, up to 2 kWh"
+    assert f"day         households   kWh of {label}   noise interval       published" in lines
+    # widths 2 and 8 kWh at 0.375 and 0.125: scales 16/3 and 64 kWh, over 6 homes
+    total = 2**0.5 * math.hypot(16 / 3, 64) / 6
+    assert f"daily_mean, sum of the layers: noise {total:.3g} kWh per household on {day(1)}" in lines
+    page = html.unescape((house.folder / "release" / "report.html").read_text("utf-8"))
+    assert f"Mean daily use per household: {label}" in page
+    assert f"noise of {label}" in page
+    assert f"The sum of the layers has noise of {format_number(total)}\u00a0kWh" in page
+    assert f"The noise of {label}, on the newest day, has a standard deviation" in page
+    statement = (house.folder / "release" / "STATEMENT.md").read_text("utf-8")
+    assert "daily_mean/1: mean daily use of the households up to 2 kWh, layer 1 of daily_mean; a household" in statement
+    house.release.verify()
+
+
+def test_a_skipped_day_of_several_layers_is_one_day(houses, tmp_path):
+    house = build(houses(tmp_path))
+    house.write(FIRST, day(3), clamp=LAYERED)
+    house.edit(("[schedule]", f"[schedule]\nskip_days = [{day(1)}, {day(2)}]"))
+    planned = plan_lines(house.session(today=TODAY))
+    assert "2 days, 6 releases are due and 2 days will be skipped:" in planned
+    assert sum(line.startswith(f"{day(1)}  ") for line in planned) == 1
+    assert next(line for line in planned if line.startswith("skipped (")).endswith(f": {day(1)} to {day(2)}")
+    lines = result_lines(house.run(today=TODAY))
+    assert any(line.startswith("2 days released now, 2 days skipped (") for line in lines)
+
+
+def test_a_day_skipped_in_some_series_is_counted_by_its_releases():
+    one = Row("2013-01-01", (1,))
+    skipped = replace(one, state="skipped", series="night")
+    assert skips_count_text([one, skipped]) == "1 release of 1 other day"
+    next_day = [replace(row, day="2013-01-02", state="skipped") for row in (one, skipped)]
+    assert skips_count_text([one, skipped, *next_day]) == "1 day and 1 release of 1 other day"
+    assert skips_count_text([one]) == ""
 
 
 def test_commands_say_what_an_upper_layer_is(houses, tmp_path):

@@ -102,6 +102,8 @@ def test_layers_have_a_file_of_their_own_that_says_what_they_are(kept):
     assert metadata[UPPER]["layers_by_version"] == {"1": layers}
     assert {of["of"] for of in metadata.values()} == {"daily_mean"}
     package = json.loads((release.path / "datapackage.json").read_text())
+    [lowest] = [of["description"] for of in package["resources"] if of["path"] == AVERAGES]
+    assert lowest.startswith("daily_mean, layer 1, up to 2 kWh: averages over households by day")
     [resource] = [of for of in package["resources"] if of["path"] == UPPER]
     assert "layer 3: mean energy per household above 10 and up to 40 kWh a day" in resource["description"]
     assert resource["schema"]["primaryKey"] == ["day", "group", "revision", "layer"]

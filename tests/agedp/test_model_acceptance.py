@@ -80,8 +80,10 @@ def test_a_new_risk_on_an_estimated_model_needs_acceptance(homes):
         homes.run(today=TODAY)
     assert str(error.value) == f"run.toml: {MISSING}"
     assert before == {path: path.read_bytes() for path in homes.folder.rglob("*") if path.is_file()}
-    assert f"run.toml: {MISSING}" in plan_lines(homes.session(today=TODAY))
+    assert plan_lines(homes.session(today=TODAY))[0] == f"Will be refused: run.toml: {MISSING}"
+    assert plan_json(homes.session(today=TODAY))["refused"] == f"run.toml: {MISSING}"
     write(homes, model=ACCEPTED)
+    assert plan_json(homes.session(today=TODAY))["refused"] == ""
     assert not any("accept_unverified_model" in line for line in plan_lines(homes.session(today=TODAY)))
     assert len(homes.run(today=TODAY).released) == 4
 

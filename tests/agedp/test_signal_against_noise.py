@@ -16,6 +16,7 @@ from agedp.row_means import rows_of_means
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
+    change_text,
     planned_noise_text,
     signal_text,
     signals_by_group,
@@ -39,33 +40,37 @@ def span(days, noise, change=None, error=0.0, pairs=12):
     [
         (
             [span(1, 2.5, 0.7, 0.3, 364), span(7, 0.945, 0.6, 0.2), span(28, 0.4724, 1.3, 0.1)],
-            "noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs); single "
-            "days cannot be told apart, whether weeks can is not certain, months can.",
+            "noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs). "
+            "Usable: months. Not certain: weeks. Too noisy: single days.",
         ),
         (
             [span(1, 0.1, 0.7, 0.01), span(7, 0.04, 0.5, 0.01), span(28, 0.02)],
-            "noise 0.1 kWh per household; day-to-day change 0.7 ± 0.01 kWh (± standard error, from 12 pairs); single "
-            "days can be told apart.",
+            "noise 0.1 kWh per household; day-to-day change 0.7 ± 0.01 kWh (± standard error, from 12 pairs). "
+            "Usable: single days.",
         ),
         (
             [span(1, 2.5, 0.1, 0.1), span(7, 0.945, 0.1, 0.1), span(28, 0.472, 0.1, 0.1), span(365, 0.131, 1, 0.1, 1)],
-            "noise 2.5 kWh per household; day-to-day change 0.1 ± 0.1 kWh (± standard error, from 12 pairs); single "
-            "days, weeks and months cannot be told apart, years can.",
+            "noise 2.5 kWh per household; day-to-day change 0.1 ± 0.1 kWh (± standard error, from 12 pairs). "
+            "Usable: years. Too noisy: single days, weeks and months.",
         ),
         (
             [span(1, 0.5, 0.7, 0.3, 19), span(7, 0.189, pairs=1), span(28, 0.0945, pairs=0)],
-            "noise 0.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 19 pairs); whether "
-            "single days can be told apart is not certain, weeks and months cannot be judged yet (noise 0.189 and "
-            "0.0945 kWh).",
+            "noise 0.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 19 pairs). "
+            "Not certain: single days. Not yet judged: weeks and months (noise 0.189 and 0.0945 kWh).",
+        ),
+        (
+            [span(1, 2.5, 0.0, 2.79, 13), span(7, 0.945, pairs=1)],
+            "noise 2.5 kWh per household; day-to-day change below 5.6 kWh (not measurable, from 13 pairs). "
+            "Not certain: single days. Not yet judged: weeks (noise 0.945 kWh).",
         ),
         (
             [span(1, 1.2345, pairs=6), span(7, 0.467, pairs=0), span(28, 0.233, pairs=0)],
             "noise 1.23 kWh per household. Not enough days to estimate the true change (6 of 7 pairs of neighbouring "
-            "days): single days, weeks and months cannot be judged yet (noise 1.23, 0.467 and 0.233 kWh).",
+            "days). Not yet judged: single days, weeks and months (noise 1.23, 0.467 and 0.233 kWh).",
         ),
     ],
 )
-def test_the_sentence_names_the_spans_that_can_be_told_apart(spans, text):
+def test_the_sentence_names_the_spans_that_are_usable(spans, text):
     signal = SeriesSignal("daily_mean", "all", 60, tuple(spans))
     assert signal_text(signal) == f"daily_mean: {text}"
     of_group = replace(signal, series="use/1", group="north", groups=2, households=1200)
@@ -190,7 +195,7 @@ def test_plan_run_and_both_reports_print_the_same_figures(house):
     signal = smallest_group_signal(house.rows("daily_mean"), "daily_mean")
     sentence = signal_text(signal)
     assert sentence.startswith("daily_mean: noise ")
-    assert f"day-to-day change {three_digits(signal.daily.estimate.change)} ± " in sentence
+    assert f"day-to-day change {change_text(signal.daily.estimate)}. " in sentence
     assert sentence in result_lines(summary)
     session = house.session()
     assert sentence in plan_lines(session)

@@ -15,6 +15,7 @@ from agedp_flows.cli.options import (
     NIGHTLY,
     TO_HAND_OVER,
     AsOfOption,
+    CommandGroup,
     FolderArgument,
     JsonOption,
     QuietOption,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agedp.pipeline import RunSummary
 
 
-app = typer.Typer()
+app = CommandGroup()
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -237,7 +238,8 @@ def smooth(
         str | None,
         typer.Option(
             metavar="GB-ENG",
-            help="whose public holidays count, by ISO 3166; none: weekdays only. Known of run files of London, Sydney",
+            help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
+            "Default for run files of London and Sydney",
             show_default=False,
         ),
     ] = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -29,6 +29,7 @@ from agedp_flows.text.run_text import (
     noise_deviation,
     planned_preflight_lines,
     promised_bound_lines,
+    skips_count_text,
     skips_json,
     skips_text,
     waiting_lines,
@@ -39,6 +40,7 @@ from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
+_ALL_SERIES = "all series"
 _HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
@@ -51,7 +53,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": "" if plan.now.refused is None else str(plan.now.refused),
+        "refused": next(iter(_refusals(session)), str(plan.now.refused or "")),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
@@ -104,6 +106,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
     """Return the plan as lines for the terminal."""
     plan = forecast_run(session)
     return [
+        *(f"Will be refused: {refusal}" for refusal in _refusals(session)),
         *_due_lines(session, plan.now.planned),
         *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
@@ -136,11 +139,12 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
     if not planned:
         return ["nothing is due that is not released already"]
     rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
-    skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
+    skips = skips_count_text([planned_release.row for planned_release in planned])
+    skipped = f" and {skips} will be skipped" if skips else ""
     days = len({row.day for row in rows})
     of_days = f"{count_text(days, 'day')}, " if days < len(rows) else ""
     lines = [f"{of_days}{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
-    shown = [_due_line(session, planned_release) for planned_release in planned]
+    shown = [_due_line(session, planned_release, series) for planned_release, series in _once_per_skip(planned)]
     if len(shown) > 2 * _MAX_SHOWN_LINES:
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
@@ -177,10 +181,24 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     return [f"{label}{planned_noise_text(sd)}"]
 
 
-def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
+def _once_per_skip(planned: tuple[PlannedRelease, ...]) -> Iterator[tuple[PlannedRelease, str]]:
+    """Yield the planned releases with their series; a day skipped for one reason in several series once, with ""."""
+    of_days: dict[str, list[str]] = {}
+    for release in planned:
+        of_days.setdefault(release.row.day, []).append(release.skip_reason)
+    whole = {day for day, reasons in of_days.items() if reasons[0] and len(reasons) > 1 and len({*reasons}) == 1}
+    yielded: set[str] = set()
+    for release in planned:
+        day = release.row.day
+        if day not in yielded:
+            yield release, "" if day in whole else release.row.series
+        yielded |= {day} & whole
+
+
+def _due_line(session: LedgerSession, planned: PlannedRelease, name: str) -> str:
     row, series = planned.row, session.run.run_file.series[planned.row.series]
     households = sum(series.by_group(row.cells, row.households).values())
-    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:10d}   "
+    prefix = f"{row.day}  {row.published_on}  {name or _ALL_SERIES:14s}  {households:10d}   "
     if row.state != "released":
         return f"{prefix}skipped: {planned.skip_reason}"
     sd, unit = noise_deviation(row, series)
@@ -190,26 +208,31 @@ def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return the days that will be skipped, by reason, including those whose lines are not shown."""
     reasons: dict[str, list[Skip]] = {}
-    for release in planned:
+    for release, series in _once_per_skip(planned):
         if release.skip_reason:
-            skip = date.fromisoformat(release.row.day), release.row.series
+            skip = date.fromisoformat(release.row.day), series
             reasons.setdefault(release.skip_reason, []).append(skip)
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
-def _delivery_lines(session: LedgerSession) -> list[str]:
-    """Return what a run file lacks: keys that a first run requires, and, of a live one, the marker of a delivery."""
-    schedule, missing = session.run.run_file.schedule, []
+def _refusals(session: LedgerSession) -> list[str]:
+    """Return why a first run refuses the run file, before it draws anything."""
+    refusals = []
     for check in (check_corrections_declared, check_model_accepted):
         try:
             check(session)
         except RunFileError as error:
-            missing.append(str(error))
+            refusals.append(str(error))
+    return refusals
+
+
+def _delivery_lines(session: LedgerSession) -> list[str]:
+    """Return one line if a live run file lacks the marker of a delivery."""
+    schedule = session.run.run_file.schedule
     if schedule.mode != "live" or schedule.wait_for is not None:
-        return missing
+        return []
     return [
-        *missing,
-        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing",
+        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"
     ]
 
 

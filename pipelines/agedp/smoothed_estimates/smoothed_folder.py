@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.folder_writer import add_checksums
-from agedp.release_folder.release_folder import STATEMENT
+from agedp.release_folder.release_folder import ESTIMATES_RECORD, STATEMENT
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
 from agedp_data.statement.document import Statement
 
 TABLE: Final = "daily_average_smoothed.parquet"
-RECORD: Final = "smoothing.json"
+RECORD: Final = ESTIMATES_RECORD
 PAGE: Final = "smoothed.html"
 PACKAGE_FILE: Final = "datapackage.json"
 _READABLE: Final = 0o644

@@ -89,7 +89,7 @@ def without_publisher(received, tmp_path_factory):
 def test_a_reader_needs_neither_dask_nor_prefect_nor_opendp(without_publisher):
     done, target = without_publisher
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Calendar: weekdays only. Without weather" in done.stdout
+    assert "Calendar: weekdays and the days from 22 December to 1 January. Without weather" in done.stdout
     assert (target / TABLE).is_file()
 
 
@@ -115,6 +115,26 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
 
 
+def test_the_page_names_every_series_and_aligns_its_columns(saved):
+    page = (saved / "smoothed.html").read_text("utf-8")
+    assert "<dt>noise of a day</dt>" not in page, "a tile would be about one of three"
+    table = page.partition("<caption>Noise and estimates of each series</caption>")[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row"[^>]*>([^<]*)', table) == ["daily_mean", "tariffs, Std", "tariffs, ToU"]
+    columns = zip(*(re.findall(r"<td>([^<]*)</td>", line) for line in table.split("<tr>")[2:]), strict=True)
+    for column in columns:
+        assert len({len(number.partition(".")[2]) for number in column}) == 1
+    assert "2013\u201101\u201101 to 2013\u201102\u201119" in page
+
+
+def test_the_page_marks_layers(estimates):
+    assert estimates.source["layers"] == {}
+    layered = replace(estimates, source={**estimates.source, "layers": {"daily_mean": ["30", "75"]}})
+    page = layered.files()["smoothed.html"].decode()
+    captions = re.findall("<figcaption>([^<]*)", page)
+    assert captions[0] == "Mean daily use per household: daily_mean, sum of layers up to 75 kWh"
+    assert not any("layers" in caption for caption in captions[1:])
+
+
 def test_the_page_on_limits_has_the_measured_coverage():
     limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
     assert coverage_text() in limits
@@ -126,10 +146,10 @@ def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
     path.write_text("\n".join(["date,mean,minimum", *lines]) + "\n")
     with pytest.raises(InputError, match=r"heathrow.csv: several columns of numbers, of date, mean, minimum"):
         agedp.smooth(received, weather=path)
-    path.write_text("\n".join(["date,mean", *(line.rpartition(",")[0] for line in lines)]) + "\n")
+    path.write_text("\n".join(["date,mean_temp", *(line.rpartition(",")[0] for line in lines)]) + "\n")
     of_file, of_series = agedp.smooth(received, weather=path), agedp.smooth(received, weather=weather())
     assert of_file.source["meaning"].startswith("An estimate from the published noisy averages, the calendar and the")
-    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean")
+    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean_temp")
     assert of_series.source["weather"]["file"] == "a table in memory"
     pd.testing.assert_frame_equal(of_file.table, of_series.table)
     assert not of_file.table.equals(agedp.smooth(received).table)
