@@ -40,7 +40,8 @@ from agedp_data.parameters import (
     share,
     wrong,
 )
-from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column, series_in
+from agedp_data.series.series import AnySeries, Layer, Mean, series_in
+from agedp_data.series.series_terms import Missing, check_group_column
 
 MOST_LAYERS: Final = 4
 _SEPARATOR: Final = "/"

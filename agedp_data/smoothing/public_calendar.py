@@ -97,8 +97,8 @@ def _holidays(days: Sequence[date], region: str) -> frozenset[date]:
     known = regions()
     if region not in known:
         raise InputError(
-            f"region = {region!r} has no calendar of public holidays{suggest_name(region, known)}. "
-            "Write a country or a part of it by ISO 3166, such as 'GB-ENG', or 'none'."
+            f"region = {region!r} has no calendar of public holidays. Write a country or a part of it by ISO 3166, "
+            f"such as 'GB-ENG', or 'none'{suggest_name(region, known)}"
         )
     years = sorted({day.year for day in days})
     return frozenset(library.country_holidays(country, subdiv=part or None, years=years))

@@ -193,12 +193,20 @@ def _lowest_layer(content: bytes, statement: Statement) -> str:
 
 
 def _layer_ranges(content: bytes) -> str:
-    """Return the ranges of the layers of a table, those of its newest contract that has layers."""
+    """Return the ranges of the layers of a table; where amendments changed them, by the version of their rows."""
     by_version = json.loads((_read_schema(content).metadata or {})[b"agedp"])["layers_by_version"]
-    newest = by_version[max(by_version, key=int)]
+    versions: dict[str, list[str]] = {}
+    for version, layers in sorted(by_version.items(), key=lambda item: int(item[0])):
+        versions.setdefault(_ranges_text(layers), []).append(version)
+    if len(versions) == 1:
+        return next(iter(versions))
+    return "; ".join(f"version {', '.join(numbers)}: {text}" for text, numbers in versions.items())
+
+
+def _ranges_text(layers: Mapping[str, Mapping[str, str]]) -> str:
     return "; ".join(
         f"layer {number}: mean energy per household above {layer['above_kwh']} and up to {layer['clamp_kwh']} kWh a day"
-        for number, layer in sorted(newest.items())
+        for number, layer in sorted(layers.items())
     )
 
 

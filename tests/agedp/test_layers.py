@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import agedp
 from agedp import privacy_audit, synthetic_worlds
 from agedp.ledger_transfer import recover
 from agedp.release_folder.result_tables import parquet_bytes
@@ -30,6 +31,7 @@ from agedp_data.series.series import Layer
 from agedp_flows.text.amendment_text import amendment_lines
 from agedp_flows.text.plan_text import plan_lines
 from agedp_flows.text.run_text import result_lines, skips_count_text
+from agedp_flows.text.smoothing_text import smoothing_lines
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
 from tests.agedp.released_rows import Row
@@ -184,6 +186,8 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
             preview = preview_amendment(house.session(today=day(number)))
             assert {change.key.rpartition(".")[2] for change in preview.changes} <= {"clamp_kwh", "share"}
             assert {change.verdict for change in preview.changes} == {"allowed"}
+            noise = [line.partition(", kWh")[0] for line in amendment_lines(preview) if "noise of " in line]
+            assert noise == [f"  noise of daily_mean, layer {i}" for i in (1, 2, 3)[: (0, 2, 3, 3)[number]]]
             amend(house.context(today=day(number)))
         house.run(today=day(number + 1))
         house.release.verify()
@@ -202,6 +206,10 @@ def test_clamps_are_amended_there_and_back_and_no_day_is_drawn_again(houses, tmp
     assert [*zip(upper["day"].dt.date, upper["layer"], strict=True)] == [(day(1), 2), (day(2), 2), (day(2), 3)]
     metadata = json.loads(house.release.averages()[AVERAGES].schema.metadata[b"agedp"])
     assert metadata["clamp_kwh_by_version"] == {"1": "2", "2": "2", "3": "3", "4": "2"}
+    package = json.loads((house.release.path / "datapackage.json").read_text())
+    [described] = [of["description"] for of in package["resources"] if of["path"] == UPPER]
+    assert "version 2: layer 2: mean energy per household above 2 and up to 10 kWh a day; version 3: " in described
+    assert "version 3: layer 2: mean energy per household above 3 and up to 10 kWh a day; layer 3: " in described
     words = (house.release.path / "STATEMENT.md").read_text()
     assert 'series.daily_mean.clamp_kwh: "2" -> ["2","10"]' in words
     assert 'series.daily_mean.clamp_kwh: ["3","10","40"] -> "2"' in words
@@ -314,8 +322,6 @@ HOURLY = {"A": 100, "B": 1000}
 def test_plans_and_tables_of_readings_take_layers(tmp_path):
     import pandas as pd
 
-    import agedp
-
     times = pd.date_range("2013-01-01", periods=96, freq="30min", tz="UTC")
     readings = pd.concat(
         pd.DataFrame({"household_id": home, "interval_start": times, "energy_wh": wh}) for home, wh in HOURLY.items()
@@ -406,3 +412,9 @@ def test_commands_say_what_an_upper_layer_is(houses, tmp_path):
     amended = amendment_lines(preview_amendment(house.session(today=TODAY)))
     assert any("series.daily_mean.share" in line and "allowed" in line for line in amended)
     assert not any("daily_mean/1" in line for line in amended)
+    smoothed = agedp.smooth(house.release)
+    [line] = [line for line in smoothing_lines(smoothed, tmp_path) if "published value (" in line]
+    # of two Laplace noises of sum variance s^2 90 % lie within 1.645 s, as of a normal one
+    shown = float(line.partition("(sum of 2 layers) \u00b1 ")[2].split()[0])
+    assert shown == pytest.approx(1.645 * total, rel=0.01)
+    assert "published, sum of 2 layers, with the interval" in smoothed.files()["smoothed.html"].decode()

@@ -62,8 +62,9 @@ def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
 REFUSED = {
     "two columns of numbers": (("--weather", "weather.csv"), "several columns of numbers, of day, mean, rain. Name"),
     "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
-    "a table that is not there": (("--weather", "wether.csv"), "wether.csv: no such file; did you mean 'weather.csv'?"),
+    "a table that is not there": (("--weather", "wether.csv"), "Name the weather table; did you mean 'weather.csv'?"),
     "an unknown region": (("--region", "GB-ENGLAND"), "region = 'GB-ENGLAND' has no calendar of public holidays"),
+    "a URL": (("--out", "https://example.com/x"), "--out: is a URL; name a folder of this machine"),
     "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
 }  # fmt: skip
 
@@ -85,6 +86,13 @@ def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monk
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.endswith("which is not installed; pip install 'agedp[smooth]'\n")
     reader.succeed("smooth", "received", "--out", "out", "--region", "none")
+
+
+def test_the_folder_around_a_release_is_named_as_such(reader: CommandFolder) -> None:
+    for words in (("smooth", ".", "--out", "out"), ("verify", ".")):
+        ended = reader.agedp(*words)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err.endswith(". is not a release folder; name the release folder itself, such as received\n")
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

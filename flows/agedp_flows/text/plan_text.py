@@ -21,7 +21,8 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
 from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.comparison_json import promises_json
+from agedp_flows.text.comparison_text import promises_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.run_text import (
     count_text,

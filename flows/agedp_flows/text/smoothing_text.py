@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agedp.reports.axes import format_number
 from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
-from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, median_noise, median_width
+from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, layer_note, median_noise, median_width
 
 if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
@@ -36,13 +36,14 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
     """Yield what was computed, from what, and what to do with it."""
     source, rows = estimates.source, estimates.arrow.to_pylist()
     days, cells = source["days"], largest_cells(rows)
-    published = len({row["day"] for row in rows if row["published_kwh"] is not None})
+    drawn = len({row["day"] for row in rows if row["published_kwh"] is not None})
     number = len({row["day"] for row in rows})
-    yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {published} of them published"
+    yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {drawn} of them published"
     yield "90 % intervals of a typical day, kWh per household:"
     for series, group, cell in cells[:_MAX_CELLS]:
         noise, width = format_number(median_noise(cell)), format_number(median_width(cell))
-        yield f"  {cell_name(series, group)}: published value \u00b1 {noise} (its noise), estimate \u00b1 {width}"
+        published = f"published value{f' ({note})' if (note := layer_note(cell)) else ''}"
+        yield f"  {cell_name(series, group)}: {published} \u00b1 {noise} (its noise), estimate \u00b1 {width}"
     if len(cells) > _MAX_CELLS:
         yield f"  and {len(cells) - _MAX_CELLS} more groups"
     yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."

@@ -31,13 +31,8 @@ from agedp_data.accounting.higher_order import pair_states, regime_states
 from agedp_data.config.model_section import Memory
 from agedp_data.datasets.validation import Ints
 from agedp_data.markov.daily_residuals import SYMBOLS, daily_residuals, quartile_symbols
-from agedp_data.markov.hidden_regimes import (
-    chain_pairs,
-    counted_pairs,
-    fit_hidden_regimes,
-    predicted_pairs,
-    signed_memory,
-)
+from agedp_data.markov.hidden_regimes import chain_pairs, fit_hidden_regimes, predicted_pairs
+from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
 
 LAGS_DAYS: Final = (1, 2, 3, 7, 14, 28, 60)
 YEAR_WARNING: Final = (

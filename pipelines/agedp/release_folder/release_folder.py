@@ -273,11 +273,14 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     path = Path(folder)
     try:
         exists = path.is_dir()
-        if exists:
-            next(path.iterdir(), None)
+        names = {entry.name for entry in path.iterdir()} if exists else set()
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
     if not exists:
         message = f"{path} is not a folder; name the release folder itself"
         raise InputError(message, private=f"{message}{suggest_file(path)}")
+    if not names & {STATEMENT, SUMS}:
+        inside = next((name for name in sorted(names) if (path / name / STATEMENT).is_file()), None)
+        message = f"{path} is not a release folder; name the release folder itself"
+        raise InputError(message, private=message if inside is None else f"{message}, such as {path / inside}")
     return ReleaseFolder(path)

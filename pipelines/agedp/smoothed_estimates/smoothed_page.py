@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from statistics import NormalDist
 from typing import Any, Final
 
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
@@ -22,6 +23,8 @@ from agedp_data.roster import ALL
 
 _LAPLACE_90: Final = math.log(10) / math.sqrt(2)
 """Half-width of the interval that covers 90 % of Laplace noise, in standard deviations."""
+_SUM_90: Final = NormalDist().inv_cdf(0.95)
+"""The same, of the sum of several Laplace noises: 1.635 for two equal ones, and never more than this, the normal's."""
 _AMPLITUDES: Final[Mapping[str, str]] = {
     "level": "level",
     "weekday": "weekday",
@@ -77,7 +80,19 @@ def _facts(rows: Sequence[_Row], source: Mapping[str, Any]) -> Iterator[tuple[st
 
 def median_noise(rows: Sequence[_Row]) -> float:
     """Return the median half-width of the interval that covers 90 % of the noise of a published value [kWh]."""
-    return _median([row["noise_sd_kwh"] * _LAPLACE_90 for row in rows if row["noise_sd_kwh"] is not None])
+    return _median([_noise_90(row) for row in rows if row["noise_sd_kwh"] is not None])
+
+
+def _noise_90(row: _Row) -> float:
+    """Return the half-width that covers at least 90 % of the noise of a published value, 0 without one [kWh]."""
+    quantile = _SUM_90 if row["layers"] > 1 else _LAPLACE_90
+    return quantile * float(row["noise_sd_kwh"] or 0.0)
+
+
+def layer_note(rows: Sequence[_Row]) -> str:
+    """Return that published values are sums of layers, "" if none is."""
+    numbers = sorted({row["layers"] for row in rows} - {1})
+    return f"sum of {' or '.join(map(str, numbers))} layers" if numbers else ""
 
 
 def median_width(rows: Sequence[_Row]) -> float:
@@ -134,11 +149,12 @@ def _title(series: str, group: str, *, is_alone: bool) -> str:
 def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
     days = [float(row["day"].toordinal()) for row in rows]
     published = [math.nan if row["published_kwh"] is None else row["published_kwh"] for row in rows]
-    noise = [_LAPLACE_90 * (row["noise_sd_kwh"] or 0.0) for row in rows]
+    noise = [_noise_90(row) for row in rows]
+    of_layers = f", {note}" if (note := layer_note(rows)) else ""
     low, high = ([value + sign * width for value, width in zip(published, noise, strict=True)] for sign in (-1, 1))
     band = [row["low_kwh"] for row in rows], [row["high_kwh"] for row in rows]
     layers: list[Line | Points] = [
-        Points("published, with the interval of its noise (90 %)", days, published, (low, high), style=2),
+        Points(f"published{of_layers}, with the interval of its noise (90 %)", days, published, (low, high), style=2),
         Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
     ]
     x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])

@@ -62,12 +62,12 @@ class SmoothedRelease:
     def save(self, folder: str | Path) -> Path:
         """Write the table, its dictionary, a record of its sources and a page into a folder; return the folder.
 
-        Estimates of the same population that are there are replaced as a whole.
+        Estimates of the same population and ledger that are there are replaced as a whole.
 
         Raises:
             InputError: it is the release folder or inside it, has other files, or cannot be written.
         """
-        target = smoothed_folder.check_target(folder, self.release, self.statement.population)
+        target = smoothed_folder.check_target(folder, self.release, self.statement)
         smoothed_folder.write_estimates(target, self.files())
         return target
 
@@ -92,22 +92,31 @@ class SmoothedRelease:
         return plots.estimates(self.table)
 
 
-def smooth(release: Any, *, region: str | None = None, weather: WeatherSource | None = None) -> SmoothedRelease:  # noqa: ANN401
+def smooth(
+    release: Any,  # noqa: ANN401  (a release, a release folder or its path)
+    *,
+    region: str | None = None,
+    weather: WeatherSource | None = None,
+    temperature_column: str | None = None,
+) -> SmoothedRelease:
     """Return smoothed estimates of every day of the daily averages of a release, beside the published values.
 
     Args:
         release: what `agedp.release`, `sanitise` or `open_release` return, or the path of a release folder.
         region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays only. By default
-            that of the release's dataset or time zone, if it has one.
+            that of London or Sydney, if the release names its dataset or time zone: one of a run file does, one of a
+            table of readings does not.
         weather: daily mean temperatures in degrees Celsius: the path of a CSV or Parquet file, or a pandas table.
+        temperature_column: its column of temperatures; None: the only column of numbers.
 
     Raises:
         InputError: the folder differs from what was published or has no daily averages, an unknown region, or a
             weather table with missing or impossible temperatures.
     """
-    return estimate_release(
-        release, region=region, weather=None if weather is None else read_weather(weather), progress=SILENT
-    )
+    if weather is None and temperature_column is not None:
+        raise InputError("temperature_column names a column of the weather table; give weather too")
+    table = None if weather is None else read_weather(weather, column=temperature_column)
+    return estimate_release(release, region=region, weather=table, progress=SILENT)
 
 
 def estimate_release(

@@ -67,8 +67,9 @@ def default_region(statement: Statement) -> str:
     region = _REGIONS.get(layout.dataset) or _REGIONS.get(zone)
     if region is None:
         raise InputError(
-            f"the release does not say in which region its households are (days of zone {zone}). Give the region "
-            "(--region), such as GB-ENG, or none for weekdays without holidays"
+            f"the release does not say in which region its households are: its days are of zone {zone}, and those of a "
+            "table of readings are of UTC or GMT wherever they come from. Give the region (region, --region), such as "
+            "GB-ENG, or none for weekdays without holidays"
         )
     return region
 

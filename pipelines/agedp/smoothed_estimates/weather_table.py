@@ -96,7 +96,7 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file{suggest_file(path)}. Name the weather table") from None
+        raise InputError(f"{path}: no such file. Name the weather table{suggest_file(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
@@ -176,8 +176,8 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
     if column is not None:
         if column not in columns or column == dates:
             raise InputError(
-                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}"
-                f"{suggest_name(column, [*columns])}. Name another one"
+                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}. "
+                f"Name another one{suggest_name(column, [*columns])}"
             )
         return column
     numeric = [
@@ -187,7 +187,7 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
         which = "several columns" if numeric else "no column"
         raise InputError(
             f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature "
-            "(--temperature-column), or give a table of days and temperatures alone"
+            "(temperature_column, --temperature-column), or give a table of days and temperatures alone"
         )
     return numeric[0]
 
@@ -225,10 +225,10 @@ def _check_celsius(temperatures: Mapping[date, float], column: str, name: str) -
         if not _COLD_C <= value <= _HOT_C:
             raise InputError(
                 f"{name}: {day}: {column} = {value:g} is no daily mean in degrees Celsius. Convert the table, or name "
-                "another column (--temperature-column)"
+                "another column (temperature_column, --temperature-column)"
             )
     if temperatures and float(np.median([*temperatures.values()])) > _USUAL_C:
         raise InputError(
             f"{name}: half of {column} is above {_USUAL_C:g}: no degrees Celsius. Convert the table, or name another "
-            "column (--temperature-column)"
+            "column (temperature_column, --temperature-column)"
         )
