@@ -21,7 +21,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any, Final, Literal, Self
@@ -40,7 +40,8 @@ from agedp_data.parameters import (
     share,
     wrong,
 )
-from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column, series_in
+from agedp_data.series.series import AnySeries, Layer, Mean, series_in
+from agedp_data.series.series_terms import Missing, check_group_column
 
 MOST_LAYERS: Final = 4
 _SEPARATOR: Final = "/"
@@ -50,7 +51,7 @@ _PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
 
 
 def _clamps(values: object) -> tuple[Decimal, ...]:
-    clamps = ascending(values, positive_kwh) if isinstance(values, list | tuple) else ()
+    clamps = ascending(values, positive_kwh) if isinstance(values, list | tuple) and values else ()
     if not 2 <= len(clamps) <= MOST_LAYERS:
         raise wrong(f"must be one number, or a list of 2 to {MOST_LAYERS} clamps such as [30, 75]")
     return clamps
@@ -59,6 +60,8 @@ def _clamps(values: object) -> tuple[Decimal, ...]:
 def _shares(values: object) -> tuple[Decimal, ...]:
     if not isinstance(values, list | tuple):
         raise wrong("must be a list of one share per clamp, because clamp_kwh is a list")
+    if any(isinstance(value, int | Decimal) and not 0 < value <= 1 for value in values):
+        raise wrong("each share must be above 0 and at most 1")
     return tuple(map(share, values))
 
 
@@ -161,6 +164,34 @@ def layer_number(series: str) -> int:
     """
     number = series.partition(_SEPARATOR)[2]
     return int(number) if number.isdecimal() else 0
+
+
+def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
+    """Return the name of a mean for people, with the layer that it is and the clamp of that.
+
+    >>> layer_text("use", "8"), layer_text("use/1", "8")
+    ('use', 'use, layer 1, up to 8 kWh')
+    """
+    number = layer_number(series)
+    return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+
+
+def layers_of(series: str, names: Iterable[str]) -> list[str]:
+    """Return the layers of the mean that a series is a layer of, or the series alone.
+
+    >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
+    (['use/1', 'use/2'], ['night'])
+    """
+    return [name for name in names if table_name(name) == table_name(series)]
+
+
+def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:
+    """Return the most that a household's day counts in a layer, or in a mean, from its keys in a contract.
+
+    >>> layer_width_kwh("75", "30"), layer_width_kwh("50", None)
+    (Decimal('45'), Decimal('50'))
+    """
+    return Decimal(clamp_kwh) - Decimal(above_kwh or "0")
 
 
 def is_upper(series: str) -> bool:

@@ -20,19 +20,14 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, PlainValidator, ValidationError, model_validator
+from pydantic import Discriminator, PlainValidator, ValidationError, model_validator
 
 from agedp_data.errors import LedgerError
 from agedp_data.parameters import (
     LATER,
     NUMBERS,
-    Kwh,
     PositiveKwh,
-    Section,
-    Share,
-    Text,
     ascending,
-    exact,
     exact_text,
     kwh,
     watt_hours,
@@ -40,24 +35,11 @@ from agedp_data.parameters import (
 )
 from agedp_data.roster import ALL
 from agedp_data.series.histograms import cumulative, histogram
-from agedp_data.series.sensitivity import Change, Move, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
+from agedp_data.series.series_terms import Series, Wh
 
 _AMOUNTS: Final = ("share", "clamp_kwh", "above_kwh", "missing_kwh", "bins_kwh")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
-Wh = np.ndarray[Any, np.dtype[np.int64]]
-
-# The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
-Missing = Annotated[int, Field(ge=0, le=45)]
-
-
-def check_group_column(name: str | None) -> None:
-    """Check that a group column is not one that every roster has.
-
-    Raises:
-        PydanticCustomError: it is.
-    """
-    if name in ("household_id", "from", "to"):
-        raise wrong("must be a group column of the roster, such as tariff", "by")
 
 
 def _bins(values: object) -> tuple[Decimal, ...]:
@@ -65,71 +47,6 @@ def _bins(values: object) -> tuple[Decimal, ...]:
     if len(edges) < 3 or edges[0] != 0:
         raise wrong("must begin with 0 and have three edges or more: one bin would contain all households")
     return edges
-
-
-class Series(Section):
-    """Keys and rules that all statistics share; the exact vector of a release is computed from the counted days.
-
-    A household's day counts as its energy, at most `clamp_kwh`; a missing household-day counts as `missing_kwh`.
-    """
-
-    statistic: str
-    """Published statistic of a day."""
-    share: Share | None = None
-    """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
-    series; the shares add up to 1. With a list of clamps: a list, one share per layer.
-    """
-    clamp_kwh: PositiveKwh
-    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. A
-    mean may have a list of 2 to 4 ascending bounds: the day is cut into layers, each a series with a share of its own.
-    """
-    by: Text | None = None
-    """Group column of the roster; the series then has one value per group and day."""
-    max_missing: Missing = 2
-    """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
-    interval_minutes = 60.
-    """
-    missing_kwh: Kwh = exact(0)
-    """Value of a missing household-day."""
-    values: Literal["readings", "states"] = "readings"
-    """Readings as they are, or the representative values of their states under public `[model]` edges."""
-
-    @property
-    def clamp_wh(self) -> int:
-        """Return the public upper bound on a household's day, in whole watt-hours."""
-        return watt_hours(self.clamp_kwh)
-
-    @property
-    def missing_wh(self) -> int:
-        """Return the energy of a missing household-day, in whole watt-hours."""
-        return watt_hours(self.missing_kwh)
-
-    def counted_change(self, change: Change) -> Change:
-        """Return the change that a series sees when the use of a household changes.
-
-        A series of readings sees the same change. A series of states sees a replacement: half-hours with nearly the
-        same sum may lie in any states.
-        """
-        return "replacement" if self.values == "states" and isinstance(change, Move) else change
-
-    def clamp_energy(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
-        """Return the energies of one day as they count in a release.
-
-        Args:
-            energy_wh: energy of each household-day, shape (n,) [Wh].
-            usable: which household-days have enough readings, shape (n,).
-
-        Returns:
-            Energies, shape (n,) [Wh]: at most `clamp_wh`, and `missing_wh` for an unusable day.
-        """
-        return np.where(usable, np.minimum(energy_wh, self.clamp_wh), self.missing_wh)
-
-    @model_validator(mode="after")
-    def _within_the_bound(self) -> Self:
-        if self.missing_kwh > self.clamp_kwh:
-            raise wrong("must not exceed clamp_kwh", "missing_kwh")
-        check_group_column(self.by)
-        return self
 
 
 class Mean(Series):

@@ -18,14 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.group_estimates import DIFFERENCE, Variant, estimate_groups, estimate_series
+from agedp_data.smoothing.daily_estimates import Days
+from agedp_data.smoothing.group_estimates import DIFFERENCE, estimate_groups, estimate_series
 from agedp_data.smoothing.structural_model import DAILY_MEAN, Amplitudes, Covariates, Estimate, Prior
+
+Variant = Literal["archive", "live"]
 
 _ABOVE_30_KWH: Final = 0.15
 _DECAY_KWH: Final = 10.0
@@ -52,7 +55,7 @@ def estimate_cells(
     *,
     parts: tuple[int, ...] | None,
     variant: Variant,
-    first_layer: Sequence[Estimate] | None = None,
+    known_from: Days | None = None,
 ) -> list[Estimate]:
     r"""Return the estimates of the cells of a series, in their order; parts and their total add up.
 
@@ -64,21 +67,21 @@ def estimate_cells(
 
     Args:
         figures: of each cell.
-        covariates: of the same days.
+        covariates: of the same days; of an upper layer `above_first_layer`, for more accuracy.
         parts: places in `figures` of the groups; the single cell that remains is their total; None without a total.
-        variant: "archive", each day by all figures, or "live", each day by those up to it.
-        first_layer: of an upper layer: the estimates of the same cells and variant in the first one, for more accuracy.
+        variant: "archive", each day by all figures, or "live", each day by those known on it.
+        known_from: of live estimates, the day from which on each day's figures are known; by default the day itself.
 
     Raises:
         ChainError: shapes that differ, layers that differ, or parts that leave more or less than one total.
     """
-    publics = [covariates] * len(figures)
-    if first_layer is not None:
-        publics = [replace(covariates, heating=below.mean - DAILY_MEAN.constant_kwh) for below in first_layer]
+    known = None
+    if variant == "live":
+        known = np.arange(covariates.weekday.size) if known_from is None else known_from
     if parts is None:
         return [
-            estimate_series(cell.observed, cell.noise_variance, public, prior=_prior(cell), variant=variant)
-            for cell, public in zip(figures, publics, strict=True)
+            estimate_series(cell.observed, cell.noise_variance, covariates, prior=_prior(cell), known_from=known)
+            for cell in figures
         ]
     order = [place for place in range(len(figures)) if place not in parts] + list(parts)
     if len(order) != len(parts) + 1 or sorted(order) != list(range(len(figures))) or not parts:
@@ -88,9 +91,13 @@ def estimate_cells(
         raise ChainError("a total and its parts are of one layer and of the same days")
     rows = [np.array([getattr(cell, name) for cell in cells]) for name in ("observed", "noise_variance", "households")]
     priors = _prior(cells[0]), _difference(cells[0])
-    estimates = estimate_groups((rows[0], rows[1], rows[2]), publics[order[0]], priors=priors, variant=variant)
-    places = np.argsort(order).tolist()
-    return [Estimate(estimates.mean[place], estimates.variance[place]) for place in places]
+    estimates = estimate_groups((rows[0], rows[1], rows[2]), covariates, priors=priors, known_from=known)
+    return [estimates[place] for place in np.argsort(order).tolist()]
+
+
+def above_first_layer(covariates: Covariates, first_layer: Estimate) -> Covariates:
+    """Return the covariates of an upper layer: the estimate of the first one of the same days, in place of weather."""
+    return replace(covariates, heating=first_layer.mean - DAILY_MEAN.constant_kwh)
 
 
 def layer_sum(layers: Sequence[Estimate]) -> Estimate:

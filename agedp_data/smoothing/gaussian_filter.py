@@ -53,7 +53,14 @@ class Filtered:
     residual_variance: Floats
 
 
-def kalman_filter(observed: Floats, noise_variance: Floats, design: Floats, dynamics: Dynamics) -> Filtered:
+def kalman_filter(
+    observed: Floats,
+    noise_variance: Floats,
+    design: Floats,
+    dynamics: Dynamics,
+    *,
+    first_law: tuple[Floats, Floats] | None = None,
+) -> Filtered:
     r"""Filter a series; use its mean for estimates that later days never revise.
 
     .. math:: K_t = P_t h_t / S_t, \quad S_t = h_t^\top P_t h_t + r_t, \quad
@@ -66,6 +73,7 @@ def kalman_filter(observed: Floats, noise_variance: Floats, design: Floats, dyna
         noise_variance: r, shape (..., T), > 0.
         design: h, shape (..., T, k).
         dynamics: F, Q and the first covariance.
+        first_law: mean (..., k) and covariance (..., k, k) of the first state of each model, in place of the latter.
 
     References:
         [DK] https://doi.org/10.1093/acprof:oso/9780199641178.001.0001
@@ -80,6 +88,8 @@ def kalman_filter(observed: Floats, noise_variance: Floats, design: Floats, dyna
     means, covariances = np.empty((*models, days, size)), np.empty((*models, days, size, size))
     estimates, variances, residuals, residual_variances = np.empty((4, *models, days))
     mean, covariance = np.zeros((*models, size)), np.broadcast_to(dynamics.start, (*models, size, size)).copy()
+    if first_law is not None:
+        mean, covariance = first_law[0].copy(), first_law[1].copy()
     move = dynamics.transition
     for day in range(days):
         if day:

@@ -12,7 +12,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from types import ModuleType
 from typing import Final
@@ -21,12 +21,24 @@ import numpy as np
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import InputError
-from agedp_data.messages import suggest_name
+from agedp_data.messages import escape_text, suggest_name
 from agedp_data.smoothing.structural_model import Covariates
 
 WITHOUT_HOLIDAYS: Final = "none"
+YEAR_END: Final = "weekdays and the days from 22 December to 1 January"
 HEATING_BASE_C: Final = 15.5
 _HEATING_UNIT_C: Final = 5.0
+_UNITED_KINGDOM: Final = ("GB-ENG", "GB-SCT", "GB-WLS", "GB-NIR")
+_COMMON_NAMES: Final[Mapping[str, Sequence[str]]] = {
+    **dict.fromkeys(("uk", "united kingdom", "great britain", "britain"), _UNITED_KINGDOM),
+    **dict.fromkeys(("england", "london"), ("GB-ENG",)),
+    **dict.fromkeys(("scotland", "edinburgh", "glasgow"), ("GB-SCT",)),
+    **dict.fromkeys(("wales", "cardiff"), ("GB-WLS",)),
+    **dict.fromkeys(("northern ireland", "belfast"), ("GB-NIR",)),
+    "australia": ("AU",),
+    **dict.fromkeys(("new south wales", "sydney"), ("AU-NSW",)),
+}
+"""Regions that people call by these names."""
 
 
 def covariates(days: Sequence[date], *, region: str, temperature_c: Floats | None = None) -> Covariates:
@@ -87,9 +99,9 @@ def calendar_source(region: str) -> str:
         InputError: the library `holidays` is not installed.
 
     >>> calendar_source("none")
-    'weekdays only'
+    'weekdays and the days from 22 December to 1 January'
     """
-    return "weekdays only" if region == WITHOUT_HOLIDAYS else f"{region}, library holidays {_library().__version__}"
+    return YEAR_END if region == WITHOUT_HOLIDAYS else f"{region}, library holidays {_library().__version__}"
 
 
 def _holidays(days: Sequence[date], region: str) -> frozenset[date]:
@@ -97,11 +109,27 @@ def _holidays(days: Sequence[date], region: str) -> frozenset[date]:
     known = regions()
     if region not in known:
         raise InputError(
-            f"region = {region!r} has no calendar of public holidays{suggest_name(region, known)}. "
-            "Write a country or a part of it by ISO 3166, such as 'GB-ENG', or 'none'."
+            f"region = {escape_text(region, 40)!r} has no calendar of public holidays. Write a country or a part of "
+            f"it by ISO 3166 (region, --region), such as 'GB-ENG', or 'none'{_suggest_region(region, known)}"
         )
     years = sorted({day.year for day in days})
     return frozenset(library.country_holidays(country, subdiv=part or None, years=years))
+
+
+def _suggest_region(region: str, known: Sequence[str]) -> str:
+    """Return the question whether another region was meant, "" if none is near.
+
+    A name of up to three letters is compared as a whole: one letter more or less is another country.
+
+    >>> _suggest_region("eng", ["EG", "GB-ENG", "GB-SCT"]), _suggest_region("XG", ["EG"])
+    ("; did you mean 'GB-ENG'?", '')
+    """
+    name = region.strip().casefold().replace("_", " ")
+    parts = [code for code in known if name in (code.casefold(), code.casefold().rpartition("-")[2])]
+    meant = _COMMON_NAMES.get(name) or _COMMON_NAMES.get(name.partition("-")[2]) or parts
+    if 0 < len(meant) <= len(_UNITED_KINGDOM):
+        return f"; did you mean {' or '.join(map(repr, meant))}?"
+    return suggest_name(region, known) if len(name) > 3 else ""
 
 
 def _library() -> ModuleType:
@@ -109,6 +137,7 @@ def _library() -> ModuleType:
         import holidays  # noqa: PLC0415 - an extra, which only smoothed estimates need
     except ModuleNotFoundError:
         raise InputError(
-            "holidays of a region need the library holidays, which is not installed; pip install 'agedp[smooth]'"
+            "holidays of a region need the library holidays, which is not installed. In the clone, run pip install "
+            '--constraint constraints.txt ".[smooth]"; or give the region none, which works without it (--region none)'
         ) from None
     return holidays

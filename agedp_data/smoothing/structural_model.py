@@ -57,10 +57,10 @@ class Covariates:
     special: NDArray[np.bool_]
     heating: Floats | None = None
 
-    def until(self, days: int) -> Covariates:
-        """Return those of the first days."""
-        heating = None if self.heating is None else self.heating[:days]
-        return Covariates(self.weekday[:days], self.holiday[:days], self.special[:days], heating)
+    def over(self, span: slice) -> Covariates:
+        """Return those of some consecutive days."""
+        heating = None if self.heating is None else self.heating[span]
+        return Covariates(self.weekday[span], self.holiday[span], self.special[span], heating)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,14 @@ DAILY_MEAN: Final = Prior(follows_level=True)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Estimated true figures of T days: `mean` [kWh] and `variance` [kWh^2], each (..., T)."""
+    """Estimated true figures of T days: `mean` [kWh] and `variance` [kWh^2], each (..., T).
+
+    `amplitudes` are the most probable ones, of an archive estimate by its own fit.
+    """
 
     mean: Floats
     variance: Floats
+    amplitudes: Amplitudes | None = None
 
 
 def moving_parts() -> Dynamics:
@@ -142,7 +146,7 @@ def moving_design(amplitudes: Floats) -> Floats:
 
 def state_dynamics(covariates: Covariates) -> Dynamics:
     """Return the motion of all parts but the single day's, in units of their amplitudes."""
-    moving, still = moving_parts(), len(fixed_parts(covariates.until(1)))
+    moving, still = moving_parts(), len(fixed_parts(covariates.over(slice(1))))
     transition = linalg.block_diag(moving.transition, np.eye(still))
     innovation = linalg.block_diag(moving.innovation, np.zeros((still, still)))
     return Dynamics(transition, innovation, linalg.block_diag(moving.start, np.eye(still)))

@@ -22,6 +22,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
@@ -58,6 +59,7 @@ _NOISE_TEXT: Final = (
     '"agedp"'
 )
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
+_LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
 _LAYERS: Final = (
@@ -83,7 +85,7 @@ def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, A
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": _description(statement),
         **_credits(statement),
-        "resources": list(_resources(files)),
+        "resources": list(_resources(files, statement)),
     }
 
 
@@ -102,7 +104,7 @@ def smoothed_package(statement: Statement, files: Mapping[str, bytes], descripti
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": description,
         **_credits(statement),
-        "resources": list(_resources(files)),
+        "resources": list(_resources(files, statement)),
     }
 
 
@@ -145,7 +147,7 @@ def _credits(statement: Statement) -> dict[str, Any]:
     return credits
 
 
-def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dict[str, Any]]:
     names_taken: set[str] = set()
     for path, content in files.items():
         stem = name = _slug(path.removesuffix(".parquet"))
@@ -155,7 +157,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
         is_table = ending == ".parquet"
-        description = _table_description(content) if is_table else _ABOUT.get(path)
+        description = _table_description(content, statement) if is_table else _ABOUT.get(path)
         yield {
             "name": name,
             "type": "table" if is_table else "file",
@@ -169,7 +171,7 @@ def _resources(files: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _table_description(content: bytes) -> str:
+def _table_description(content: bytes, statement: Statement) -> str:
     names = _read_schema(content).names
     if "bin_low_kwh" in names:
         return _COUNTS
@@ -177,16 +179,34 @@ def _table_description(content: bytes) -> str:
         return _SMOOTHED
     if "layer" in names:
         return _LAYERS.format(ranges=_layer_ranges(content))
-    return _CONSISTENT if "based_on" in names else _AVERAGES
+    averages = _CONSISTENT if "based_on" in names else _AVERAGES
+    layer = _lowest_layer(content, statement)
+    return _LAYER_1.format(layer=layer, averages=averages) if layer else averages
+
+
+def _lowest_layer(content: bytes, statement: Statement) -> str:
+    """Return what layer 1 of a table's mean is called, "" for a mean without layers."""
+    metadata = json.loads((_read_schema(content).metadata or {}).get(b"agedp", b"{}"))
+    name = f"{metadata.get('of')}/1"
+    terms = statement.contract.series.get(name)
+    return layer_text(name, terms.clamp_kwh) if terms else ""
 
 
 def _layer_ranges(content: bytes) -> str:
-    """Return the ranges of the layers of a table, those of its newest contract that has layers."""
+    """Return the ranges of the layers of a table; where amendments changed them, by the version of their rows."""
     by_version = json.loads((_read_schema(content).metadata or {})[b"agedp"])["layers_by_version"]
-    newest = by_version[max(by_version, key=int)]
+    versions: dict[str, list[str]] = {}
+    for version, layers in sorted(by_version.items(), key=lambda item: int(item[0])):
+        versions.setdefault(_ranges_text(layers), []).append(version)
+    if len(versions) == 1:
+        return next(iter(versions))
+    return "; ".join(f"version {', '.join(numbers)}: {text}" for text, numbers in versions.items())
+
+
+def _ranges_text(layers: Mapping[str, Mapping[str, str]]) -> str:
     return "; ".join(
         f"layer {number}: mean energy per household above {layer['above_kwh']} and up to {layer['clamp_kwh']} kWh a day"
-        for number, layer in sorted(newest.items())
+        for number, layer in sorted(layers.items())
     )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.parameters import exact_text
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, layer_width_kwh, table_name
 
 _LAYERS = (
     "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
@@ -22,11 +21,16 @@ _SMALL = (
 )
 
 
-def upper_layer_text(name: str, series: SeriesTerms) -> str:
-    """Return what an upper layer counts, up to the rule for missing days."""
+def layer_series_text(name: str, series: SeriesTerms) -> str:
+    """Return what a layer counts, up to the rule for missing days."""
     above, clamp = series.above_kwh or "0", series.clamp_kwh
-    width = exact_text(Decimal(clamp) - Decimal(above))
+    width = exact_text(layer_width_kwh(clamp, above))
     by = f", by {series.by} of the roster" if series.by is not None else ""
+    if series.above_kwh is None:
+        return (
+            f"{name}: mean daily use of the households up to {clamp} kWh, layer {layer_number(name)} of "
+            f"{table_name(name)}{by}; a household's daily total counts at most {clamp} kWh (clamp)"
+        )
     return (
         f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {table_name(name)}"
         f"{by}; a household's day counts at most {width} kWh (width)"

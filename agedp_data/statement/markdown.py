@@ -6,17 +6,11 @@ Statements of earlier versions lack some keys; the text then leaves out the corr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-from agedp_data.config.contract_document import Contract, SeriesTerms
-from agedp_data.config.model_section import contract_states
-from agedp_data.notions import NOTIONS, Promise
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
-from agedp_data.parameters import exact_text
 from agedp_data.private_selection import private_quantiles
 from agedp_data.statement import delta_texts
-from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.delta_texts import is_of_span, promised_caps, with_delta
 from agedp_data.statement.document import (
     ContractVersion,
@@ -25,23 +19,9 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
-from agedp_data.statement.layer_texts import layers_texts, upper_layer_text
 from agedp_data.statement.model_texts import aside, selection_texts
+from agedp_data.statement.series_texts import series_paragraphs
 from agedp_data.statement.stated_model import StatedModel
-
-_MEAN = "mean daily use of the households"
-_RANGES = (
-    "Ranges in kWh: {bins}; each from one number to below the next, the last one including its end. Noise is added to "
-    "each count (discrete Laplace, scale = "
-)
-_DRAWN = ". Counts are published as drawn: whole numbers that may be negative and need not "
-_COUNTS = {
-    "histogram": f"{_RANGES}2 / epsilon: a household whose use changes leaves one range for another){_DRAWN}add up",
-    "cumulative": (
-        "Each count is of the households below an end; the last one, of all households, is known and not drawn. "
-        f"{_RANGES}number of counts / epsilon: a household whose use changes may change each by one){_DRAWN}increase"
-    ),
-}
 
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
 _OF_DRAWS = (
@@ -106,7 +86,7 @@ def markdown(statement: Statement) -> str:
         _section("How long the promise lasts", _ending_texts(statement)),
         _section("One account per household", _household_account(statement)),
         _section("What a second population would add", _second_population(statement)),
-        _section("How each series was computed", _series(statement.contract)),
+        _section("How each series was computed", series_paragraphs(statement.contract)),
         _section("The registered contract", _contract_text(statement)),
         _section("How to verify the release", _checking(statement)),
     )
@@ -268,61 +248,6 @@ def _second_population(statement: Statement) -> list[str]:
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
     return [second.text, f"{adds} This ledger contains {count_text}."]
-
-
-def _series(contract: Contract) -> list[str]:
-    small = (
-        f"A day, or a group, with fewer than {contract.population.min_households} households on the roster is never "
-        "released."
-    )
-    terms = contract.promise
-    shared = {notion.name: notion.shared_quantity for notion in NOTIONS}.get(terms.notion, Promise.shared_quantity)(
-        terms.content()
-    )
-    states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
-    readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
-    texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
-    return [_list(texts), *layers_texts(contract), *consistency_texts(contract), small]
-
-
-def _states_text(contract: Contract) -> str:
-    """Return the sentences on public states and their representative values, "" without such states."""
-    states = contract_states(contract.content())
-    if states is None:
-        return ""
-    edges, values_kwh = (
-        ", ".join(exact_text(Decimal(wh) / 1000) for wh in values_wh)
-        for values_wh in (states.edges_wh, states.representative_values_wh)
-    )
-    quantity = "each half-hour" if states.step == "half-hour" else "the day's use"
-    return (
-        f". States are counted, not readings: {quantity} counts as the representative value of its state, the middle "
-        f"of the range that it lies in. The ranges begin at 0, {edges} kWh; each ends where the next begins, and the "
-        f"last has no end. Their representative values are {values_kwh} kWh"
-    )
-
-
-def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
-    is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
-    if series.above_kwh is None:
-        text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
-        text += f", by {series.by} of the roster" if series.by is not None else ""
-        text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
-    else:
-        text = upper_layer_text(name, series)
-    if series.max_missing is not None:
-        text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
-    if series.values == "states":
-        text += states
-    if is_distribution:
-        text += f". {_COUNTS.get(series.form or '', '').format(bins=', '.join(series.bins_kwh or ()))}"
-    else:
-        text += (
-            f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "
-            "the noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
-        )
-    share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
-    return f"{text}.{share}"
 
 
 def _contract_text(statement: Statement) -> list[str]:

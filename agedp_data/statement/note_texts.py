@@ -15,8 +15,9 @@ LARGE_DELTA = (
     "household. The figures 'day' and 'total' have no delta."
 )
 SMOOTHING = (
-    "Estimates that a reader computes from the published averages with a calendar and the weather, as `agedp smooth` "
-    "does, are post-processing: they say nothing more about any household than the averages do."
+    "Estimates that any reader computes from these averages with a calendar and the weather (`agedp smooth`) are "
+    "post-processing: they say nothing more about any household. They stand beside the averages, not in their place; "
+    "their intervals assume a model and leave out what the clamp cuts off."
 )
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."

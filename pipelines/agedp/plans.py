@@ -22,7 +22,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layers import is_upper, layer_text, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,9 @@ class Plan:
 
     def compare(self, *, epsilon: Number | None = None, error_kwh: Number | None = None) -> pd.DataFrame:
         """Return every notion that meets a target, one row each: the least noise for an epsilon, or the reverse.
+
+        `noise_sd_kwh` is of the series that `noise_of` names: of a layered clamp layer 1. `noise_sd_of_sum_kwh` is that
+        of the sum of its layers.
 
         Args:
             epsilon: the bound that every alternative must keep; that of the promise if nothing is given.
@@ -121,7 +124,9 @@ def compare(
     """Return what each promise costs for a table of readings, one row each; nothing is drawn.
 
     `limit` is the bound that the promise keeps whatever follows (its name is in `bound`), `noise_sd_kwh` the noise of
-    the noisiest day, `epsilon_sum` the sum over the released days, `problem` what refuses the day after the last one.
+    the noisiest day of `noise_of`: the series, of a layered clamp its layer 1. `noise_sd_of_sum_kwh` is that of the sum
+    of all layers, without layers the same (NaN for a distribution). `epsilon_sum` is the sum over the released days,
+    `problem` what refuses the day after the last one.
 
     Args:
         readings: a table with the columns of `agedp.read`.
@@ -139,6 +144,7 @@ def compare(
         drawn, limits = table[table["skipped"] == ""], run.run_file.notion.limits
         bound_name = own_bound_name(limits) or DAY_BOUND
         noise = drawn[~drawn["series"].map(is_upper)].filter(like="noise_sd").iloc[:, 0]
+        name, series = next(iter(run.run_file.series.items()))
         losses = drawn.groupby(["day", "series"])["epsilon"].max().groupby("day").sum()
         rows.append(
             {
@@ -149,12 +155,22 @@ def compare(
                 "last_day": drawn["day"].max(),
                 "epsilon_max": losses.max(),
                 "epsilon_sum": losses.sum(),
+                "noise_of": layer_text(name, series.clamp_kwh),
                 "noise_sd_kwh": noise.max(),
+                "noise_sd_of_sum_kwh": _noise_of_sums(drawn),
                 "problem": "" if planned.now.refused is None else str(planned.now.refused),
                 "promise": promise,
             }
         )
     return pd.DataFrame(rows)
+
+
+def _noise_of_sums(drawn: pd.DataFrame) -> float:
+    """Return the noise of the noisiest sum of all layers of a day and group: the root of the summed variances."""
+    if "noise_sd_kwh" not in drawn:
+        return float("nan")
+    places = [drawn["day"], drawn["series"].map(table_name), drawn["group"]]
+    return float((drawn["noise_sd_kwh"] ** 2).groupby(places).sum().max() ** 0.5)
 
 
 def _amount(nano: int | None) -> float:
@@ -169,7 +185,9 @@ def _comparison_table(comparison: NotionComparison) -> pd.DataFrame:
             "notion": entry.notion,
             "method": entry.method,
             "epsilon": float("nan") if entry.epsilon is None else float(entry.epsilon),
+            "noise_of": comparison.label,
             "noise_sd_kwh": float("nan") if entry.series is None else entry.series.noise_kwh,
+            "noise_sd_of_sum_kwh": float("nan") if entry.series is None else entry.series.sum_noise_kwh,
             "bound": "" if entry.bound is None else entry.bound.name,
             "kind": "" if entry.bound is None else entry.bound.kind,
             "meets_target": entry.meets_target,

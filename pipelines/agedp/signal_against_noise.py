@@ -1,7 +1,7 @@
 """Released rows of a mean -> its change against its noise by time span, and the one sentence about both.
 
-    daily_mean: noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs);
-    single days cannot be told apart, months can.
+    daily_mean: noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs).
+    Usable: months. Not certain: weeks. Too noisy: single days.
 
 `plan`, `run`, both reports and the demonstration print it, so they never differ. Two neighbouring days differ by their
 true change and by the noise of both. The noise is known, so the part of the differences that it does not explain
@@ -11,9 +11,12 @@ months may show. Public: released rows are the only input.
 
 Decisions:
 
-* The verdict allows for two standard errors. Between them the sentence says that it is not certain.
+* A span is usable if its neighbours can be told apart. The verdict allows for two standard errors: between them it is
+  not certain. An estimate of 0 is no measured 0, so the sentence gives its upper end, two standard errors.
 * Fewer pairs than `MIN_PAIRS` say little about ordinary days: seven contain the change from each weekday to the next.
-  Without them no change is estimated. Of such a span only the noise is known, and it "cannot be judged yet".
+  Without them no change is estimated. Of such a span only the noise is known, and it is "not yet judged".
+* The change is compared with the noise of the newest released day: after an amendment the question is what the days
+  to come show. The estimate itself knows the noise of each day.
 * A span counts if it has a released mean on each of its days; a skipped day leaves a gap. Days before and after another
   clamp are no neighbours, because the same use counts differently. The sensitivity of a row shows the clamp; not under
   a smaller delta-neighbourhood, where one pair then contains the step.
@@ -34,7 +37,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp_data import mechanisms
+from agedp.row_means import cell_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.layers import is_upper, layer_number, table_name
@@ -51,6 +54,12 @@ _VERSION_DAYS: Final = 100_000
 """Days put between two versions of a series, so that no span and no pair contains days of both."""
 
 _NAMES: Final = {1: "single days", 7: "weeks", 28: "months", 365: "years"}
+_LABELS: Final[Mapping[Verdict | None, str]] = {
+    "visible": "Usable",
+    "uncertain": "Not certain",
+    "hidden": "Too noisy",
+    None: "Not yet judged",
+}
 _GROUP_OF_ALL: Final = "all"
 
 
@@ -58,8 +67,7 @@ _GROUP_OF_ALL: Final = "all"
 class SpanSignal:
     """Means over spans of `days` days: their noise [kWh per household], and the estimate of their change.
 
-    `noise_kwh` is the root mean square over the spans, or that of days divided by the root of `days` where no span is
-    complete. `estimate` is None with too few `pairs`.
+    `noise_kwh` is that of the newest day, divided by the root of `days`. `estimate` is None with too few `pairs`.
     """
 
     days: int
@@ -93,7 +101,7 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row.
 
     Args:
-        rows: rows of all series, or of this one.
+        rows: rows of means (`row_means.rows_of_means`), of all series or of this one.
         series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
     """
     released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
@@ -101,13 +109,11 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     if not released:
         return ()
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
-    deviation_wh = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in released}}
     daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
     for number, row in zip(_day_numbers(released), released, strict=True):
-        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
-            if group in daily:
-                wh_per_kwh_mean = 1000.0 * households
-                daily[group].append((number, value / wh_per_kwh_mean, deviation_wh[row.scale] / wh_per_kwh_mean))
+        for cell in cell_means(row):
+            if cell.group in daily:
+                daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
     return tuple(
         SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
         for group in sorted(newest, key=lambda cell: (-newest[cell], cell))
@@ -117,7 +123,7 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
 def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSignal, ...]:
     """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
     days, means, deviations = zip(*daily, strict=True)
-    return span_signals(np.array(means), np.square(deviations), np.array(days))
+    return span_signals(np.array(means), np.square(deviations), np.array(days), noise_kwh=deviations[-1])
 
 
 def _continues(name: str, series: str) -> bool:
@@ -142,27 +148,28 @@ def _day_numbers(released: Sequence[ReleaseRecord]) -> list[int]:
     return numbers
 
 
-def span_signals(published: Floats, noise_variance: Floats, days: NDArray[np.int64]) -> tuple[SpanSignal, ...]:
+def span_signals(
+    published: Floats, noise_variance: Floats, days: NDArray[np.int64], *, noise_kwh: float
+) -> tuple[SpanSignal, ...]:
     """Return the signal over each span; of years only with two years in a row.
 
     Args:
         published: means, shape (T,), T >= 1 [kWh per household].
         noise_variance: variance of their noise, shape (T,) [kWh^2].
         days: numbers of their days, increasing, shape (T,).
+        noise_kwh: noise of a day that the change is compared with [kWh per household].
     """
     signals = []
     for span_days in SPANS:
         estimate = estimate_change(published, noise_variance, days, span_days=span_days)
-        if estimate is None:
-            noise = math.sqrt(float(noise_variance.mean()) / span_days)
-            signals.append(SpanSignal(span_days, 0, noise, None))
-        else:
-            has_enough = estimate.pairs >= MIN_PAIRS[span_days]
-            signals.append(SpanSignal(span_days, estimate.pairs, estimate.noise, estimate if has_enough else None))
+        pairs = 0 if estimate is None else estimate.pairs
+        has_enough = pairs >= MIN_PAIRS[span_days]
+        noise = noise_kwh / math.sqrt(span_days)
+        signals.append(SpanSignal(span_days, pairs, noise, estimate if has_enough else None))
     return tuple(signal for signal in signals if signal.days != SPANS[-1] or signal.estimate is not None)
 
 
-def smallest_group(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
+def smallest_group_signal(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
     """Return the signal of the group that speaks for a series, None without a released row."""
     signals = signals_by_group(rows, series)
     return smallest_of(signals) if signals else None
@@ -174,20 +181,20 @@ def smallest_of(signals: Sequence[SeriesSignal]) -> SeriesSignal:
 
 
 def signal_text(signal: SeriesSignal) -> str:
-    """Return the sentence about a group of a series: noise, change with its error, and which spans can be told apart.
+    """Return the sentences about a group of a series: noise, change with its error, and which spans are usable.
 
     >>> days = SpanSignal(1, 364, 2.5, SignalEstimate(1, 364, 3.6, 2.5, 0.7, 0.3))
     >>> months = SpanSignal(28, 12, 0.47, SignalEstimate(28, 12, 1.4, 0.47, 1.3, 0.1))
     >>> text = signal_text(SeriesSignal("daily_mean", "all", 60, (days, months)))
-    >>> text.partition("; ")[0], text.rpartition("; ")[2]
-    ('daily_mean: noise 2.5 kWh per household', 'single days cannot be told apart, months can.')
+    >>> text.partition("; ")[0], text.partition("). ")[2]
+    ('daily_mean: noise 2.5 kWh per household', 'Usable: months. Too noisy: single days.')
     """
     daily = signal.daily
     start = f"{_label(signal)}: noise {three_digits(daily.noise_kwh)} kWh per household"
     if daily.estimate is None:
         pairs = f"{daily.pairs} of {MIN_PAIRS[1]} pairs of neighbouring days"
-        return f"{start}. Not enough days to estimate the true change ({pairs}): {span_advice(signal.spans)}."
-    return f"{start}; day-to-day change {change_text(daily.estimate)}; {span_advice(signal.spans)}."
+        return f"{start}. Not enough days to estimate the true change ({pairs}). {span_advice(signal.spans)}"
+    return f"{start}; day-to-day change {change_text(daily.estimate)}. {span_advice(signal.spans)}"
 
 
 def _label(signal: SeriesSignal) -> str:
@@ -199,40 +206,41 @@ def _label(signal: SeriesSignal) -> str:
 
 
 def change_text(estimate: SignalEstimate) -> str:
-    """Return an estimated change with its error and the number of pairs."""
+    """Return an estimated change with its error and the number of pairs; of an estimate of 0 its upper end.
+
+    >>> change_text(SignalEstimate(1, 13, 2.0, 3.0, 0.0, 2.79))
+    'below 5.6 kWh (not measurable, from 13 pairs)'
+    """
     pairs = "1 pair" if estimate.pairs == 1 else f"{estimate.pairs:,} pairs"
+    if estimate.change == 0 and estimate.standard_error > 0:
+        return f"below {Decimal(f'{2 * estimate.standard_error:.2g}'):f} kWh (not measurable, from {pairs})"
     change, error = three_digits(estimate.change), three_digits(estimate.standard_error)
     return f"{change} ± {error} kWh (± standard error, from {pairs})"
 
 
 def span_advice(spans: Sequence[SpanSignal]) -> str:
-    """Return which spans can be told apart, from days up to the first that can.
+    """Return which spans are usable, from days up to the first that is; a sentence for each verdict.
 
     >>> span_advice([SpanSignal(1, 364, 0.5, SignalEstimate(1, 364, 1.0, 0.5, 0.7, 0.05))])
-    'single days can be told apart'
+    'Usable: single days.'
     >>> span_advice([SpanSignal(1, 1, 0.5, None), SpanSignal(7, 0, 0.19, None)])
-    'single days and weeks cannot be judged yet (noise 0.5 and 0.19 kWh)'
+    'Not yet judged: single days and weeks (noise 0.5 and 0.19 kWh).'
     """
-    parts: list[tuple[Verdict | None, list[SpanSignal]]] = []
+    by_verdict: dict[Verdict | None, list[SpanSignal]] = {}
     for span in spans:
-        if parts and parts[-1][0] == span.verdict:
-            parts[-1][1].append(span)
-        else:
-            parts.append((span.verdict, [span]))
+        by_verdict.setdefault(span.verdict, []).append(span)
         if span.verdict == "visible":
             break
-    return ", ".join(_part_text(*part, is_first=i == 0) for i, part in enumerate(parts))
+    return " ".join(
+        f"{label}: {_spans_text(by_verdict[verdict])}." for verdict, label in _LABELS.items() if verdict in by_verdict
+    )
 
 
-def _part_text(verdict: Verdict | None, spans: Sequence[SpanSignal], *, is_first: bool) -> str:
+def _spans_text(spans: Sequence[SpanSignal]) -> str:
     names = _joined([_NAMES[span.days] for span in spans])
-    verb = "can be told apart" if is_first else "can"
-    if verdict is None:
-        noises = _joined([three_digits(span.noise_kwh) for span in spans])
-        return f"{names} cannot be judged yet (noise {noises} kWh)"
-    if verdict == "uncertain":
-        return f"whether {names} {verb} is not certain"
-    return f"{names} {verb}" if verdict == "visible" else f"{names} {verb.replace('can', 'cannot', 1)}"
+    if spans[0].verdict is not None:
+        return names
+    return f"{names} (noise {_joined([three_digits(span.noise_kwh) for span in spans])} kWh)"
 
 
 def _joined(texts: Sequence[str]) -> str:

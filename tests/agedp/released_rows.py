@@ -21,6 +21,7 @@ class Row:
     series: str = "daily_mean"
     sensitivity: int = 30_000
     state: str = "released"
+    contract: str = ""
 
 
 def rows_of(values_wh: Sequence[int], *, every: int = 1, **columns: object) -> list[Row]:

@@ -20,6 +20,7 @@ from agedp_data.config import load
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.errors import AgedpError, InputError, RunFileError
 from agedp_data.roster import read_roster
+from agedp_flows.text.init_text import initial_lines
 
 WRITERS = {"london": write_london, "ausgrid": write_ausgrid}
 FIRST = date(2013, 1, 1)
@@ -67,6 +68,12 @@ def test_a_fresh_run_file_asks_for_each_decision_in_one_line(tmp_path, london):
         path.write_text(path.read_text().replace(f"# decide: {key} ", f"{key} "))
     assert asked == {"min_households", "clamp_kwh", "epsilon_per_day", "max_day_epsilon", "epsilon_total"}
     load(path)
+
+
+def test_an_estimated_model_is_calibrated_before_the_plan(tmp_path, london):
+    for notion, steps in (("classical", "Then: `agedp plan"), ("age-dependent", "Then: `agedp calibrate")):
+        initial = init([str(tmp_path / "in")], folder=tmp_path / notion, options=toml_of({"notion": notion}))
+        assert any(steps in line for line in initial_lines(initial))
 
 
 def test_the_run_file_names_its_schema_and_keeps_an_existing_one(tmp_path, london):

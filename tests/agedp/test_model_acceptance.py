@@ -42,7 +42,7 @@ ages_days = [1, 2]
 publish = "envelope"
 """
 ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
-ELSEWHERE = ModelVerdict("contradicted", "It is of another model.")
+ELSEWHERE = ModelVerdict("rejected", "It is of another model.")
 MISSING = (
     "[model] accept_unverified_model is missing: risk = 0.4 rests on an estimated model, which one dataset can "
     "contradict but never verify. Write accept_unverified_model = true, or promise epsilon_per_day."
@@ -92,8 +92,10 @@ def test_a_new_risk_on_an_estimated_model_needs_acceptance(homes):
         homes.run(today=TODAY)
     assert str(error.value) == f"run.toml: {MISSING}"
     assert before == {path: path.read_bytes() for path in homes.folder.rglob("*") if path.is_file()}
-    assert f"run.toml: {MISSING}" in plan_lines(homes.session(today=TODAY))
+    assert plan_lines(homes.session(today=TODAY))[0] == f"Will be refused: run.toml: {MISSING}"
+    assert plan_json(homes.session(today=TODAY))["refused"] == f"run.toml: {MISSING}"
     write(homes, model=ACCEPTED)
+    assert plan_json(homes.session(today=TODAY))["refused"] == ""
     assert not any("accept_unverified_model" in line for line in plan_lines(homes.session(today=TODAY)))
     assert len(homes.run(today=TODAY).released) == 4
 
@@ -101,7 +103,7 @@ def test_a_new_risk_on_an_estimated_model_needs_acceptance(homes):
 def test_the_refusal_is_the_same_whatever_the_verdict(homes):
     model = homes.context().model.id
     lines = set()
-    for verdict in (*map(ModelVerdict, ("contradicted", "cannot be judged", "not contradicted"), "abc"), None):
+    for verdict in (*map(ModelVerdict, ("rejected", "cannot be judged", "not rejected"), "abc"), None):
         verdict_file(homes).unlink()
         write_verdict(homes.folder / "confidential", *((model, verdict) if verdict else ("f" * 64, ELSEWHERE)))
         with pytest.raises(RunFileError) as error:
@@ -184,12 +186,12 @@ def test_plan_and_run_repeat_the_verdict_on_the_terminal(homes):
     [line] = verdict_lines(session.run)
     label = "Check of the estimated model (confidential)"
     assert line == f"{label}: cannot be judged. Too few readings at a lag of 7, 14, 28 days."
-    write_verdict(homes.folder / "confidential", session.run.model.id, ModelVerdict("contradicted", "It is\nSECRET."))
-    assert verdict_lines(session.run) == [f"{label}: contradicted. It is SECRET."]
+    write_verdict(homes.folder / "confidential", session.run.model.id, ModelVerdict("rejected", "It is\nSECRET."))
+    assert verdict_lines(session.run) == [f"{label}: rejected. It is SECRET."]
     summary = homes.run(today=TODAY)
     assert verdict_lines(session.run)[0] in result_lines(summary)
     public = [plan_json(homes.session(today=TODAY)), result_json(summary), homes.release.statement]
-    assert not any("SECRET" in str(facts) or "contradicted" in str(facts) for facts in public)
+    assert not any("SECRET" in str(facts) or "rejected" in str(facts) for facts in public)
     for path in [*(homes.folder / "release").iterdir(), homes.folder / "ledger.sqlite"]:
         assert b"SECRET" not in path.read_bytes()
 

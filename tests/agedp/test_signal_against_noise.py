@@ -12,15 +12,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from agedp.row_means import rows_of_means
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
+    change_text,
     planned_noise_text,
     signal_text,
     signals_by_group,
-    smallest_group,
+    smallest_group_signal,
     three_digits,
 )
+from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.smoothing.signal_estimate import SignalEstimate
 from agedp_flows.text.plan_text import plan_json, plan_lines
 from agedp_flows.text.run_text import result_json, result_lines
@@ -37,33 +40,37 @@ def span(days, noise, change=None, error=0.0, pairs=12):
     [
         (
             [span(1, 2.5, 0.7, 0.3, 364), span(7, 0.945, 0.6, 0.2), span(28, 0.4724, 1.3, 0.1)],
-            "noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs); single "
-            "days cannot be told apart, whether weeks can is not certain, months can.",
+            "noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs). "
+            "Usable: months. Not certain: weeks. Too noisy: single days.",
         ),
         (
             [span(1, 0.1, 0.7, 0.01), span(7, 0.04, 0.5, 0.01), span(28, 0.02)],
-            "noise 0.1 kWh per household; day-to-day change 0.7 ± 0.01 kWh (± standard error, from 12 pairs); single "
-            "days can be told apart.",
+            "noise 0.1 kWh per household; day-to-day change 0.7 ± 0.01 kWh (± standard error, from 12 pairs). "
+            "Usable: single days.",
         ),
         (
             [span(1, 2.5, 0.1, 0.1), span(7, 0.945, 0.1, 0.1), span(28, 0.472, 0.1, 0.1), span(365, 0.131, 1, 0.1, 1)],
-            "noise 2.5 kWh per household; day-to-day change 0.1 ± 0.1 kWh (± standard error, from 12 pairs); single "
-            "days, weeks and months cannot be told apart, years can.",
+            "noise 2.5 kWh per household; day-to-day change 0.1 ± 0.1 kWh (± standard error, from 12 pairs). "
+            "Usable: years. Too noisy: single days, weeks and months.",
         ),
         (
             [span(1, 0.5, 0.7, 0.3, 19), span(7, 0.189, pairs=1), span(28, 0.0945, pairs=0)],
-            "noise 0.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 19 pairs); whether "
-            "single days can be told apart is not certain, weeks and months cannot be judged yet (noise 0.189 and "
-            "0.0945 kWh).",
+            "noise 0.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 19 pairs). "
+            "Not certain: single days. Not yet judged: weeks and months (noise 0.189 and 0.0945 kWh).",
+        ),
+        (
+            [span(1, 2.5, 0.0, 2.79, 13), span(7, 0.945, pairs=1)],
+            "noise 2.5 kWh per household; day-to-day change below 5.6 kWh (not measurable, from 13 pairs). "
+            "Not certain: single days. Not yet judged: weeks (noise 0.945 kWh).",
         ),
         (
             [span(1, 1.2345, pairs=6), span(7, 0.467, pairs=0), span(28, 0.233, pairs=0)],
             "noise 1.23 kWh per household. Not enough days to estimate the true change (6 of 7 pairs of neighbouring "
-            "days): single days, weeks and months cannot be judged yet (noise 1.23, 0.467 and 0.233 kWh).",
+            "days). Not yet judged: single days, weeks and months (noise 1.23, 0.467 and 0.233 kWh).",
         ),
     ],
 )
-def test_the_sentence_names_the_spans_that_can_be_told_apart(spans, text):
+def test_the_sentence_names_the_spans_that_are_usable(spans, text):
     signal = SeriesSignal("daily_mean", "all", 60, tuple(spans))
     assert signal_text(signal) == f"daily_mean: {text}"
     of_group = replace(signal, series="use/1", group="north", groups=2, households=1200)
@@ -105,7 +112,7 @@ def test_where_5_2_was_called_true_and_0_7_is_the_estimate_says_so():
     # 13 pairs of noise 6 kWh, which by chance change by more than noise does on average
     rows = noisy_rows(alternating(14, 0.7), 6.0, 1155)
     assert earlier_true_change(rows) == pytest.approx(5.2, abs=0.1)
-    daily = smallest_group(rows, "daily_mean").daily
+    daily = smallest_group_signal(rows, "daily_mean").daily
     assert abs(daily.estimate.change - 0.7) <= 2 * daily.estimate.standard_error
     assert (daily.verdict, daily.estimate.is_significant) == ("uncertain", False)
     # two groups of which one uses 5.2 kWh less: their lines were compared with each other
@@ -126,9 +133,9 @@ def test_skips_other_clamps_and_missing_groups_leave_gaps():
         replace(row, state="skipped", values=(), cells=(), households=()) if i == 30 else row
         for i, row in enumerate(rows)
     ]
-    assert smallest_group(skipped, "daily_mean").daily.pairs == 57
+    assert smallest_group_signal(skipped, "daily_mean").daily.pairs == 57
     higher = [replace(row, sensitivity=50_000, values=(row.values[0] + 900_000,)) for row in rows[40:]]
-    spans = smallest_group([*rows[:40], *higher], "daily_mean").spans
+    spans = smallest_group_signal([*rows[:40], *higher], "daily_mean").spans
     assert (spans[0].pairs, spans[0].estimate.change) == (58, pytest.approx(0.7, rel=1e-4))
     assert spans[1].pairs == 4 + 1  # five whole weeks before, two after
     grown = [Row(row.day, (0, *row.values), households=(50, 100), cells=("new", "all")) for row in rows[50:]]
@@ -136,12 +143,29 @@ def test_skips_other_clamps_and_missing_groups_leave_gaps():
     assert pairs == {"all": 59, "new": 9}
 
 
-def test_a_group_that_grows_has_the_noise_of_each_of_its_days():
-    rows = [
-        replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([10**6] * 60, scale=50_000.0))
+def test_after_an_amendment_the_change_is_compared_with_the_noise_of_the_newest_day():
+    """The estimate knows the noise of each day; what days show now, that of the years before does not say."""
+    before, after = noisy_rows(alternating(360, 0.7), 0.2, 1), noisy_rows(alternating(400, 0.7), 2.0, 2)[360:]
+    daily = smallest_group_signal([*before, *after], "daily_mean").daily
+    assert daily.estimate.noise == pytest.approx(math.sqrt(0.9 * 0.2**2 + 0.1 * 2**2), rel=0.01)
+    assert daily.estimate.verdict(daily.estimate.noise) == "visible"
+    assert (daily.noise_kwh, daily.verdict) == (pytest.approx(2, rel=1e-3), "hidden")
+    grown = [replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([0] * 60, scale=50_000.0))]
+    weeks = smallest_group_signal(grown, "daily_mean").spans[1]
+    assert weeks.noise_kwh == pytest.approx(math.sqrt(2) * 0.25 / math.sqrt(7), rel=1e-3)
+
+
+def test_a_series_that_was_a_distribution_before_speaks_of_its_means_alone():
+    counts = [replace(row, contract="old") for row in rows_of([5] * 30, sensitivity=2)]
+    means = [replace(row, contract="new") for row in rows_of([10**6 + 70_000 * (i % 2) for i in range(60)])[30:]]
+    series = {"old": {"statistic": "distribution", "clamp_kwh": "9", "bins_kwh": ["0", "2", "9"]},
+              "new": {"statistic": "mean", "clamp_kwh": "9"}}  # fmt: skip
+    contracts = [
+        ContractRecord("homes", canonical({"series": {"daily_mean": of}}), hash=hash) for hash, of in series.items()
     ]
-    signal = smallest_group(rows, "daily_mean")
-    assert signal.daily.noise_kwh == pytest.approx(math.sqrt((0.5 + 0.125) / 2), rel=1e-3)
+    rows = rows_of_means([*counts, *means], contracts)
+    assert rows == means
+    assert rows_of_means(counts, contracts) == []
 
 
 def test_layer_one_continues_a_mean_and_upper_layers_have_no_sentence():
@@ -168,16 +192,18 @@ def test_plan_run_and_both_reports_print_the_same_figures(house):
     house.roster([(home, first, None) for home in "ABC"])
     house.write(first, days[-1] + timedelta(days=9))
     summary = house.run(today=date(2013, 1, 31))
-    signal = smallest_group(house.rows("daily_mean"), "daily_mean")
+    signal = smallest_group_signal(house.rows("daily_mean"), "daily_mean")
     sentence = signal_text(signal)
     assert sentence.startswith("daily_mean: noise ")
-    assert f"day-to-day change {three_digits(signal.daily.estimate.change)} ± " in sentence
+    assert f"day-to-day change {change_text(signal.daily.estimate)}. " in sentence
     assert sentence in result_lines(summary)
     session = house.session()
     assert sentence in plan_lines(session)
     [as_json] = plan_json(session)["signal"]
     assert as_json == json.loads(json.dumps(result_json(summary)["signal"]))[0]
     assert as_json["text"] == sentence
+    assert as_json["spans"][0]["comparison"] == (signal.daily.verdict or "unknown")
+    assert "verdict" not in as_json["spans"][0]
     assert as_json["spans"][0]["change_kwh"] == signal.daily.estimate.change
     table_row = [three_digits(value) for value in (signal.daily.noise_kwh, signal.daily.estimate.change)]
     for folder in ("release", "confidential"):

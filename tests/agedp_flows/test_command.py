@@ -108,6 +108,22 @@ def test_a_promise_that_ends_publishes_the_days_before(world: World) -> None:
     world.succeed("verify", "out/release")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("init", "incoming/*.csv", "--clamp-kwh", "10", "--clamp-kwh", "40"),
+        ("sanitise", "incoming/*.csv", "--out", "new", "--share", "0.7", "--share=0.3"),
+        ("plan", "run.toml", "--risk", "1", "--risk", "2"),
+        ("ledger", "import", "rows.jsonl", "--to", "one", "--to", "two"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_option_with_a_value_is_given_once(words: tuple[str, ...], world: World) -> None:
+    flag = words[-1].partition("=")[0] if "=" in words[-1] else words[-2]
+    expected = f"agedp: {flag} is given 2 times; give it once, the values of a list with commas between them"
+    assert expected in world.refuse(*words, status=2)
+
+
 BAD_RUN_FILES = {
     "an unknown key": ("min_households", "min_housholds", "min_households"),
     "a negative loss": ("epsilon_per_day = 0.5", "epsilon_per_day = -0.5", "epsilon_per_day"),

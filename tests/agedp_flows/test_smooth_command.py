@@ -12,6 +12,7 @@ import pytest
 
 from tests.agedp.conftest import House
 from tests.command import CommandFolder
+from tests.source_path import ROOT
 
 FIRST, DAYS = date(2013, 3, 1), 12
 
@@ -54,6 +55,7 @@ def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
     assert printed["folder"] == "out"
     assert (printed["weather"], printed["region"]) == (record["weather"], "none")
     assert printed["weather"]["file"] == "weather.csv"
+    assert "Weather: mean of weather.csv, 5.0 to 7.0 degrees C." in reader.succeed(*words, "--region", "none")
     [cell] = printed["cells"]
     assert (cell["series"], cell["group"], cell["days"], cell["published"]) == ("daily_mean", "all", DAYS, DAYS)
     assert reader.succeed(*words, "--quiet") == ""
@@ -62,8 +64,9 @@ def test_json_has_the_record_of_the_sources(reader: CommandFolder) -> None:
 REFUSED = {
     "two columns of numbers": (("--weather", "weather.csv"), "several columns of numbers, of day, mean, rain. Name"),
     "a column without a table": (("--temperature-column", "mean"), "give --weather FILE too"),
-    "a table that is not there": (("--weather", "wether.csv"), "wether.csv: no such file; did you mean 'weather.csv'?"),
-    "an unknown region": (("--region", "GB-ENGLAND"), "region = 'GB-ENGLAND' has no calendar of public holidays"),
+    "a table that is not there": (("--weather", "wether.csv"), "Name the weather table; did you mean 'weather.csv'?"),
+    "an unknown region": (("--region", "GB-ENGLAND"), "such as 'GB-ENG', or 'none'; did you mean 'GB-ENG'?"),
+    "a URL": (("--out", "https://example.com/x"), "--out: is a URL; name a folder of this machine"),
     "the release itself": (("--out", "received"), "received: is the release folder, whose files must not change"),
 }  # fmt: skip
 
@@ -83,8 +86,31 @@ def test_holidays_need_the_extra_and_weekdays_do_not(reader: CommandFolder, monk
     monkeypatch.setitem(sys.modules, "holidays", None)
     ended = reader.agedp("smooth", "received", "--out", "out")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.endswith("which is not installed; pip install 'agedp[smooth]'\n")
+    assert 'pip install --constraint constraints.txt ".[smooth]"' in ended.err
+    assert 'pip install --constraint constraints.txt ".[smooth]"' in (ROOT / "docs" / "smooth.md").read_text("utf-8")
+    assert "--region none" in ended.err
     reader.succeed("smooth", "received", "--out", "out", "--region", "none")
+
+
+def test_holidays_of_another_country_are_noticed(reader: CommandFolder) -> None:
+    notice = "Notice: the days of this release are usually of region GB-ENG; the holidays are those of US."
+    for region, expected in {"US": 1, "GB-SCT": 0, "none": 0}.items():
+        assert reader.succeed("smooth", "received", "--out", "out", "--region", region).count(notice) == expected
+
+
+def test_a_folder_of_estimates_is_not_taken_for_a_release(reader: CommandFolder) -> None:
+    reader.succeed("smooth", "received", "--out", "estimates")
+    for words in (("verify", "estimates"), ("smooth", "estimates", "--out", "again")):
+        ended = reader.agedp(*words)
+        assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+        assert "estimates contains estimates of agedp smooth, not a release. Check them in that folder" in ended.err
+
+
+def test_the_folder_around_a_release_is_named_as_such(reader: CommandFolder) -> None:
+    for words in (("smooth", ".", "--out", "out"), ("verify", ".")):
+        ended = reader.agedp(*words)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.err.endswith(". is not a release folder; name the release folder itself, such as received\n")
 
 
 def test_a_changed_release_is_refused_as_verify_does(reader: CommandFolder) -> None:

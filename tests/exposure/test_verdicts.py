@@ -31,7 +31,7 @@ ages_days = [1, 2]
 publish = "envelope"
 """
 ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
-VERDICTS = (ModelVerdict("contradicted", "MARK decays."), ModelVerdict("not contradicted", "MARK."), None)
+VERDICTS = (ModelVerdict("rejected", "MARK decays."), ModelVerdict("not rejected", "MARK."), None)
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,8 @@ import pytest
 from agedp_data.markov.daily_residuals import daily_residuals, quartile_symbols
 from agedp_data.markov.empirical_mixing import empirical_total_variation
 from agedp_data.markov.goodness_of_fit import markov_goodness_of_fit
-from agedp_data.markov.hidden_regimes import (
-    chain_pairs,
-    counted_pairs,
-    fit_hidden_regimes,
-    predicted_pairs,
-    signed_memory,
-)
+from agedp_data.markov.hidden_regimes import chain_pairs, fit_hidden_regimes, predicted_pairs
+from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
 from agedp_data.markov.states import (
     daily_totals,
     edges_equal_width,
@@ -86,5 +81,5 @@ def test_hidden_regimes_remember_what_a_visible_chain_loses(readings):
     chain = signed_memory(chain_pairs(symbols, lags, shown=np.eye(4)))
     np.testing.assert_allclose(direct.mean(axis=0), [0.40, 0.36, 0.33, 0.32, 0.25, 0.22, 0.05], atol=0.01)
     np.testing.assert_allclose(regimes.mean(axis=0), direct.mean(axis=0), atol=0.06)
-    assert np.abs((regimes - direct).mean(axis=0)).mean() < 0.05
+    assert np.abs((regimes - direct).mean(axis=0)).mean() < 0.03
     np.testing.assert_allclose((chain - direct).mean(axis=0), [0, -0.11, -0.17, -0.27, -0.23, -0.21, -0.05], atol=0.01)

@@ -11,6 +11,7 @@ import typer
 from agedp_flows.cli.options import (
     STATUSES,
     TO_HAND_OVER,
+    CommandGroup,
     FolderArgument,
     JsonOption,
     LedgerArgument,
@@ -22,7 +23,7 @@ from agedp_flows.cli.options import (
 )
 
 app = typer.Typer()
-ledger = typer.Typer(help="The ledger: registered promise, releases, losses and statements.", epilog=STATUSES)
+ledger = CommandGroup(help="The ledger: registered promise, releases, losses and statements.", epilog=STATUSES)
 app.add_typer(ledger, name="ledger", rich_help_panel=TO_HAND_OVER, no_args_is_help=True)
 
 

@@ -7,12 +7,15 @@ prints errors only, and sets the exit status.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
+from typer.models import CommandFunctionType
 
 from agedp_data.errors import PreflightFailed
 from agedp_data.messages import escape_text
@@ -28,6 +31,37 @@ STATUSES = (
     "Exit status: 0 done, or nothing was due; 1 a bug, with a traceback to report; 2 input, run file or command line; "
     "3 refused by ledger, contract or promise, and nothing was drawn beyond them."
 )
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option with a value given twice, of which only the last would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  (typer does not export its type)
+        """Parse the arguments, unless an option with one value is repeated."""
+        _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        for name, times in Counter(parameter.name for parameter in parameters if _has_one_value(parameter)).items():
+            if times > 1:
+                flag = next(parameter.opts[0] for parameter in parameters if parameter.name == name)
+                ctx.fail(f"{flag} is given {times} times; give it once, the values of a list with commas between them")
+        return super().parse_args(ctx, args)
+
+
+def _has_one_value(parameter: Any) -> bool:  # noqa: ANN401  (a parameter of click, whichever copy)
+    return parameter.param_type_name == "option" and not (parameter.is_flag or parameter.multiple)
+
+
+class CommandGroup(typer.Typer):
+    """A group whose commands are `OnceCommand`s."""
+
+    def command(
+        self,
+        name: str | None = None,
+        *,
+        cls: type[TyperCommand] | None = None,
+        **settings: Any,  # noqa: ANN401
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Return a decorator that adds a command."""
+        return super().command(name, cls=cls or OnceCommand, **settings)
 
 
 def parse_day(text: str) -> date:

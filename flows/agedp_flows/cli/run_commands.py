@@ -15,6 +15,7 @@ from agedp_flows.cli.options import (
     NIGHTLY,
     TO_HAND_OVER,
     AsOfOption,
+    CommandGroup,
     FolderArgument,
     JsonOption,
     QuietOption,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agedp.pipeline import RunSummary
 
 
-app = typer.Typer()
+app = CommandGroup()
 
 
 @app.command(rich_help_panel=NIGHTLY)
@@ -66,7 +67,8 @@ def plan(
     from agedp.ledger_session import LedgerSession
     from agedp.run_context import RunContext
     from agedp_flows.cli.terminal import progress_bars
-    from agedp_flows.text.comparison_text import parse_target, promises_json, promises_lines
+    from agedp_flows.text.comparison_json import promises_json
+    from agedp_flows.text.comparison_text import parse_target, promises_lines
     from agedp_flows.text.frontier_text import frontier_json, frontier_lines
     from agedp_flows.text.plan_text import plan_json, plan_lines
     from agedp_flows.text.verdict_text import verdict_lines
@@ -227,7 +229,7 @@ def verify(
 def smooth(
     folder: FolderArgument,
     out: Annotated[
-        Path,
+        str,
         typer.Option(
             "--out", metavar="DIR", help="where the estimates are written", show_default=False, readable=False
         ),
@@ -236,7 +238,8 @@ def smooth(
         str | None,
         typer.Option(
             metavar="GB-ENG",
-            help="whose public holidays count, by ISO 3166; none: weekdays only. Not needed for London and Sydney",
+            help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
+            "Known of run files of London, Sydney",
             show_default=False,
         ),
     ] = None,
@@ -273,7 +276,7 @@ def smooth(
     if temperature_column is not None and weather is None:
         raise RunFileError("--temperature-column names a column of the weather table; give --weather FILE too")
     release = open_release(folder)
-    check_target(out, release.path, release.read_statement().population)
+    check_target(out, release.path, release.read_statement())
     temperatures = None if weather is None else read_weather(weather, column=temperature_column)
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         estimates = estimate_release(release, region=region, weather=temperatures, progress=progress)

@@ -17,13 +17,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
 from agedp.setup.run_file_options import OPTIONS, RunFileOption, notion_options
 from agedp_data.messages import escape_text
 from agedp_flows.cli.options import (
     TO_BEGIN,
+    CommandGroup,
     JsonOption,
+    OnceCommand,
     QuietOption,
     RunFileArgument,
     end_run,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from agedp.compute.engine_settings import ProgressReporter
 
 
-app = typer.Typer()
+app = CommandGroup()
 
 PANELS: Final = {
     "input": "Input",
@@ -54,7 +55,7 @@ _FURTHER: Final[ContextVar[Mapping[str, str | None]]] = ContextVar("further opti
 """Values of the options that come from notions, while a command runs."""
 
 
-class RunFileCommand(TyperCommand):
+class RunFileCommand(OnceCommand):
     """A command with run-file options; it also takes the keys of notions that have no line among these."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401  (typer does not export the type of a context)

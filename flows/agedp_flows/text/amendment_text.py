@@ -13,7 +13,7 @@ from agedp.planning.forecast import Forecast
 from agedp.stages.amend import Amendment
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import LossBound
-from agedp_data.series.layers import is_upper, table_name
+from agedp_data.series.layers import layer_number, table_name
 from agedp_flows.text.run_text import skips_json, skips_text
 
 
@@ -58,9 +58,11 @@ def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     old_noise, new_noise = _noise_texts(before), _noise_texts(after)
-    for name in sorted({*old_noise, *new_noise}):
-        old, new = (noise.get(name, "-") for noise in (old_noise, new_noise))
-        yield f"noise of {name}, kWh per household (standard deviation)", old, new
+    layered = {table_name(name) for name in (*before.noise_sd_kwh, *after.noise_sd_kwh) if layer_number(name)}
+    for name, layer in sorted({*old_noise, *new_noise}):
+        old, new = (noise.get((name, layer), "-") for noise in (old_noise, new_noise))
+        label = f"{name}, layer {layer}" if name in layered else name
+        yield f"noise of {label}, kWh per household (standard deviation)", old, new
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
         yield "days that will be skipped", skips_text(before.skipped) or "none", skips_text(after.skipped) or "none"
@@ -89,10 +91,10 @@ def _without_delta(name: str) -> str:
     return name.partition(" (delta ")[0]
 
 
-def _noise_texts(forecast: Forecast) -> dict[str, str]:
-    """Return the noise of each mean by name; layer 1 of a mean has the mean's name, whose file it continues."""
+def _noise_texts(forecast: Forecast) -> dict[tuple[str, int], str]:
+    """Return the noise of each mean by name and layer; a mean of one clamp is layer 1, whose file it has."""
     noise = forecast.noise_sd_kwh.items()
-    return {name if is_upper(name) else table_name(name): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
+    return {(table_name(name), layer_number(name) or 1): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
 
 
 def _end_text(forecast: Forecast) -> str:

@@ -6,6 +6,7 @@ Ledgers and statements keep their stored texts, which are hashed. A text that is
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from agedp_data.notions.aged_loss import ASSUMED, NO_MODEL
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, TOTAL_BOUND
@@ -59,6 +60,20 @@ def exception_text(envelope_days: str | None) -> str:
         f", of the noisy releases alone; with the published model, estimated without noise from the days "
         f"{envelope_days}, not about these days nor about days like them"
     )
+
+
+def exception_once(lines: Sequence[str], envelope_days: str | None) -> list[str]:
+    """Return lines with bounds in which the first alone explains the exception of `exception_text`.
+
+    >>> text = exception_text("2012-01-01 to 2012-12-31")
+    >>> exception_once([f"Day: 1{text}", f"Total: 3{text}"], "2012-01-01 to 2012-12-31")[1]
+    'Total: 3, of the noisy releases alone'
+    """
+    text = exception_text(envelope_days)
+    if not text:
+        return list(lines)
+    first = next((i for i, line in enumerate(lines) if text in line), 0)
+    return [line if i <= first else line.replace(text, text.partition(";")[0]) for i, line in enumerate(lines)]
 
 
 def scope_text(about: str) -> str:

@@ -52,6 +52,7 @@ def calibration_lines(calibration: Calibration) -> list[str]:
         *_memory_lines(calibration.memory, cyclic=calibration.model.public["chain"] == "cyclic"),
         "The model's folder contains confidential numbers per household.",
         _PUBLISHED[calibration.selected is not None],
+        "A promise of risk on this model needs accept_unverified_model = true in [model]; epsilon_per_day does not.",
         "Real households mix far more slowly than such chains predict. agedp does not guarantee the model.",
     ]
 
@@ -227,6 +228,12 @@ def _line(name: str, values: Iterable[float]) -> str:
 
 
 def _four_decimals(value: float) -> str:
+    """Return a value in four decimals, zero without a sign.
+
+    >>> _four_decimals(-0.00001), _four_decimals(0.00001), _four_decimals(-0.25)
+    ('0.0000', '<0.0001', '-0.2500')
+    """
     if math.isnan(value):
         return "-"
-    return "<0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
+    text = "<0.0001" if 0 < value < 0.0001 else f"{value:.4f}"
+    return text.removeprefix("-") if text == "-0.0000" else text

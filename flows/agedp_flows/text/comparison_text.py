@@ -10,20 +10,20 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final
+from typing import Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, Remedies, SeriesCost
+from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison
 from agedp.signal_against_noise import three_digits
-from agedp_data.epsilon import NANO, format_delta, format_epsilon
+from agedp_data.epsilon import NANO, format_delta
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
-from agedp_data.parameters import LARGEST, exact_text
+from agedp_data.parameters import LARGEST
 from agedp_data.smoothing.signal_estimate import Verdict
 from agedp_flows.text.bound_text import condition_text, scope_text
-from agedp_flows.text.run_text import finite_or_none, four_digits
-from agedp_flows.text.signal_text import yardstick_json, yardstick_text
+from agedp_flows.text.run_text import four_digits
+from agedp_flows.text.signal_text import yardstick_text
 
 _WIDTH = 118
 _HEADING = "   {notion:14s} {method:{width}s}     bound of    epsilon/day  noise kWh     ratio   first day   last day"
@@ -36,7 +36,6 @@ _COLUMN_NOTES = (
     "change. +: the series continues."
 )
 _VERDICT_MARKS: Final[Mapping[Verdict, str]] = {"visible": " ", "hidden": "!", "uncertain": "?"}
-_USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -74,6 +73,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
         _HEADING.format(notion="notion", method="method", width=_width(available)),
         *(_offer_line(entry, comparison, letters, width=_width(available)) for entry in available),
         *_scope_lines(letters, session.envelope_days),
+        *_layer_lines(comparison, available),
         *_mark_lines(comparison, available),
         *_ended_lines(available),
         *_future_bound_lines(available),
@@ -98,7 +98,7 @@ def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
         " and on" if comparison.endless else f" to {comparison.days[-1]}"
     )
     return [
-        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.series}, {period}"),
+        *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.label}, {period}"),
         *_wrapped(
             "",
             f"{comparison.households} households ({group}). Day-to-day change of the mean: "
@@ -172,6 +172,16 @@ def _scope_lines(letters: dict[_Scope, str], envelope_days: str) -> Iterator[str
     for (scope, delta, kind, assumption), letter in letters.items():
         condition = condition_text(kind, assumption, envelope_days)
         yield from _wrapped(f"{letter:3s}", f"Scope: {scope}{delta}. {condition}")
+
+
+def _layer_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
+    """Yield what the noise is about, and the noise of the sum, if the mean is published in layers."""
+    costs = [entry.series for entry in available if entry.series is not None]
+    if comparison.label != comparison.series and costs:
+        ratios = sorted(cost.sum_noise_kwh / cost.noise_kwh for cost in costs if math.isfinite(cost.sum_noise_kwh))
+        times = " to ".join(dict.fromkeys(f"{ratio:.1f}" for ratio in (ratios[:1] + ratios[-1:])))
+        sum_text = f"; the sum of its layers has {times} times that noise" if ratios else ""
+        yield from _wrapped("   ", f"The noise is that of {comparison.label}{sum_text}.")
 
 
 def _mark_lines(comparison: NotionComparison, available: list[ComparisonEntry]) -> Iterator[str]:
@@ -270,81 +280,3 @@ def _impossible_lines(comparison: NotionComparison) -> Iterator[str]:
 
 def _wrapped(start: str, text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=" " * max(3, len(start)))
-
-
-def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str, Any]:
-    """Return the offers of all notions as JSON."""
-    comparison = compare_promises(session.terms(), session.forecast_view, target)
-    return {
-        "target": _target_json(comparison.target),
-        "series": comparison.series,
-        "by": comparison.groups,
-        "households": comparison.households,
-        "days": len(comparison.days),
-        **yardstick_json(comparison.change),
-        "offers": [_offer_json(entry, comparison) for entry in comparison.entries],
-    }
-
-
-def _target_json(target: ComparisonTarget) -> dict[str, Any]:
-    value = {"risk": exact_text(target.risk)} if target.risk is not None else {"error_kwh": target.error_kwh}
-    return {**value, "from": "the run file's promise" if target.from_run_file else "asked for"}
-
-
-def _offer_json(entry: ComparisonEntry, comparison: NotionComparison) -> dict[str, Any]:
-    if entry.series is None or entry.bound is None:
-        return {"notion": entry.notion, "method": entry.method, "lacking": entry.reason}
-    return {
-        "notion": entry.notion,
-        "method": entry.method,
-        "promise": entry.keys,
-        "bounds": None if entry.epsilon is None else exact_text(entry.epsilon),
-        "figure": _bound_json(entry.bound, entry.series),
-        **_series_json(entry.series, comparison),
-        "usable": _USABLE[comparison.change.verdict(entry.series.noise_kwh)],
-        **({"needs": _needs_json(entry.needs)} if entry.needs else {}),
-        **({} if entry.ahead is None else {"bounds_ahead": exact_text(entry.ahead)}),
-        "promised": entry.promised,
-        "kept": entry.meets_target,
-        "cheapest": entry.cheapest,
-    }
-
-
-def _bound_json(bound: LossBound, series: SeriesCost) -> dict[str, Any]:
-    return {
-        "name": bound.name,
-        "epsilon": None if series.reaches is None else format_epsilon(series.reaches),
-        "about": bound.about,
-        "class": bound.kind,
-        "assumption": bound.assumption,
-    }
-
-
-def _series_json(series: SeriesCost, comparison: NotionComparison) -> dict[str, Any]:
-    return {
-        "epsilon_first_day": format_epsilon(series.losses[0]),
-        "epsilon_least_day": format_epsilon(min(series.losses)),
-        "epsilon_largest_day": format_epsilon(max(series.losses)),
-        "epsilon_mean_day": format_epsilon(series.epsilon),
-        "noise_sd_kwh": finite_or_none(series.noise_kwh),
-        "noise_sd_worst_day_kwh": finite_or_none(series.worst_kwh),
-        "noise_of_change": finite_or_none(series.noise_kwh / comparison.change.kwh),
-        "unusable_days": series.unusable_days,
-        "released_days": len(series.losses),
-        "skipped_days": series.skipped,
-        "first_day": series.first_day.isoformat(),
-        "last_day": series.last_day.isoformat(),
-        "first_published_on": series.published[0],
-        "last_published_on": series.published[1],
-        "ended_by": series.ended_by,
-        "goes_on": series.beyond,
-    }
-
-
-def _needs_json(needs: Remedies) -> dict[str, Any]:
-    return {
-        "households": needs.households_needed,
-        "epsilon_a_day": format_epsilon(needs.epsilon),
-        "bounds": None if needs.bound is None else exact_text(needs.bound),
-        "last_day": None if needs.last_day is None else needs.last_day.isoformat(),
-    }

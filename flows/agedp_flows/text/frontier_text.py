@@ -7,6 +7,8 @@ from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
+from agedp_data.series.layers import layer_text, layers_of
+from agedp_data.series.series import Mean
 from agedp_flows.text.run_text import finite_or_none
 from agedp_flows.text.signal_text import yardstick_json, yardstick_text
 
@@ -16,6 +18,7 @@ def frontier_json(session: LedgerSession) -> dict[str, Any]:
     frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
     return {
         "series": frontier.series,
+        "noise_of": _label(session, frontier),
         "households": frontier.households,
         "method": frontier.method,
         "target_risk": finite_or_none(frontier.target),
@@ -40,17 +43,32 @@ def _choice_json(choice: SchedulePoint) -> dict[str, Any]:
     }
 
 
+def _label(session: LedgerSession, frontier: Frontier) -> str:
+    return layer_text(frontier.series, session.run.run_file.series[frontier.series].clamp_kwh)
+
+
+def _layer_lines(session: LedgerSession, frontier: Frontier) -> list[str]:
+    """Return what the noise is about, and the noise of the sum, if the mean is published in layers."""
+    run = session.run.run_file
+    means = {name: series for name, series in run.series.items() if isinstance(series, Mean)}
+    scales = [means[name].width_wh / float(run.shares[name]) for name in layers_of(frontier.series, means)]
+    ratio = math.hypot(*scales) / scales[0]
+    label = _label(session, frontier)
+    return [f"The noise is that of {label}; the sum of its layers has {ratio:.1f} times that."] if ratio > 1 else []
+
+
 def frontier_lines(session: LedgerSession) -> list[str]:
     """Return the frontier as lines for the terminal."""
     frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
     return [
-        f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
-        "epsilon up to the cap",
+        f"Smallest risk for each error: {_label(session, frontier)}, {frontier.households} households, "
+        f"method {frontier.method}, epsilon up to the cap",
         "Error: noise and the day-to-day change of the mean,",
         f"   {yardstick_text(frontier.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
         *(_choice_line(choice) for choice in frontier.choices),
         *_legend_lines(frontier),
+        *_layer_lines(session, frontier),
         "This version releases every day: an interval of several days is for comparison.",
     ]
 

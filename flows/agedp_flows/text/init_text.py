@@ -105,8 +105,13 @@ def _next_lines(initial: InitialFiles) -> list[str]:
             'that begin with "# decide:"'
         )
         lines = textwrap.wrap(text, _WIDTH, break_on_hyphens=False, subsequent_indent="   ")
-        return [*lines, f"   Then: `agedp plan {initial.run_file}`"]
-    model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
-    commands = ["calibrate"] * model + ["plan", "run"]
-    steps = ", then ".join(f"`agedp {command} {initial.run_file}`" for command in commands)
+        return [*lines, f"   Then: {_steps(initial, 'plan')}"]
+    steps = _steps(initial, "plan", "run")
     return [f"{initial.run_file}: written, every key is decided. Next: {steps}"]
+
+
+def _steps(initial: InitialFiles, *commands: str) -> str:
+    """Return the next commands; an estimated model is calibrated before them."""
+    model = '"estimated"' in [line.toml for line in initial.draft.tables.get("model", ()) if line.key == "source"]
+    names = [*(["calibrate"] if model else []), *commands]
+    return ", then ".join(f"`agedp {command} {initial.run_file}`" for command in names)

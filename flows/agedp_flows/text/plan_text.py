@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -10,21 +12,24 @@ from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.signal_against_noise import planned_noise_text
+from agedp.signal_against_noise import planned_noise_text, three_digits
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
 from agedp_data.statement.facts import state_bound
-from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.comparison_json import promises_json
+from agedp_flows.text.comparison_text import promises_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.run_text import (
     count_text,
     noise_deviation,
     planned_preflight_lines,
     promised_bound_lines,
+    skips_count_text,
     skips_json,
     skips_text,
     waiting_lines,
@@ -35,6 +40,7 @@ from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
+_ALL_SERIES = "all series"
 _HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
@@ -47,7 +53,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "due": [_planned_json(session, planned_release) for planned_release in plan.now.planned],
         "skipped_ahead": skips_json(_skipped_ahead(plan)),
         "waiting": [day.isoformat() for day in plan.due_days.waiting],
-        "refused": "" if plan.now.refused is None else str(plan.now.refused),
+        "refused": next(iter(_refusals(session)), str(plan.now.refused or "")),
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
@@ -100,6 +106,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
     """Return the plan as lines for the terminal."""
     plan = forecast_run(session)
     return [
+        *(f"Will be refused: {refusal}" for refusal in _refusals(session)),
         *_due_lines(session, plan.now.planned),
         *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
@@ -132,16 +139,31 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
     if not planned:
         return ["nothing is due that is not released already"]
     rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
-    skipped = f" and {len(planned) - len(rows)} will be skipped" if len(rows) < len(planned) else ""
+    skips = skips_count_text([planned_release.row for planned_release in planned])
+    skipped = f" and {skips} will be skipped" if skips else ""
     days = len({row.day for row in rows})
     of_days = f"{count_text(days, 'day')}, " if days < len(rows) else ""
     lines = [f"{of_days}{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
-    shown = [_due_line(session, planned_release) for planned_release in planned]
+    shown = [_due_line(session, planned_release, series) for planned_release, series in _once_per_skip(planned)]
     if len(shown) > 2 * _MAX_SHOWN_LINES:
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    return [*lines, *layer_lines(session.run.run_file.series)]
+    return [*lines, *layer_lines(session.run.run_file.series), *_layer_sum_lines(session, rows)]
+
+
+def _layer_sum_lines(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[str]:
+    """Return the noise of the sum of all layers of each mean on its noisiest planned day."""
+    variances: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if layer_number(row.series):
+            days = variances.setdefault(table_name(row.series), {})
+            sd, _ = noise_deviation(row, session.run.run_file.series[row.series])
+            days[row.day] = days.get(row.day, 0.0) + sd**2
+    return [
+        f"{name}, sum of the layers: noise {three_digits(math.sqrt(max(days.values())))} kWh per household"
+        for name, days in variances.items()
+    ]
 
 
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
@@ -149,15 +171,34 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     if lines := signal_lines(session):
         return lines
     rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
-    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
-    means = [sd for sd, unit in noises if unit == "kwh"]
-    return [planned_noise_text(max(means))] if means else []
+    series = session.run.run_file.series
+    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows]
+    means = [(sd, name) for sd, unit, name in noises if unit == "kwh"]
+    if not means:
+        return []
+    sd, name = max(means)
+    label = f"{layer_text(name, series[name].clamp_kwh)}: " if layer_number(name) else ""
+    return [f"{label}{planned_noise_text(sd)}"]
 
 
-def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
+def _once_per_skip(planned: tuple[PlannedRelease, ...]) -> Iterator[tuple[PlannedRelease, str]]:
+    """Yield the planned releases with their series; a day skipped for one reason in several series once, with ""."""
+    of_days: dict[str, list[str]] = {}
+    for release in planned:
+        of_days.setdefault(release.row.day, []).append(release.skip_reason)
+    whole = {day for day, reasons in of_days.items() if reasons[0] and len(reasons) > 1 and len({*reasons}) == 1}
+    yielded: set[str] = set()
+    for release in planned:
+        day = release.row.day
+        if day not in yielded:
+            yield release, "" if day in whole else release.row.series
+        yielded |= {day} & whole
+
+
+def _due_line(session: LedgerSession, planned: PlannedRelease, name: str) -> str:
     row, series = planned.row, session.run.run_file.series[planned.row.series]
     households = sum(series.by_group(row.cells, row.households).values())
-    prefix = f"{row.day}  {row.published_on}  {row.series:14s}  {households:10d}   "
+    prefix = f"{row.day}  {row.published_on}  {name or _ALL_SERIES:14s}  {households:10d}   "
     if row.state != "released":
         return f"{prefix}skipped: {planned.skip_reason}"
     sd, unit = noise_deviation(row, series)
@@ -167,26 +208,31 @@ def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
     """Return the days that will be skipped, by reason, including those whose lines are not shown."""
     reasons: dict[str, list[Skip]] = {}
-    for release in planned:
+    for release, series in _once_per_skip(planned):
         if release.skip_reason:
-            skip = date.fromisoformat(release.row.day), release.row.series
+            skip = date.fromisoformat(release.row.day), series
             reasons.setdefault(release.skip_reason, []).append(skip)
     return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
 
 
-def _delivery_lines(session: LedgerSession) -> list[str]:
-    """Return what a run file lacks: keys that a first run requires, and, of a live one, the marker of a delivery."""
-    schedule, missing = session.run.run_file.schedule, []
+def _refusals(session: LedgerSession) -> list[str]:
+    """Return why a first run refuses the run file, before it draws anything."""
+    refusals = []
     for check in (check_corrections_declared, check_model_accepted):
         try:
             check(session)
         except RunFileError as error:
-            missing.append(str(error))
+            refusals.append(str(error))
+    return refusals
+
+
+def _delivery_lines(session: LedgerSession) -> list[str]:
+    """Return one line if a live run file lacks the marker of a delivery."""
+    schedule = session.run.run_file.schedule
     if schedule.mode != "live" or schedule.wait_for is not None:
-        return missing
+        return []
     return [
-        *missing,
-        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing",
+        "no [schedule] wait_for: a day is released at its age, delivered or not; readings missing then stay missing"
     ]
 
 

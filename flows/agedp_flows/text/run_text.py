@@ -11,6 +11,7 @@ Decisions:
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -18,13 +19,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from agedp.layer_noise import sum_noise_line
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
 from agedp.preflight.input_checks import Finding, first_refusal
-from agedp.release_folder.published_series import DISTRIBUTION
+from agedp.release_folder.published_series import DISTRIBUTION, MEANS
 from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.run_context import RunContext
+from agedp.signal_against_noise import mean_names
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages.aggregate import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days
@@ -40,11 +44,12 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
+from agedp_data.series.layers import layer_number, layer_text
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
-from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
+from agedp_flows.text.bound_text import assumption_text, exception_once, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
@@ -129,7 +134,7 @@ def result_lines(summary: RunSummary) -> list[str]:
     if not run.schedule.reads_input:
         lines = [_SYNTHETIC]
     days = len({row.day for row in rows})
-    skipped, min_households = len(summary.released) - len(rows), run.population.min_households
+    skipped, min_households = skips_count_text(summary.released), run.population.min_households
     reasons = f"skip_days, no delivery, below {min_households} households, or a day budget of zero"
     lines.append(
         f"{count_text(days, 'day')} released now"
@@ -142,22 +147,31 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += [*_newest_lines(folder), *signal_lines(summary.session), *layer_lines(run.series)]
-        bounds = folder.read_statement().bounds
-        of_day, total = (labelled_bound(bound) for bound in bounds[:2])
-        lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
-        lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
-        lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
+        lines += [*_newest_lines(folder, run), *_sum_lines(summary.session)]
+        lines += [*signal_lines(summary.session), *layer_lines(run.series)]
+        lines += _bound_lines(run, folder.read_statement().bounds)
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
 
 
-def _newest_lines(folder: ReleaseFolder) -> list[str]:
+def _bound_lines(run: RunFile, bounds: Sequence[StatedBound]) -> list[str]:
+    """Return the bounds of a day, of all days and of a span, and those that the promise limits."""
+    of_day, total = (labelled_bound(bound) for bound in bounds[:2])
+    lines = [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
+    lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
+    lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
+    return exception_once(lines, bounds[0].conditional_days)
+
+
+def _newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
     """Return the newest published values: of the first mean, or without a mean of the first distribution."""
-    if folder.averages():
-        rows = folder.table().to_dict("records")
-        heading = "day         households   mean kWh   noise interval       published"
-        return [heading, *map(_table_line, rows[-3:])] if rows else []
+    if averages := folder.averages():
+        frame, table = folder.table(), averages[f"{MEANS}.parquet"]
+        first = f"{json.loads(table.schema.metadata[METADATA_KEY])['of']}/1"
+        layer = f"kWh of {layer_text(first, run.series[first].clamp_kwh)}" if first in run.series else ""
+        mean = layer or "mean kWh"
+        heading = f"day         households   {mean}   noise interval       published"
+        return [heading, *(_table_line(row, len(mean)) for row in frame.to_dict("records")[-3:])] if len(frame) else []
     counts = folder.table(DISTRIBUTION)
     return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
 
@@ -207,6 +221,17 @@ def delta_warning_lines(run: RunFile) -> list[str]:
     return list(filter(None, [delta_warning(run.promise, run.population.min_households)]))
 
 
+def skips_count_text(rows: Sequence[ReleaseRecord]) -> str:
+    """Return how many days are skipped, and how many releases of other days, "" for none; `rows` with all states."""
+    released = {row.day for row in rows if row.state == "released"}
+    skipped = [row.day for row in rows if row.state != "released"]
+    days, others = set(skipped) - released, [day for day in skipped if day in released]
+    parts = [count_text(len(days), "day")] if days else []
+    if others:
+        parts.append(f"{count_text(len(others), 'release')} of {count_text(len(set(others)), 'other day')}")
+    return " and ".join(parts)
+
+
 def skips_text(skips: Sequence[Skip]) -> str:
     """Return the days that will be skipped as text: adjacent days as a period, days of one series with its name.
 
@@ -240,9 +265,15 @@ def _quality_line(delivery: Delivery) -> str:
     )
 
 
-def _table_line(row: Mapping[Any, Any]) -> str:
+def _sum_lines(session: LedgerSession) -> list[str]:
+    """Return the noise of the sum of the layers of each mean that has some, on its newest day."""
+    names = [name for name in session.run.run_file.series if layer_number(name)]
+    return [line for name in mean_names(names) for line in sum_noise_line(session.rows, name)]
+
+
+def _table_line(row: Mapping[Any, Any], width: int) -> str:
     return (
-        f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['mean_kwh']:8.3f}   "
+        f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['mean_kwh']:{width}.3f}   "
         f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
     )
 

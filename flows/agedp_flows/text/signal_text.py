@@ -9,13 +9,14 @@ from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.change_yardstick import ChangeYardstick
+from agedp.row_means import rows_of_means
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
     change_text,
     mean_names,
     signal_text,
-    smallest_group,
+    smallest_group_signal,
     three_digits,
 )
 
@@ -23,7 +24,8 @@ from agedp.signal_against_noise import (
 def released_signals(session: LedgerSession) -> list[SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
     means = [name for name, series in session.run.run_file.series.items() if series.statistic == "mean"]
-    signals = (smallest_group(session.rows, name) for name in mean_names(means))
+    rows = rows_of_means(session.rows, session.contracts)
+    signals = (smallest_group_signal(rows, name) for name in mean_names(means))
     return [signal for signal in signals if signal is not None]
 
 
@@ -54,7 +56,7 @@ def _span_json(span: SpanSignal) -> dict[str, Any]:
         "noise_sd_kwh": span.noise_kwh,
         "change_kwh": None if estimate is None else estimate.change,
         "change_error_kwh": None if estimate is None else estimate.standard_error,
-        "verdict": span.verdict or "unknown",
+        "comparison": span.verdict or "unknown",
     }
 
 

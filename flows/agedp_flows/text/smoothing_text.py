@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from agedp.reports.axes import format_number
 from agedp.smoothed_estimates.smoothed_folder import PAGE, TABLE
-from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, median_noise, median_width
+from agedp.smoothed_estimates.smoothed_page import cell_name, largest_cells, layer_note, median_noise, median_width
+from agedp.smoothed_estimates.smoothing_source import usual_region
+from agedp_data.smoothing.public_calendar import HEATING_BASE_C, WITHOUT_HOLIDAYS
 
 if TYPE_CHECKING:
     from agedp.smoothed_estimates.smoothed_release import SmoothedRelease
@@ -36,21 +38,33 @@ def smoothing_lines(estimates: SmoothedRelease, target: Path) -> Iterator[str]:
     """Yield what was computed, from what, and what to do with it."""
     source, rows = estimates.source, estimates.arrow.to_pylist()
     days, cells = source["days"], largest_cells(rows)
-    published = len({row["day"] for row in rows if row["published_kwh"] is not None})
+    drawn = len({row["day"] for row in rows if row["published_kwh"] is not None})
     number = len({row["day"] for row in rows})
-    yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {published} of them published"
+    yield f"{source['population']}: {number} days from {days['first']} to {days['last']}, {drawn} of them published"
     yield "90 % intervals of a typical day, kWh per household:"
     for series, group, cell in cells[:_MAX_CELLS]:
         noise, width = format_number(median_noise(cell)), format_number(median_width(cell))
-        yield f"  {cell_name(series, group)}: published value \u00b1 {noise} (its noise), estimate \u00b1 {width}"
+        published = f"published value{f' ({note})' if (note := layer_note(cell)) else ''}"
+        yield f"  {cell_name(series, group)}: {published} \u00b1 {noise} (its noise), estimate \u00b1 {width}"
     if len(cells) > _MAX_CELLS:
         yield f"  and {len(cells) - _MAX_CELLS} more groups"
     yield "The interval of an estimate assumes that the model is right, and leaves out what the clamp cuts off."
     yield f"Calendar: {source['calendar']}. {_weather_text(source['weather'])}"
+    yield from _region_notice(source["region"], usual_region(estimates.statement))
     yield f"Written to {target}: {PAGE} shows the estimates beside the published values, {TABLE} has both."
 
 
-def _weather_text(weather: dict[str, str] | None) -> str:
+def _region_notice(region: str, usual: str | None) -> Iterator[str]:
+    """Yield a notice if the calendar is of another country than the release."""
+    if usual is not None and region != WITHOUT_HOLIDAYS and region.partition("-")[0] != usual.partition("-")[0]:
+        yield f"Notice: the days of this release are usually of region {usual}; the holidays are those of {region}."
+
+
+def _weather_text(weather: dict[str, Any] | None) -> str:
     if weather is None:
         return "Without weather; with daily mean temperatures (--weather FILE) estimates of cold months are closer."
-    return f"Weather: {weather['column']} of {weather['file']}."
+    extent = f"{weather['lowest_c']:.1f} to {weather['highest_c']:.1f} degrees C"
+    effect = (
+        "" if weather["lowest_c"] < HEATING_BASE_C else f"; no day is below {HEATING_BASE_C}, so none counts as cold"
+    )
+    return f"Weather: {weather['column']} of {weather['file']}, {extent}{effect}."

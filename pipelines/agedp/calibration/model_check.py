@@ -73,7 +73,7 @@ class GoodnessOfFit:
     rejected: int
 
     @property
-    def contradicted(self) -> bool:
+    def is_significant(self) -> bool:
         """Return whether significantly more are rejected than twice what chance explains if all were such chains."""
         return bool(binom.sf(self.rejected - 1, self.checked, _REJECTION_RATE) < _SIGNIFICANCE)
 
@@ -96,7 +96,7 @@ class MemoryCurves:
         """Return the verdict on the model, of both checks."""
         if self.regimes is None:
             return ModelVerdict("cannot be judged", "Hidden regimes were not fitted.")
-        return judge_model(self.regimes, is_rejected=any(check.contradicted for check in self.checks.values()))
+        return judge_model(self.regimes, is_rejected=any(check.is_significant for check in self.checks.values()))
 
     @property
     def checks(self) -> dict[str, GoodnessOfFit]:

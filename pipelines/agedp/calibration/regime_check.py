@@ -5,10 +5,10 @@ weather, weekday and the published mean does not know. All of it is confidential
 
 The verdict on the model has three values, by fixed rules:
 
-    contradicted          the Markov property is rejected (`GoodnessOfFit`); or at some lag the direct counts exceed the
+    rejected              the Markov property is rejected (`GoodnessOfFit`); or at some lag the direct counts exceed the
                           chain by more than 0.05 and by more than three standard errors, on average over households
     cannot be judged      a lag of 7, 14 or 28 days has fewer than 20 households, or a standard error above 0.025
-    not contradicted      else; one dataset can contradict a model, never verify it
+    not rejected          else; one dataset can contradict a model, never verify it
 
 A lag counts for a household if either half of the present (high, low) has 20 pairs. A household counts from 90 days on.
 The rules depend on confidential counts only, so the verdict decides nothing that is published.
@@ -31,20 +31,13 @@ from agedp_data.accounting.higher_order import pair_states, regime_states
 from agedp_data.config.model_section import Memory
 from agedp_data.datasets.validation import Ints
 from agedp_data.markov.daily_residuals import SYMBOLS, daily_residuals, quartile_symbols
-from agedp_data.markov.hidden_regimes import (
-    chain_pairs,
-    counted_pairs,
-    fit_hidden_regimes,
-    predicted_pairs,
-    signed_memory,
-)
+from agedp_data.markov.hidden_regimes import chain_pairs, fit_hidden_regimes, predicted_pairs
+from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
 
 LAGS_DAYS: Final = (1, 2, 3, 7, 14, 28, 60)
 YEAR_WARNING: Final = (
-    "Less than two years cannot separate season from habit, so these counts are lower bounds. Simulated households "
-    "that remember 0.25 / 0.22 / 0.16 / 0.08 at 7 / 14 / 28 / 60 days show 0.21 / 0.16 / 0.11 / 0.04 in one year, and "
-    "0.11 / 0.07 / 0.00 / -0.05 once their own season is taken out; with 0.28 / 0.27 / 0.24 / 0.20 they show 0.14 / "
-    "0.13 / 0.10 / 0.05, and 0.04 / 0.03 / 0.00 / -0.03."
+    "Less than two years cannot separate season from habit, so these counts are lower bounds: simulated households "
+    "that remember 0.16 at 28 days show 0.11 in one year. More figures: docs/goodness-of-fit.md."
 )
 
 _DECISIVE_DAYS = (7, 14, 28)
@@ -121,18 +114,18 @@ def judge_model(check: RegimeCheck, *, is_rejected: bool) -> ModelVerdict:
         worst = int(np.argmax(np.where(is_exceeded, excess, -np.inf)))
         direct, chain = check.mean("direct")[worst], check.mean("chain")[worst]
         return ModelVerdict(
-            "contradicted",
+            "rejected",
             f"Its memory decays too fast: at {LAGS_DAYS[worst]} days {direct:.2f} is counted and {chain:.2f} predicted "
             f"(mean of {households[worst]:,} households, standard error of the difference {error[worst]:.2f}).",
         )
     if is_rejected:
-        return ModelVerdict("contradicted", "The Markov property is rejected for too many households.")
+        return ModelVerdict("rejected", "The Markov property is rejected for too many households.")
     missing = [lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if lag in _DECISIVE_DAYS and not judged]
     if missing:
         return ModelVerdict("cannot be judged", f"Too few readings at a lag of {_listed(missing)} days.")
     largest = max(lag for lag, judged in zip(LAGS_DAYS, is_judged, strict=True) if judged)
     reason = f"At lags of 1 to {largest} days. One dataset can contradict a model, never verify it."
-    return ModelVerdict("not contradicted", reason)
+    return ModelVerdict("not rejected", reason)
 
 
 def _listed(lags: Iterable[int]) -> str:

@@ -148,7 +148,8 @@ def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) 
     published, deviations = (np.array([row[name] for row in days], float) for name in ("mean_kwh", "noise_sd_kwh"))
     numbers = np.array([row["day"].toordinal() for row in days])
     true = _root_mean_square([after - before for before, after in pairwise(true_means)])
-    return NoiseRatio(span_signals(published, deviations**2, numbers)[0], true)
+    noise = math.sqrt(float((deviations**2).mean()))
+    return NoiseRatio(span_signals(published, deviations**2, numbers, noise_kwh=noise)[0], true)
 
 
 def _root_mean_square(values: Sequence[float]) -> float:

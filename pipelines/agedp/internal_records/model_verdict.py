@@ -2,7 +2,7 @@
 
     <confidential>/forgetting/<first 16 digits of the model's SHA-256>.json
 
-    {"model": "<SHA-256>", "verdict": "contradicted", "reason": "..."}
+    {"model": "<SHA-256>", "verdict": "rejected", "reason": "..."}
 
 It comes from readings, so the terminal repeats it and nothing else does: not the ledger, the release folder, `--json`
 or Prefect. A model whose file is missing, for instance because an earlier version made it, has no verdict; a file
@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 
 from agedp.local_files import atomic_files
 
-Verdict = Literal["contradicted", "cannot be judged", "not contradicted"]
+Verdict = Literal["rejected", "cannot be judged", "not rejected"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 
 _FOLDER = "forgetting"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group
+from agedp.signal_against_noise import ASSUMED_CHANGE_KWH, smallest_group_signal
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.smoothing.signal_estimate import SignalEstimate, Verdict
 
@@ -42,8 +42,8 @@ class ChangeYardstick:
 
 
 def change_yardstick(rows: Iterable[ReleaseRecord], series: str) -> ChangeYardstick:
-    """Return the change that noise of a series is compared with, from the released rows of all series."""
-    signal = smallest_group(rows, series)
+    """Return the change that noise of a series is compared with, from the released rows of all means."""
+    signal = smallest_group_signal(rows, series)
     estimate = None if signal is None else signal.daily.estimate
     if estimate is None:
         return ChangeYardstick()

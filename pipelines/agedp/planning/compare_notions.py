@@ -48,6 +48,7 @@ from agedp_data.notions.alternatives import Alternative, unavailable
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
+from agedp_data.series.layers import layer_text
 
 _NEGLIGIBLE_NANO: Final = 1000
 
@@ -79,10 +80,19 @@ class _PromiseSearch:
         ]
         if not any(entry.promised for entry in entries):
             entries.insert(0, self._entry_of_run_file(target))
-        days, counts, by = self.days, self.days.households, self.run.series[self.days.name].by or ""
+        days, counts, series = self.days, self.days.households, self.run.series[self.days.name]
+        label = layer_text(days.name, series.clamp_kwh)
         ranked = tuple(marked(entries, target))
         return NotionComparison(
-            target, ranked, days.name, min(counts.values()), by, tuple(counts), days.is_endless, days.change
+            target,
+            ranked,
+            series=days.name,
+            label=label,
+            households=min(counts.values()),
+            groups=series.by or "",
+            days=tuple(counts),
+            endless=days.is_endless,
+            change=days.change,
         )
 
     def _target(self, requested: ComparisonTarget) -> ComparisonTarget:

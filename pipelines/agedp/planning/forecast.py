@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -19,6 +18,7 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.parameters import watt_hours
 from agedp_data.roster import ALL, Roster
+from agedp_data.series.layers import layer_width_kwh
 
 _MAX_DAYS_AHEAD = 3652
 """Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
@@ -215,7 +215,7 @@ def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, in
     for name, series in contract.contract["series"].items():
         part = int(_share(contract, name) * loss)
         if part > 0 and households.get(name):
-            width = watt_hours(Decimal(series["clamp_kwh"]) - Decimal(series.get("above_kwh", "0")))
+            width = watt_hours(layer_width_kwh(series["clamp_kwh"], series.get("above_kwh")))
             scale = mechanisms.laplace_scale(sensitivity=width, loss=Fraction(part, NANO))
             noise_sd_kwh[name] = mechanisms.standard_deviation(scale) / (1000.0 * households[name])
     return noise_sd_kwh

@@ -21,8 +21,9 @@ from functools import lru_cache
 
 from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
 from agedp.planning.forecast import ForecastView
-from agedp.planning.simulated_days import smallest_group
+from agedp.planning.simulated_days import smallest_group_size
 from agedp.planning.span_price import permitted_days
+from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.accounting.age_planner import AgePlan, frontier, plan_least_penalty
 from agedp_data.config.run_file import RunFile
@@ -89,7 +90,7 @@ def compute_frontier(run: RunFile, model: Model | None, view: ForecastView) -> F
     """
     if model is None:
         raise RunFileError("there is no frontier of age and risk without a [model]: nothing is credited for age")
-    return _FrontierSearch(run, model.leakage_bound, view.roster, view.rows).frontier()
+    return _FrontierSearch(run, model.leakage_bound, view.roster, rows_of_means(view.rows, view.contracts)).frontier()
 
 
 class _FrontierSearch:
@@ -104,7 +105,7 @@ class _FrontierSearch:
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
         promise = run.promise
         self.method: Method = promise.method if isinstance(promise, AgeDependent) else run.model.tightest_method  # type: ignore[union-attr]
-        self.households = smallest_group(roster, run.schedule.first_day, self.series.by)
+        self.households = smallest_group_size(roster, run.schedule.first_day, self.series.by)
         if self.households < 1:
             raise RunFileError("the roster has no household on [schedule] first_day; there is no error to compare")
         self.share = float(run.shares[self.name])

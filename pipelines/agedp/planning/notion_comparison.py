@@ -53,6 +53,7 @@ class Remedies:
 class SeriesCost:
     """Cost of a promise if every day is released when due: bound and losses [nano-epsilon], noise [kWh per household].
 
+    `sum_noise_kwh` is that of the sum of the layers of which the noise is about the first; without layers both are one.
     `beyond`: the series continues after the last simulated day; `ended_by` is "epsilon_total" or "promise" if that ends
     it earlier, else ""; on `unusable_days` the noise exceeds the day-to-day change of the mean beyond doubt.
     """
@@ -60,6 +61,7 @@ class SeriesCost:
     reaches: int | None
     losses: tuple[int, ...]
     noise_kwh: float
+    sum_noise_kwh: float
     worst_kwh: float
     unusable_days: int
     first_day: date
@@ -100,11 +102,15 @@ class ComparisonEntry:
 
 @dataclass(frozen=True, slots=True)
 class NotionComparison:
-    """All offers for a target: the series that decides, the requested `days`, the households of its smallest group."""
+    """All offers for a target: the series that decides, the requested `days`, the households of its smallest group.
+
+    `label` is the name of the series for people: of a layer, with its number and clamp.
+    """
 
     target: ComparisonTarget
     entries: tuple[ComparisonEntry, ...]
     series: str
+    label: str
     households: int
     groups: str
     days: tuple[date, ...]

@@ -8,7 +8,7 @@ household], for the smallest group of the mean with the most noise: it is what a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from fractions import Fraction
 from itertools import islice
@@ -18,13 +18,14 @@ from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
 from agedp.planning.change_yardstick import change_yardstick
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
 from agedp.planning.notion_comparison import SeriesCost
+from agedp.row_means import rows_of_means
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
-from agedp_data.series.layers import is_upper
+from agedp_data.series.layers import is_upper, layers_of
 from agedp_data.series.series import Mean
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -52,7 +53,7 @@ class SimulatedDays:
                 "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = change_yardstick(view.rows, self.name)
+        self.change = change_yardstick(rows_of_means(view.rows, view.contracts), self.name)
 
     def _noisiest(self) -> str:
         """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
@@ -64,7 +65,9 @@ class SimulatedDays:
         day = next(iter(self._days()), self.run.schedule.first_day)
 
         def weight(name: str) -> Fraction:
-            households = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            households = (
+                smallest_group_size(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
+            )
             return Fraction(means[name].width_wh) / (Fraction(self.run.shares[name]) * households)
 
         return max(means, key=weight)
@@ -82,7 +85,7 @@ class SimulatedDays:
     def _household_counts(self) -> Iterator[tuple[date, int]]:
         """Yield the days with enough households, each with the size of the smallest group."""
         for day in self._days():
-            households = smallest_group(
+            households = smallest_group_size(
                 self.view.roster, day, self.run.series[self.name].by, self.run.population.min_households
             )
             if households:
@@ -101,23 +104,32 @@ class SimulatedDays:
         losses = tuple(row.loss for row in simulated.released)
         days = [date.fromisoformat(row.day) for row in simulated.released]
         noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
+        sums_kwh = [
+            self._noise_of_sum(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)
+        ]
         dates = [row.published_on for row in simulated.released]
-        rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
         unusable, skipped = (
             sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
             len(simulated.skipped),
         )
-        noise = rms, max(noises_kwh), unusable
+        noise = _root_mean_square(noises_kwh), _root_mean_square(sums_kwh), max(noises_kwh), unusable
         published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
         beyond = self.is_endless and not simulated.ended
         return SeriesCost(bound_value, losses, *noise, days[0], days[-1], published, skipped, ended_by, beyond)
 
     def noise_of(self, loss: int, run: RunFile) -> float:
         """Return the noise of the sum [kWh] for a day with this loss, up to the rounding of the drawn noise's scale."""
-        part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
+        return self._noise_of_series(self.name, loss, run)
+
+    def _noise_of_sum(self, loss: int, run: RunFile) -> float:
+        """Return the noise of the sum of all layers of the mean [kWh]: their noises are independent."""
+        return math.hypot(*(self._noise_of_series(layer, loss, run) for layer in layers_of(self.name, run.series)))
+
+    def _noise_of_series(self, name: str, loss: int, run: RunFile) -> float:
+        part = int(run.notion.part_of_day(name, Fraction(run.shares[name])) * loss)
         if part <= 0:
             return math.inf
-        return mechanisms.standard_deviation(self.sensitivity * NANO / part) / 1000.0
+        return mechanisms.standard_deviation(self.run.series[name].sensitivity("replacement") * NANO / part) / 1000.0
 
     def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
         """Return whether even days that spend the day cap have more noise than this."""
@@ -133,7 +145,11 @@ class SimulatedDays:
         return ceil_nano(self.sensitivity / (scale * float(self.run.shares[self.name])))
 
 
-def smallest_group(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
+def _root_mean_square(values: Sequence[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
+def smallest_group_size(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
     """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 

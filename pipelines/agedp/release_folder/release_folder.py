@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
+ESTIMATES_RECORD = "smoothing.json"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(r"daily_(averages|average_layers|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
@@ -265,7 +266,7 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     """Return the release folder at a path; use it to read or verify a release.
 
     Raises:
-        InputError: the folder does not exist, may not be read, or is a URL.
+        InputError: the folder does not exist, may not be read, contains estimates, or is a URL.
     """
     if filesystem.is_url(str(folder)):
         location = filesystem.format_location(str(folder))
@@ -273,11 +274,19 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     path = Path(folder)
     try:
         exists = path.is_dir()
-        if exists:
-            next(path.iterdir(), None)
+        names = {entry.name for entry in path.iterdir()} if exists else set()
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
     if not exists:
         message = f"{path} is not a folder; name the release folder itself"
         raise InputError(message, private=f"{message}{suggest_file(path)}")
+    if ESTIMATES_RECORD in names and STATEMENT not in names:
+        raise InputError(
+            f"{path} contains estimates of agedp smooth, not a release. Check them in that folder by sha256sum --check "
+            f"{SUMS}, and name the release folder for anything else"
+        )
+    if not names & {STATEMENT, SUMS}:
+        inside = next((name for name in sorted(names) if (path / name / STATEMENT).is_file()), None)
+        message = f"{path} is not a release folder; name the release folder itself"
+        raise InputError(message, private=message if inside is None else f"{message}, such as {path / inside}")
     return ReleaseFolder(path)

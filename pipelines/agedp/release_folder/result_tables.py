@@ -29,6 +29,7 @@ import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
+from agedp.row_means import CellMean, cell_means
 from agedp_data import mechanisms, table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import contract_states
@@ -48,14 +49,11 @@ METADATA_KEY: Final = b"agedp"
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover only the noise of `mean_kwh`."""
-    noise_by_scale = {
-        scale: (mechanisms.standard_deviation(scale), mechanisms.interval(scale, coverage))
-        for scale in {row.scale for row in rows}
-    }
+    half_widths = {scale: mechanisms.interval(scale, coverage) for scale in {row.scale for row in rows}}
     table_rows = [
-        _averages_row(row, i, *noise_by_scale[row.scale], versions)
+        _averages_row(row, cell, value, half_widths[row.scale], versions)
         for row in sorted(rows, key=_day_and_revision)
-        for i in range(len(row.cells))
+        for cell, value in zip(cell_means(row), row.values, strict=True)
     ]
     return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
 
@@ -102,16 +100,15 @@ def _day_and_revision(row: ReleaseRecord) -> tuple[str, int]:
 
 
 def _averages_row(
-    row: ReleaseRecord, cell: int, deviation: float, half_width: int, versions: Mapping[str, int]
+    row: ReleaseRecord, cell: CellMean, value: int, half_width: int, versions: Mapping[str, int]
 ) -> dict[str, Any]:
-    wh_per_kwh_mean = 1000.0 * row.households[cell]
-    value = row.values[cell]
+    wh_per_kwh_mean = 1000.0 * cell.households
     return {
-        **_release_columns(row, row.cells[cell], versions),
-        "households": row.households[cell],
+        **_release_columns(row, cell.group, versions),
+        "households": cell.households,
         "noisy_sum_wh": value,
-        "mean_kwh": value / wh_per_kwh_mean,
-        "noise_sd_kwh": deviation / wh_per_kwh_mean,
+        "mean_kwh": cell.mean_kwh,
+        "noise_sd_kwh": cell.noise_sd_kwh,
         "low_kwh": (value - half_width) / wh_per_kwh_mean,
         "high_kwh": (value + half_width) / wh_per_kwh_mean,
     }

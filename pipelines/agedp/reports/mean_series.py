@@ -62,8 +62,8 @@ def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
     return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
 
 
-def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, titled: bool) -> Iterator[str]:
-    """Yield charts and tables of one series: one chart per cell, all with one scale."""
+def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, label: str) -> Iterator[str]:
+    """Yield charts and tables of one series: one chart per cell, all with one scale; `label` is in their titles."""
     cells = cell_means(rows, coverage=coverage)
     if not cells:
         yield paragraph(f"{name}: no day is released yet.")
@@ -74,9 +74,7 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     x = date_axis(min(shown_days), max(shown_days))
     y = _value_axis(all_means)
     is_split = len(cells) > 1
-    labels = {
-        cell: ", ".join([*([name] if titled else []), *([cell] if cell != "all" or is_split else [])]) for cell in cells
-    }
+    labels = {cell: ", ".join(filter(None, [label, cell if cell != "all" or is_split else ""])) for cell in cells}
     charts = [
         _chart(_title(labels[cell]), means, skipped, x, y, coverage, small=is_split) for cell, means in cells.items()
     ]

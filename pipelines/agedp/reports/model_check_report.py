@@ -143,7 +143,7 @@ def _verdict(curves: MemoryCurves) -> tuple[str, list[str], list[str]]:
         f"(about {check.checked * (1 - LEVEL):.0f} are expected by chance)"
         for name, check in checks.items()
     ]
-    if any(check.contradicted for check in checks.values()):
+    if any(check.is_significant for check in checks.values()):
         summary = f"{_TITLE}: Markov property rejected."
         conclusion = (
             "Bounds that credit age are conditional on the model, which these households contradict. Quote such a "

@@ -35,7 +35,7 @@ from agedp_data.statement.document import Statement
 
 _STYLES = 6
 _NOISE_NOTE = (
-    "The noise of the newest day's mean has a standard deviation of {} kWh per household. Noise at 1: the standard "
+    "The noise of {} has a standard deviation of {} kWh per household. Noise at 1: the standard "
     "deviation that would bring a bound to epsilon 1, for the same days with losses in the same proportions."
 )
 _CAPS_NOTE = (
@@ -95,17 +95,26 @@ def _letter(index: int) -> str:
 
 
 def bounds_table(
-    bounds: Sequence[LabelledBound], noise_factors: Mapping[BoundKey, float | None], *, sd_kwh: float | None
+    bounds: Sequence[LabelledBound],
+    noise_factors: Mapping[BoundKey, float | None],
+    *,
+    sd_kwh: float | None,
+    layer: str = "",
 ) -> Iterator[str]:
     """Yield the table of bounds with bars on one logarithmic scale, and the noise at which each would be 1.
 
     `times` has the factor of the noise by bound, None if the caps decide; `sd_kwh` is the noise of the newest mean
-    [kWh per household], None if no mean was released.
+    [kWh per household], None if no mean was released; `layer` is what it is called if it is a layer.
     """
     scale = logarithmic_axis([bound.epsilon for bound in bounds])
     has_noise_column = sd_kwh is not None and any(bound.key in noise_factors for bound in bounds)
     if has_noise_column:
-        yield paragraph(_NOISE_NOTE.format(format_number(sd_kwh or 0.0)), "soft")
+        yield paragraph(
+            _NOISE_NOTE.format(
+                f"{layer}, on the newest day," if layer else "the newest day's mean", format_number(sd_kwh or 0.0)
+            ),
+            "soft",
+        )
         if any(not bound.is_unconditional for bound in bounds if bound.key in noise_factors):
             yield paragraph(_CAPS_NOTE, "soft")
     rows = [

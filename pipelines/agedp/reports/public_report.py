@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from agedp.budget import series_by_contract
+from agedp.layer_noise import newest_sum_noise
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import paragraph, render_page, statement_to_html
@@ -45,7 +47,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, layer_text, table_name
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
@@ -62,7 +64,9 @@ def _content_text(report: ReportData) -> str:
     means, counts = series_names(report, "mean"), series_names(report, "distribution")
     if not means:
         return "Number of households by electricity use"
-    return "Mean electricity use per household" + (", and number of households by use" if counts else "")
+    layered = any(map(partial(_layer, report), means))
+    of_layers = ", layer by layer" if layered else ""
+    return f"Mean electricity use per household{of_layers}" + (", and number of households by use" if counts else "")
 
 
 def _dates_text(first: str, last: str) -> str:
@@ -87,11 +91,14 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
         scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
         scope += ", smallest group" if len(newest.cells) > 1 else ""
+        layer = _layer(report, table_name(newest.series))
         yield (
-            "noise of a day's mean",
+            f"noise of {layer}" if layer else "noise of a day's mean",
             f"±\u00a0{format_number(half_width)}\u00a0kWh",
             f"{percent(report.coverage)} of the time, newest day{scope}",
         )
+        if noise := _sum_noise(report, table_name(newest.series)):
+            yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
     elif counts:
         newest = max((row for _, row in counts), key=lambda row: (row.day, -row.seq))
         half_width = mechanisms.interval(newest.scale, report.coverage)
@@ -203,12 +210,25 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     names = series_names(report, "mean")
     for name in names:
         rows = series_rows(report, name, "mean")
-        yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1)
+        label = _layer(report, name) or (name if len(names) > 1 else "")
+        yield from series_parts(name, rows, coverage=report.coverage, label=label)
         yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
         rows = series_rows(report, name, "distribution")
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)
+
+
+def _layer(report: ReportData, name: str) -> str:
+    """Return what layer 1 of a mean is called, "" for a mean without layers."""
+    terms = report.statement.contract.series.get(f"{name}/1")
+    return layer_text(f"{name}/1", terms.clamp_kwh) if terms else ""
+
+
+def _sum_noise(report: ReportData, name: str) -> str:
+    """Return the noise of the sum of a mean's layers on its newest day as text, "" without such a day."""
+    newest = newest_sum_noise(report.rows, name)
+    return f"{format_number(newest[1])}\u00a0kWh" if newest is not None and _layer(report, name) else ""
 
 
 def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
@@ -219,12 +239,14 @@ def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
         if table_name(series) == name and layer_number(series)
     ]
     if layers:
+        noise = _sum_noise(report, name)
+        of_sum = f" The sum of the layers has noise of {noise}, the root of their summed variances." if noise else ""
         ranges = "; ".join(f"{of} from {terms['above_kwh']} to {terms['clamp_kwh']} kWh" for of, terms in layers[1:])
         lowest = layers[0][1]["clamp_kwh"]
         yield paragraph(
             f"{name} is published in layers: the values above are of layer 1, in which a household's day counts at "
             f"most {lowest} kWh. The upper layers ({ranges}) are parts of the mean in a Parquet "
-            "file of their own, to be added to it.",
+            f"file of their own, to be added to it.{of_sum}",
             "soft",
         )
 
@@ -235,7 +257,8 @@ def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
-    yield from bounds_table(bounds, factors, sd_kwh=sd)
+    layer = "" if newest is None else _layer(report, table_name(newest.series))
+    yield from bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     if newest is not None and report.noise_means:
         yield _schedules(report, newest)
     yield from growth_parts(bounds, curves)

@@ -180,6 +180,19 @@ def _point_paths(points: Points, sheet: _DrawingArea) -> Iterator[str]:
     dots = "".join(f"M{sheet.across(points.x[i])} {sheet.down(points.values[i])}h0" for i in present)
     yield f'<path class="noise s{points.style}" d="{whiskers}"/>'
     yield f'<path class="point s{points.style}" d="{dots}"/>'
+    if arrows := "".join(_beyond_arrows(points, sheet, present)):
+        yield f'<path class="beyond s{points.style}" d="{arrows}"/>'
+
+
+def _beyond_arrows(points: Points, sheet: _DrawingArea, present: Sequence[int]) -> Iterator[str]:
+    """Yield an arrowhead at the end of the axis for each whisker that extends beyond it."""
+    low, high = points.whiskers
+    for i in present:
+        x = sheet.across(points.x[i])
+        if high[i] > sheet.y.high:
+            yield f"M{x - 8} 10l8-10 8 10"
+        if low[i] < sheet.y.low:
+            yield f"M{x - 8} {sheet.height - 10}l8 10 8-10"
 
 
 def _bar_paths(bars: Bars, sheet: _DrawingArea) -> Iterator[str]:

@@ -11,8 +11,10 @@ Decisions:
 * An amendment that changes what is counted, such as the clamp, begins a new quantity. Its days are smoothed by
   themselves: a level under another clamp says nothing that a reader could rely on. One that changes shares, names or
   the promise changes the noise alone, and the series goes on.
+* A layer above the first follows the first one, so that it is another quantity above another first layer.
 * Two series of the same quantity and group column are two figures of one mean; they enter as their average, weighted
   by precision.
+* The day of a series that was added after the day was complete enters archive estimates alone.
 * A day on which a series was not drawn belongs to the quantity of the row before it.
 """
 
@@ -21,13 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from agedp.budget import series_by_contract
-from agedp_data import mechanisms
+from agedp.row_means import cell_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import table_name
@@ -46,8 +47,8 @@ CellKey = tuple[str | None, str]
 class PublishedMean:
     """A row of a mean: its quantity and those of all `layers` of its series, group column, number of its contract.
 
-    `order` is the place in the ledger at which the last series of its quantity had its row of the day; None while a
-    series of the day is still to come.
+    `order` is the place in the ledger at which the last series of its quantity had its row of the day, of those in the
+    contract of the day's first row; None while one is still to come.
     """
 
     row: ReleaseRecord
@@ -91,7 +92,8 @@ class QuantityFigures:
     """All figures of one quantity: T consecutive days from `first`, cells in their order, names of the series.
 
     `orders` is the place in the ledger of each complete day, by the day's number from 0; `above_kwh` the lower end of
-    a layer, 0 for a mean and for the first layer.
+    a layer, 0 for a mean and for the first layer. `in_time` are the figures that came before their day was complete, if
+    others came later.
     """
 
     first: date
@@ -99,6 +101,7 @@ class QuantityFigures:
     orders: Mapping[int, int]
     series: tuple[str, ...]
     above_kwh: float = 0.0
+    in_time: Mapping[CellKey, CellArrays] | None = None
 
     @property
     def days(self) -> list[date]:
@@ -114,92 +117,106 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
         for contract, series in series_by_contract(contracts).items()
     }
     released = sorted((row for row in rows if row.series in by_contract[row.contract]), key=lambda row: row.seq)
-    orders = _orders(released, by_contract)
+    layers = {
+        (contract, table): _layers(table, means)
+        for contract, means in by_contract.items()
+        for table in {table_name(name) for name in means}
+    }
+    orders = _orders(released, layers)
     return [
         PublishedMean(
             row=row,
-            layers=_layers(row.series, by_contract[row.contract]),
-            quantity=(mean := by_contract[row.contract][row.series]).quantity,
-            above_kwh=mean.above_wh / 1000,
+            layers=tuple(layers[row.contract, table_name(row.series)].values()),
+            quantity=(quantity := layers[row.contract, table_name(row.series)][row.series]),
+            above_kwh=(mean := by_contract[row.contract][row.series]).above_wh / 1000,
             by=mean.by,
             version=versions[row.contract],
-            order=orders.get((mean.quantity, row.day)),
+            order=orders.get((quantity, row.day)),
         )
         for row in released
     ]
 
 
-def _layers(name: str, means: Mapping[str, Mean]) -> tuple[Quantity, ...]:
-    """Return the quantities of all layers of a series, the lowest first."""
-    layers = [(layer, mean) for layer, mean in means.items() if table_name(layer) == table_name(name)]
-    return tuple(mean.quantity for _, mean in sorted(layers, key=lambda pair: pair[1].clamp_wh))
+def _layers(table: str, means: Mapping[str, Mean]) -> dict[str, Quantity]:
+    """Return the quantities of all layers of a series by name, the lowest first."""
+    layers = {name: mean for name, mean in means.items() if table_name(name) == table}
+    order = sorted(layers, key=lambda name: layers[name].clamp_wh)
+    first = layers[order[0]].quantity
+    return {name: (*layers[name].quantity, *first) if name != order[0] else first for name in order}
 
 
-def _orders(rows: Sequence[ReleaseRecord], means: Mapping[str, Mapping[str, Mean]]) -> dict[tuple[Quantity, str], int]:
-    """Return the place of each complete day of a quantity: that of its last row."""
+def _orders(
+    rows: Sequence[ReleaseRecord], layers: Mapping[tuple[str, str], Mapping[str, Quantity]]
+) -> dict[tuple[Quantity, str], int]:
+    """Return the place of each complete day of a quantity: that of the last row that its contract expects."""
     of_day: dict[tuple[Quantity, str], list[ReleaseRecord]] = {}
+    names: dict[tuple[str, Quantity], set[str]] = {}
+    for (contract, _), quantities in layers.items():
+        for name, quantity in quantities.items():
+            names.setdefault((contract, quantity), set()).add(name)
     for row in rows:
-        of_day.setdefault((means[row.contract][row.series].quantity, row.day), []).append(row)
+        of_day.setdefault((layers[row.contract, table_name(row.series)][row.series], row.day), []).append(row)
     orders = {}
     for (quantity, day), day_rows in of_day.items():
-        expected = {name for name, mean in means[day_rows[0].contract].items() if mean.quantity == quantity}
-        if expected <= {row.series for row in day_rows}:
-            orders[quantity, day] = max(row.seq for row in day_rows)
+        first = {row.series: row.seq for row in reversed(day_rows)}
+        expected = names[day_rows[0].contract, quantity]
+        if expected <= first.keys():
+            orders[quantity, day] = max(first[name] for name in expected)
     return orders
 
 
 def quantity_figures(
     means: Sequence[PublishedMean], last_days: Mapping[Quantity, date]
 ) -> dict[Quantity, QuantityFigures]:
-    """Return the figures of each quantity that was drawn at all, over the days from its first draw to its last day."""
+    """Return the figures of each quantity that was drawn and is needed, from its series' first draw to its last day."""
     by_quantity: dict[Quantity, list[PublishedMean]] = {}
+    first: dict[Quantity, date] = {}
+    last = dict(last_days)
     for mean in means:
         by_quantity.setdefault(mean.quantity, []).append(mean)
+        for quantity in mean.layers:
+            last[quantity] = max(mean.day, last.get(quantity, date.min))
+            if mean.is_released:
+                first[quantity] = min(mean.day, first.get(quantity, date.max))
     return {
-        quantity: _figures(rows, last_days[quantity])
+        quantity: _figures(rows, first[quantity], last[quantity])
         for quantity, rows in by_quantity.items()
-        if any(mean.is_released for mean in rows)
+        if quantity in last_days and any(mean.is_released for mean in rows)
     }
 
 
-def _figures(means: Sequence[PublishedMean], last: date) -> QuantityFigures:
+def _figures(means: Sequence[PublishedMean], first: date, last: date) -> QuantityFigures:
     released = [mean for mean in means if mean.is_released]
-    first = min(mean.day for mean in released)
     days = (last - first).days + 1
     orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
+    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
+    in_time = [mean for mean in released if mean.order is None or mean.row.seq <= mean.order]
+    return QuantityFigures(
+        first,
+        _cells(released, first, days),
+        orders,
+        names,
+        means[0].above_kwh,
+        _cells(in_time, first, days) if len(in_time) < len(released) else None,
+    )
+
+
+def _cells(means: Sequence[PublishedMean], first: date, days: int) -> dict[CellKey, CellArrays]:
     sums: dict[CellKey, Floats] = {}
-    for mean in released:
+    for mean in means:
         place = (mean.day - first).days
         for group, value, variance, households in cell_values(mean):
             cell = sums.setdefault((mean.by, group), np.zeros((3, days)))
             cell[:2, place] += [value / variance, 1 / variance]
             cell[2, place] = households
     order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
-    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
-    cells = {key: _arrays(sums[key]) for key in order}
-    return QuantityFigures(first, cells, orders, names, means[0].above_kwh)
+    return {key: _arrays(sums[key]) for key in order}
 
 
 def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
-    """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row.
-
-    The variance is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units of the sum.
-    """
-    row = mean.row
-    deviation = _standard_deviation(row.scale)
-    for group, value, households in zip(row.cells, row.values, row.households, strict=True):
-        wh_per_kwh_mean = 1000.0 * households
-        yield (
-            group,
-            value / wh_per_kwh_mean,
-            max((deviation / wh_per_kwh_mean) ** 2, _LEAST_VARIANCE),
-            households,
-        )
-
-
-@lru_cache(maxsize=1024)
-def _standard_deviation(scale: float) -> float:
-    return mechanisms.standard_deviation(scale)
+    """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row."""
+    for cell in cell_means(mean.row):
+        yield cell.group, cell.mean_kwh, max(cell.noise_sd_kwh**2, _LEAST_VARIANCE), cell.households
 
 
 def _arrays(cell: Floats) -> CellArrays:

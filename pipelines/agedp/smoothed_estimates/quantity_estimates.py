@@ -12,7 +12,8 @@ Decisions:
   columns, by precision, so that every column leads to the same total, but for the end of the search for amplitudes;
   what that leaves is added to the groups.
 * A group enters live estimates with its first figure: a group that is founded later revises none.
-* Where there is no total, that of the groups is estimated with them and left out: groups share weather and weekdays.
+* Where there is no total, that of the groups is estimated with them: groups share weather and weekdays.
+* An upper layer follows the total of the first layer, live by its live estimates.
 """
 
 from __future__ import annotations
@@ -25,21 +26,19 @@ from typing import Final
 import numpy as np
 
 from agedp.smoothed_estimates.published_means import CellArrays, CellKey, QuantityFigures
-from agedp_data.arrays import Floats
 from agedp_data.roster import ALL
-from agedp_data.smoothing.amplitude_fit import most_probable
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells
-from agedp_data.smoothing.group_estimates import Variant
-from agedp_data.smoothing.structural_model import Amplitudes, Covariates, Estimate
+from agedp_data.smoothing.cell_estimates import CellFigures, Variant, above_first_layer, estimate_cells
+from agedp_data.smoothing.daily_estimates import Days
+from agedp_data.smoothing.structural_model import Covariates, Estimate
 
-_TOTAL: Final[CellKey] = (None, ALL)
+TOTAL: Final[CellKey] = (None, ALL)
 _Cells = Mapping[CellKey, CellArrays]
 _Estimates = Mapping[CellKey, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
 class QuantityEstimates:
-    """Estimates of each cell over the days of its figures; live ones are NaN where there is none."""
+    """Estimates of each cell and of the total over the days of the figures; live ones are NaN where there is none."""
 
     figures: QuantityFigures
     archive: _Estimates
@@ -56,39 +55,32 @@ def estimate_quantity(
         covariates: of the days of the figures.
         first_layer: of an upper layer, the estimates of the first one.
     """
-    below = _over(first_layer, "archive", figures)
-    archive = _estimate(figures.cells, covariates, "archive", figures.above_kwh, below)
-    live = _live_estimates(figures, covariates, _over(first_layer, "live", figures))
-    return QuantityEstimates(figures, archive, live)
+    below = None if first_layer is None else _over(first_layer, figures)
+    archive = _estimate(
+        figures.cells, _public(covariates, below and below[0]), above_kwh=figures.above_kwh, variant="archive"
+    )
+    return QuantityEstimates(figures, archive, _live_estimates(figures, covariates, below and below[1]))
 
 
-def total_amplitudes(figures: QuantityFigures, covariates: Covariates) -> dict[CellKey, Amplitudes]:
-    """Return the most probable amplitudes of the total, or of each group where there is none."""
-    cells = {key: cell for key, cell in figures.cells.items() if key == _TOTAL or _TOTAL not in figures.cells}
-    return {
-        key: most_probable(cell.observed, np.where(np.isfinite(cell.observed), cell.noise_variance, 1.0), covariates)
-        for key, cell in cells.items()
-    }
-
-
-def _over(first_layer: QuantityEstimates | None, variant: Variant, figures: QuantityFigures) -> Estimate | None:
-    """Return the total's estimate of the first layer over the days of an upper one, None if it lacks a day."""
-    if first_layer is None or _TOTAL not in first_layer.archive or first_layer.figures.first > figures.first:
-        return None
-    estimate = (first_layer.archive if variant == "archive" else first_layer.live)[_TOTAL]
-    start, days = (figures.first - first_layer.figures.first).days, len(figures.days)
-    cut = _cut(estimate, slice(start, start + days))
-    return cut if cut.mean.size == days else None
+def _over(first_layer: QuantityEstimates, figures: QuantityFigures) -> tuple[Estimate, Estimate]:
+    """Return the total's estimates of the first layer, archive and live, over the days of an upper one."""
+    start = (figures.first - first_layer.figures.first).days
+    span = slice(start, start + len(figures.days))
+    return _cut(first_layer.archive[TOTAL], span), _cut(first_layer.live[TOTAL], span)
 
 
 def _cut(estimate: Estimate, span: slice) -> Estimate:
     return Estimate(estimate.mean[span], estimate.variance[span])
 
 
+def _public(covariates: Covariates, below: Estimate | None) -> Covariates:
+    return covariates if below is None else above_first_layer(covariates, below)
+
+
 def _estimate(
-    cells: _Cells, covariates: Covariates, variant: Variant, above_kwh: float, below: Estimate | None
+    cells: _Cells, covariates: Covariates, *, above_kwh: float, variant: Variant, known_from: Days | None = None
 ) -> dict[CellKey, Estimate]:
-    """Return the estimates of cells; `below` is the total's in the first layer, NaN where it has none."""
+    """Return the estimates of cells and of their total, even if it is not among them."""
     columns: dict[str, list[CellKey]] = {}
     for by, group in cells:
         if by is not None:
@@ -101,30 +93,29 @@ def _estimate(
             for cell in (total, *(cells[key] for key in keys))
         ]
         parts = tuple(range(1, len(figures))) or None
-        has_layer = below is not None and bool(np.isfinite(below.mean).all())
-        layer = [below] * len(figures) if below is not None and has_layer else None
-        total_estimate, *groups = estimate_cells(figures, covariates, parts=parts, variant=variant, first_layer=layer)
-        shift = estimates.setdefault(_TOTAL, total_estimate).mean - total_estimate.mean
+        total_estimate, *groups = estimate_cells(
+            figures, covariates, parts=parts, variant=variant, known_from=known_from
+        )
+        shift = estimates.setdefault(TOTAL, total_estimate).mean - total_estimate.mean
         estimates |= {key: replace(group, mean=group.mean + shift) for key, group in zip(keys, groups, strict=True)}
-    return {key: estimates[key] for key in cells}
+    return estimates
 
 
 def _total_of_others(cells: _Cells, columns: Sequence[Sequence[CellKey]]) -> CellArrays:
     """Return the total by its own figures and by the sums of these columns' groups, weighted by precision."""
     some = next(iter(cells.values()))
     nothing = np.full(some.observed.size, np.nan)
-    total = cells.get(_TOTAL, CellArrays(nothing, nothing, nothing))
+    total = cells.get(TOTAL, CellArrays(nothing, nothing, nothing))
     figures = [(total.observed, total.noise_variance)]
     for keys in columns:
         observed, variance, households = (
             np.array([getattr(cells[key], name) for key in keys])
             for name in ("observed", "noise_variance", "households")
         )
-        weights = households / total.households  # NaN, and no figure, unless all groups are published
-        is_sum = households.sum(axis=0) == total.households
-        figures.append(
-            (np.where(is_sum, (weights * observed).sum(axis=0), np.nan), (weights**2 * variance).sum(axis=0))
-        )
+        weights = np.where(np.isfinite(households), households, 0.0) / total.households  # NaN, no figure, without it
+        is_sum = np.nansum(households, axis=0) == total.households
+        value, spread = np.nansum(weights * observed, axis=0), np.nansum(weights**2 * variance, axis=0)
+        figures.append((np.where(is_sum, value, np.nan), np.where(is_sum, spread, np.nan)))
     is_seen = np.array([np.isfinite(value) for value, _ in figures])
     precision = np.array(
         [np.where(seen, 1 / variance, 0.0) for seen, (_, variance) in zip(is_seen, figures, strict=True)]
@@ -142,25 +133,31 @@ def _live_estimates(
     A day that has none in the first layer yet, `below`, has none in an upper layer.
     """
     days = len(figures.days)
-    live = {key: Estimate(np.full(days, np.nan), np.full(days, np.nan)) for key in figures.cells}
-    made_at = estimation_places(figures.orders, days)
-    known_from = _known_from(figures, made_at)
+    live = {key: Estimate(np.full(days, np.nan), np.full(days, np.nan)) for key in (*figures.cells, TOTAL)}
+    if figures.in_time is not None:
+        figures = replace(figures, cells=figures.in_time)
+    made_at = np.array(estimation_places(figures.orders, days))
+    known_from = _known_from(figures, made_at.tolist())
     complete = [day for day in known_from if day in figures.orders]
-    if not complete:
+    is_made = np.isfinite(made_at) & (True if below is None else np.isfinite(below.mean))
+    if not complete or not is_made.any():
         return live
-    first = min(complete, key=figures.orders.__getitem__)
+    first = max(min(complete, key=figures.orders.__getitem__), int(is_made.argmax()))
     entered = _entered(figures, {day: known for day, known in known_from.items() if day >= first})
-    late = {day: known for day, known in known_from.items() if first <= day < known}
-    passes: dict[tuple[frozenset[int], tuple[CellKey, ...]], list[int]] = {}
+    known = np.array([known_from.get(day, day) for day in range(days)])
+    passes: dict[tuple[CellKey, ...], list[int]] = {}
     for day in range(first, days):
-        if math.isfinite(made_at[day]) and (below is None or np.isfinite(below.mean[day])):
-            hidden = frozenset(late_day for late_day, known in late.items() if late_day <= day < known)
-            passes.setdefault((hidden, tuple(key for key, since in entered.items() if since <= day)), []).append(day)
-    for (hidden, keys), targets in passes.items():
+        if is_made[day]:
+            passes.setdefault(tuple(key for key, since in entered.items() if since <= day), []).append(day)
+    for keys, targets in passes.items():
+        if not keys:  # nothing but days before the first layer's
+            continue
         span = slice(first, targets[-1] + 1)
-        seen = {key: _seen(figures.cells[key], span, hidden) for key in keys}
-        layer = None if below is None else _cut(below, span)
-        estimates = _estimate(seen, _slice(covariates, span), "live", figures.above_kwh, layer)
+        cells = {key: _over_days(figures.cells[key], span) for key in keys}
+        public = _public(covariates.over(span), None if below is None else _cut(below, span))
+        estimates = _estimate(
+            cells, public, above_kwh=figures.above_kwh, variant="live", known_from=known[span] - first
+        )
         places = np.array(targets) - first
         for key, estimate in estimates.items():
             live[key].mean[targets], live[key].variance[targets] = estimate.mean[places], estimate.variance[places]
@@ -198,22 +195,5 @@ def _entered(figures: QuantityFigures, known_from: Mapping[int, int]) -> dict[Ce
     }
 
 
-def _seen(cell: CellArrays, span: slice, hidden: frozenset[int]) -> CellArrays:
-    """Return the figures of some days without the hidden ones."""
-
-    def cut(values: Floats) -> Floats:
-        shown = values.copy()
-        shown[list(hidden)] = np.nan
-        return shown[span]
-
-    return replace(
-        cell,
-        observed=cut(cell.observed),
-        noise_variance=cut(cell.noise_variance),
-        households=cut(cell.households),
-    )
-
-
-def _slice(covariates: Covariates, span: slice) -> Covariates:
-    heating = None if covariates.heating is None else covariates.heating[span]
-    return Covariates(covariates.weekday[span], covariates.holiday[span], covariates.special[span], heating)
+def _over_days(cell: CellArrays, span: slice) -> CellArrays:
+    return CellArrays(cell.observed[span], cell.noise_variance[span], cell.households[span])

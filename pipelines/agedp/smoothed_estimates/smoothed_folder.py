@@ -6,7 +6,8 @@ Decisions:
 
 * Each file is put in place by rename, SHA256SUMS last: a folder whose sums do not match was interrupted, and smoothing
   again completes it. All files are replaced; files of other names stay.
-* A folder is taken if it is new, empty, or has estimates of the same population. Everything else is refused, above all
+* A folder is taken if it is new, empty, or has estimates of the same population, ledger and kind: those of a
+  rehearsal, or of another ledger that uses the name, never replace real ones. Everything else is refused, above all
   a release folder and what is inside it, whose checksums must not change.
 """
 
@@ -19,24 +20,25 @@ from typing import Any, Final
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.folder_writer import add_checksums
-from agedp.release_folder.release_folder import STATEMENT
+from agedp.release_folder.release_folder import ESTIMATES_RECORD, STATEMENT
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
+from agedp_data.statement.document import Statement
 
 TABLE: Final = "daily_average_smoothed.parquet"
-RECORD: Final = "smoothing.json"
+RECORD: Final = ESTIMATES_RECORD
 PAGE: Final = "smoothed.html"
 PACKAGE_FILE: Final = "datapackage.json"
 _READABLE: Final = 0o644
 
 
-def check_target(target: str | Path, release: Path, population: str) -> Path:
-    """Return the folder for estimates of a population, if they may be written there.
+def check_target(target: str | Path, release: Path, statement: Statement) -> Path:
+    """Return the folder for estimates of a release, if they may be written there.
 
     Args:
         target: the folder; it need not exist.
         release: the release folder that they were computed from.
-        population: of the release.
+        statement: of the release.
 
     Raises:
         InputError: it is the release folder or inside it, or it has other files; the message says what to do.
@@ -55,19 +57,27 @@ def check_target(target: str | Path, release: Path, population: str) -> Path:
     names = {entry.name for entry in resolved.iterdir() if not atomic_files.is_temporary(entry.name)}
     if STATEMENT in names:
         raise InputError(f"{path}: is a release folder; name a new folder for the estimates")
-    if names and _population(resolved) != population:
-        what = "has estimates of another population" if RECORD in names else "has other files already"
+    if names and (what := _other_content(resolved, statement) if RECORD in names else "has other files already"):
         raise InputError(f"{path}: {what}; name a new or empty folder")
     return path
 
 
-def _population(folder: Path) -> str | None:
-    """Return the population of the estimates in a folder, None if there are none."""
+def _other_content(folder: Path, statement: Statement) -> str:
+    """Return what estimates a folder has, if they are of another release than that of a statement; "" if of the same.
+
+    >>> from types import SimpleNamespace
+    >>> _other_content(Path("nowhere"), SimpleNamespace(population="homes"))
+    'has estimates without a readable record'
+    """
     try:
         record = json.loads((folder / RECORD).read_bytes())
-        return str(record["population"])
+        if record["population"] != statement.population:
+            return "has estimates of another population"
+        if record["rehearsal"] != statement.rehearsal:
+            return f"has estimates of a {'rehearsal' if record['rehearsal'] else 'release that is no rehearsal'}"
+        return "" if record["ledger"]["id"] == statement.ledger.id else "has estimates of another ledger"
     except (OSError, ValueError, LookupError, TypeError):
-        return None
+        return "has estimates without a readable record"
 
 
 def write_estimates(folder: Path, files: Mapping[str, bytes]) -> None:

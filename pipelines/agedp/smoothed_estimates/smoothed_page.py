@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from statistics import NormalDist
 from typing import Any, Final
 
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
@@ -19,19 +20,24 @@ from agedp.reports.html import paragraph, render_page, side_by_side, table
 from agedp.reports.mean_series import MAX_CELLS
 from agedp.reports.svg import Line, Points, chart
 from agedp_data.roster import ALL
+from agedp_data.smoothing.public_calendar import WITHOUT_HOLIDAYS
 
 _LAPLACE_90: Final = math.log(10) / math.sqrt(2)
 """Half-width of the interval that covers 90 % of Laplace noise, in standard deviations."""
+_SUM_90: Final = NormalDist().inv_cdf(0.95)
+"""The same, of the sum of several Laplace noises: 1.635 for two equal ones, and never more than this, the normal's."""
 _AMPLITUDES: Final[Mapping[str, str]] = {
-    "level": "level",
+    "level": "level, over weeks",
     "weekday": "weekday",
     "holiday": "holiday",
     "heating": "cold, per 5 °C",
-    "short": "memory of days",
-    "single": "day alone",
-    "special": "special day alone",
+    "first_layer": "of the first layer",
+    "short": "variation over a few days",
+    "single": "variation of single days",
+    "special": "further variation of special days",
 }
 """Heading of each amplitude."""
+_UNBROKEN_HYPHEN: Final = "\u2011"
 _Row = Mapping[str, Any]
 
 
@@ -54,7 +60,9 @@ def smoothed_page(
         notes=note,
         meaning=source["meaning"],
         facts=[*_facts(rows, source)],
-        charts=[*_charts(rows)],
+        widths=_width_table(rows),
+        layer_notes=[*_layer_notes(source["layers"])],
+        charts=[*_charts(rows, source["layers"])],
         amplitudes=[*_amplitude_tables(amplitudes, has_weather=has_weather)],
         others="other days, the calendar and the weather" if has_weather else "other days and the calendar",
         heating=", an effect of cold days" if has_weather else "",
@@ -65,19 +73,57 @@ def smoothed_page(
 def _facts(rows: Sequence[_Row], source: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     days = source["days"]
     published = len({row["day"] for row in rows if row["published_kwh"] is not None})
-    yield "days published", f"{published:,}", f"{days['first']} to {days['last']}"
-    name, group, cell = next(iter(largest_cells(rows)))
-    of_cell = "" if len({(row["series"], row["group"]) for row in rows}) == 1 else f", {cell_name(name, group)}"
-    yield "noise of a day", f"±\u00a0{format_number(median_noise(cell))}\u00a0kWh", f"90 % of the time, median{of_cell}"
-    yield "estimate of a day", f"±\u00a0{format_number(median_width(cell))}\u00a0kWh", f"90 % interval, median{of_cell}"
-    yield "calendar", source["region"] if source["region"] != "none" else "weekdays", source["calendar"]
+    extent = " to ".join(f"{days[end]}".replace("-", _UNBROKEN_HYPHEN) for end in ("first", "last"))
+    yield "days published", f"{published:,}", extent
+    [(_, _, cell), *more] = largest_cells(rows)
+    if not more:
+        yield "noise of a day", f"±\u00a0{format_number(median_noise(cell))}\u00a0kWh", "90 % of the time, median"
+        yield "estimate of a day", f"±\u00a0{format_number(median_width(cell))}\u00a0kWh", "90 % interval, median"
+    region = source["region"] if source["region"] != WITHOUT_HOLIDAYS else "weekdays"
+    yield "calendar", region, source["calendar"].removeprefix(region).lstrip(", ")
     weather = source["weather"]
-    yield "weather", "in use" if weather else "not in use", weather["file"] if weather else ""
+    extent = f"{weather['file']}, {weather['lowest_c']:.1f} to {weather['highest_c']:.1f}\u00a0°C" if weather else ""
+    yield "weather", "in use" if weather else "not in use", extent
+
+
+def _width_table(rows: Sequence[_Row]) -> str:
+    """Return a table of noise and intervals by series and group, "" where there is only one."""
+    cells = largest_cells(rows)
+    if len(cells) == 1:
+        return ""
+    noise = aligned_numbers([median_noise(cell) for _, _, cell in cells])
+    widths = aligned_numbers([median_width(cell) for _, _, cell in cells])
+    names = [cell_name(series, group) for series, group, _ in cells]
+    columns = ("90 % of the time, median over the days, kWh per household", "noise of a day, ±", "estimate of a day, ±")
+    return table("Noise and estimates of each series", columns, [*zip(names, noise, widths, strict=True)])
+
+
+def aligned_numbers(values: Sequence[float]) -> list[str]:
+    """Return numbers of a column with as many decimals as three digits of the largest need; NaN is "none".
+
+    >>> aligned_numbers([9.76, 10.04, 0.5]), aligned_numbers([0.75, 0.7474]), aligned_numbers([math.nan])
+    (['9.8', '10.0', '0.5'], ['0.750', '0.747'], ['none'])
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    decimals = min(6, max(0, 2 - math.floor(math.log10(largest) + 1e-12))) if largest else 0
+    return ["none" if math.isnan(value) else f"{value:,.{decimals}f}" for value in values]
 
 
 def median_noise(rows: Sequence[_Row]) -> float:
     """Return the median half-width of the interval that covers 90 % of the noise of a published value [kWh]."""
-    return _median([row["noise_sd_kwh"] * _LAPLACE_90 for row in rows if row["noise_sd_kwh"] is not None])
+    return _median([_noise_90(row) for row in rows if row["noise_sd_kwh"] is not None])
+
+
+def _noise_90(row: _Row) -> float:
+    """Return the half-width that covers at least 90 % of the noise of a published value, 0 without one [kWh]."""
+    quantile = _SUM_90 if row["layers"] > 1 else _LAPLACE_90
+    return quantile * float(row["noise_sd_kwh"] or 0.0)
+
+
+def layer_note(rows: Sequence[_Row]) -> str:
+    """Return that published values are sums of layers, "" if none is."""
+    numbers = sorted({row["layers"] for row in rows} - {1})
+    return f"sum of {' or '.join(map(str, numbers))} layers" if numbers else ""
 
 
 def median_width(rows: Sequence[_Row]) -> float:
@@ -112,12 +158,14 @@ def cell_name(series: str, group: str) -> str:
     return series if group == ALL else f"{series}, {group}"
 
 
-def _charts(rows: Sequence[_Row]) -> Iterator[str]:
+def _charts(rows: Sequence[_Row], layers: Mapping[str, Sequence[str]]) -> Iterator[str]:
     by_series: dict[str, list[tuple[str, list[_Row]]]] = {}
     for name, group, cell in largest_cells(rows):
         by_series.setdefault(name, []).append((group, cell))
     for name, cells in by_series.items():
-        shown = {_title(name, group, is_alone=len(by_series) == 1): cell for group, cell in cells[:MAX_CELLS]}
+        sum_text = f", sum of layers up to {layers[name][-1]} kWh" if name in layers else ""
+        is_alone = len(by_series) == 1
+        shown = {_title(name, group, is_alone=is_alone) + sum_text: cell for group, cell in cells[:MAX_CELLS]}
         charts = [_chart(title, cell, small=len(shown) > 1) for title, cell in shown.items()]
         yield side_by_side(charts) if len(shown) > 1 else charts[0]
         if len(cells) > len(shown):
@@ -134,14 +182,23 @@ def _title(series: str, group: str, *, is_alone: bool) -> str:
 def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
     days = [float(row["day"].toordinal()) for row in rows]
     published = [math.nan if row["published_kwh"] is None else row["published_kwh"] for row in rows]
-    noise = [_LAPLACE_90 * (row["noise_sd_kwh"] or 0.0) for row in rows]
+    noise = [_noise_90(row) for row in rows]
+    of_layers = f", {note}" if (note := layer_note(rows)) else ""
     low, high = ([value + sign * width for value, width in zip(published, noise, strict=True)] for sign in (-1, 1))
     band = [row["low_kwh"] for row in rows], [row["high_kwh"] for row in rows]
+    x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
+    is_cut = any(end < y.low or end > y.high for end in (*low, *high))
+    arrows = "; an arrowhead: beyond the axis" if is_cut else ""
     layers: list[Line | Points] = [
-        Points("published, with the interval of its noise (90 %)", days, published, (low, high), style=2),
+        Points(
+            f"published{of_layers}, with the interval of its noise (90 %){arrows}",
+            days,
+            published,
+            (low, high),
+            style=2,
+        ),
         Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
     ]
-    x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
     height = 170 if small else 280
     return chart(title, _description(rows), layers, x=x, y=y, y_title="kWh per household", height=height)
 
@@ -165,15 +222,27 @@ def _description(rows: Sequence[_Row]) -> str:
 
 
 def _month_table(title: str, rows: Sequence[_Row]) -> str:
-    lines = []
-    for month, in_month in by_month(rows, _day_of).items():
+    months = by_month(rows, _day_of)
+    numbers, widths, days = [], [], []
+    for in_month in months.values():
         published = [row["published_kwh"] for row in in_month if row["published_kwh"] is not None]
         values = [row["estimate_kwh"] for row in in_month]
-        numbers = (sum(values) / len(values), min(values), max(values), median_width(in_month))
-        mean = format_number(sum(published) / len(published)) if published else "none"
-        lines.append((month, f"{len(published)} of {len(in_month)}", mean, *map(format_number, numbers)))
-    columns = ("month", "days published", "mean published", "mean estimate", "lowest", "highest", "± of a day")
-    return table(f"{title}, by month, kWh", columns, lines)
+        means = (sum(published) / len(published) if published else math.nan, sum(values) / len(values))
+        numbers.append((*means, min(values), max(values)))
+        widths.append(median_width(in_month))
+        days.append(f"{len(published)} of {len(in_month)}")
+    columns = (
+        "month",
+        "days published",
+        "mean published",
+        "mean estimate",
+        "lowest day",
+        "highest day",
+        "day's ±, median",
+    )
+    flat = iter(aligned_numbers([number for line in numbers for number in line]))
+    texts = zip(*([next(flat) for _ in line] for line in numbers), strict=True)
+    return table(f"{title}, by month, kWh", columns, [*zip(months, days, *texts, aligned_numbers(widths), strict=True)])
 
 
 def _day_of(row: _Row) -> date:
@@ -182,10 +251,10 @@ def _day_of(row: _Row) -> date:
 
 
 def _amplitude_tables(amplitudes: Sequence[Mapping[str, Any]], *, has_weather: bool) -> Iterator[str]:
-    names = [name for name in _AMPLITUDES if has_weather or name != "heating"]
-    lines = [
-        (f"{entry['series']}, {entry['group']}", *(format_number(entry["kwh"][name]) for name in names))
-        for entry in amplitudes
-    ]
+    used = {name for entry in amplitudes for name in entry["kwh"]} - (set() if has_weather else {"heating"})
+    names = [name for name in _AMPLITUDES if name in used]
+    cells = ["{series}, {days[0]} to {days[1]}".format(**entry) for entry in amplitudes]
+    texts = [aligned_numbers([entry["kwh"].get(name, math.nan) for entry in amplitudes]) for name in names]
+    lines = [*zip(cells, *texts, strict=True)]
     columns = ("most probable amplitude", *(_AMPLITUDES[name] for name in names))
     yield table("How large each part of a day is (standard deviation, kWh per household)", columns, lines)

@@ -24,7 +24,7 @@ from agedp.release_folder.release_folder import STATEMENT, ReleaseFolder, open_r
 from agedp.release_folder.result_tables import METADATA_KEY, parquet_bytes
 from agedp.smoothed_estimates import smoothed_folder
 from agedp.smoothed_estimates.published_means import Quantity, QuantityFigures, published_means, quantity_figures
-from agedp.smoothed_estimates.quantity_estimates import QuantityEstimates, estimate_quantity, total_amplitudes
+from agedp.smoothed_estimates.quantity_estimates import TOTAL, QuantityEstimates, estimate_quantity
 from agedp.smoothed_estimates.smoothed_page import smoothed_page
 from agedp.smoothed_estimates.smoothed_table import SeriesSpan, last_days, series_spans, smoothed_table
 from agedp.smoothed_estimates.smoothing_source import MODEL, default_region, smoothing_source
@@ -33,7 +33,6 @@ from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
 from agedp_data.smoothing.public_calendar import check_region, covariates
-from agedp_data.smoothing.structural_model import Covariates
 from agedp_data.statement.datapackage import smoothed_package
 from agedp_data.statement.document import Statement
 
@@ -62,12 +61,12 @@ class SmoothedRelease:
     def save(self, folder: str | Path) -> Path:
         """Write the table, its dictionary, a record of its sources and a page into a folder; return the folder.
 
-        Estimates of the same population that are there are replaced as a whole.
+        Estimates of the same population and ledger that are there are replaced as a whole.
 
         Raises:
             InputError: it is the release folder or inside it, has other files, or cannot be written.
         """
-        target = smoothed_folder.check_target(folder, self.release, self.statement.population)
+        target = smoothed_folder.check_target(folder, self.release, self.statement)
         smoothed_folder.write_estimates(target, self.files())
         return target
 
@@ -92,22 +91,31 @@ class SmoothedRelease:
         return plots.estimates(self.table)
 
 
-def smooth(release: Any, *, region: str | None = None, weather: WeatherSource | None = None) -> SmoothedRelease:  # noqa: ANN401
+def smooth(
+    release: Any,  # noqa: ANN401  (a release, a release folder or its path)
+    *,
+    region: str | None = None,
+    weather: WeatherSource | None = None,
+    temperature_column: str | None = None,
+) -> SmoothedRelease:
     """Return smoothed estimates of every day of the daily averages of a release, beside the published values.
 
     Args:
         release: what `agedp.release`, `sanitise` or `open_release` return, or the path of a release folder.
-        region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays only. By default
-            that of the release's dataset or time zone, if it has one.
+        region: country or part of it whose public holidays count, such as "GB-ENG"; "none": weekdays and the days
+            from 22 December to 1 January. By default that of London or Sydney, if the release names its dataset or
+            time zone: one of a run file does, one of a table of readings does not.
         weather: daily mean temperatures in degrees Celsius: the path of a CSV or Parquet file, or a pandas table.
+        temperature_column: its column of temperatures; None: the only column of numbers.
 
     Raises:
         InputError: the folder differs from what was published or has no daily averages, an unknown region, or a
             weather table with missing or impossible temperatures.
     """
-    return estimate_release(
-        release, region=region, weather=None if weather is None else read_weather(weather), progress=SILENT
-    )
+    if weather is None and temperature_column is not None:
+        raise InputError("temperature_column names a column of the weather table; give weather too")
+    table = None if weather is None else read_weather(weather, column=temperature_column)
+    return estimate_release(release, region=region, weather=table, progress=SILENT)
 
 
 def estimate_release(
@@ -128,24 +136,14 @@ def estimate_release(
     chosen = default_region(statement) if region is None else region
     check_region(chosen)
     spans, figures = _published_figures(folder)
-    first_layers = {quantity: span.layers[0] for span in spans for quantity in span.layers[1:]}
-    estimates: dict[Quantity, QuantityEstimates] = {}
-    amplitudes: list[dict[str, Any]] = []
-    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh)):
-        if progress.progress is not None:
-            progress.progress("smooth", number, len(figures))
-        published = figures[quantity]
-        temperature = None if weather is None else weather.over(published.days)
-        public = covariates(published.days, region=chosen, temperature_c=temperature)
-        layer = estimates.get(first_layers[quantity]) if quantity in first_layers else None
-        estimates[quantity] = estimate_quantity(published, public, first_layer=layer)
-        if not published.above_kwh:
-            amplitudes += _amplitudes(published, public)
+    estimates = estimate_quantities(spans, figures, region=chosen, weather=weather, progress=progress)
     table = smoothed_table(spans, estimates)
+    if not table.num_rows:
+        raise InputError("the release has no day on which all layers of an average were published yet")
     digest = hashlib.sha256((folder.path / STATEMENT).read_bytes()).hexdigest()
     days = sorted(set(table["day"].to_pylist()))
     source = smoothing_source(statement, digest, region=chosen, weather=weather, days=days)
-    return SmoothedRelease(source, table, amplitudes, statement, folder.path)
+    return SmoothedRelease(source, table, recorded_amplitudes(estimates), statement, folder.path)
 
 
 def _release_folder(release: Any) -> ReleaseFolder:  # noqa: ANN401  (as `smooth`)
@@ -169,15 +167,41 @@ def _published_figures(folder: ReleaseFolder) -> tuple[list[SeriesSpan], dict[Qu
     return spans, quantity_figures(means, last_days(spans))
 
 
-def _amplitudes(figures: QuantityFigures, public: Covariates) -> list[dict[str, Any]]:
-    """Return the most probable amplitudes of the total of a quantity, or of its groups if it has none."""
-    return [
-        {
-            "series": ", ".join(figures.series),
-            "group_column": by or ALL,
-            "group": group,
-            "days": [str(figures.days[0]), str(figures.days[-1])],
-            "kwh": {name: round(value, 4) for name, value in asdict(amplitudes).items()},
-        }
-        for (by, group), amplitudes in total_amplitudes(figures, public).items()
-    ]
+def estimate_quantities(
+    spans: Sequence[SeriesSpan],
+    figures: Mapping[Quantity, QuantityFigures],
+    *,
+    region: str,
+    weather: WeatherTable | None,
+    progress: ProgressReporter,
+) -> dict[Quantity, QuantityEstimates]:
+    """Return the estimates of each quantity, the first layers before the upper ones, which follow them."""
+    first_layers = {quantity: span.layers[0] for span in spans for quantity in span.layers[1:]}
+    estimates: dict[Quantity, QuantityEstimates] = {}
+    for number, quantity in enumerate(sorted(figures, key=lambda quantity: figures[quantity].above_kwh)):
+        if progress.progress is not None:
+            progress.progress("smooth", number, len(figures))
+        days = figures[quantity].days
+        public = covariates(days, region=region, temperature_c=None if weather is None else weather.over(days))
+        layer = estimates.get(first_layers[quantity]) if quantity in first_layers else None
+        estimates[quantity] = estimate_quantity(figures[quantity], public, first_layer=layer)
+    return estimates
+
+
+def recorded_amplitudes(estimates: Mapping[Quantity, QuantityEstimates]) -> list[dict[str, Any]]:
+    """Return the most probable amplitudes of the total of each quantity, of the archive estimates.
+
+    An upper layer follows the first one in place of the weather.
+    """
+    rows = []
+    for estimate in estimates.values():
+        figures, amplitudes = estimate.figures, estimate.archive[TOTAL].amplitudes
+        if amplitudes is not None:
+            kwh = {
+                "first_layer" if figures.above_kwh and name == "heating" else name: round(value, 4)
+                for name, value in asdict(amplitudes).items()
+            }
+            days = [str(figures.days[0]), str(figures.days[-1])]
+            name = ", ".join(figures.series)
+            rows.append({"series": name, "group_column": ALL, "group": ALL, "days": days, "kwh": kwh})
+    return rows

@@ -7,6 +7,8 @@ Decisions:
 
 * A group has rows from its first published day to its last, and on to the days that were skipped since. On a day
   without a published value the columns of the value are empty.
+* A day that is delivered late, after an amendment of what is counted, is of the new contract, and so is its live
+  estimate; that of the old one, a prediction, is no longer in the table.
 * Estimates are rounded to a milliwatt-hour: further digits are those of the search for the amplitudes.
 """
 
@@ -95,7 +97,8 @@ def _span_rows(span: SeriesSpan, estimates: Mapping[Quantity, QuantityEstimates]
     names = dict.fromkeys(name for layer in layers for name in layer.figures.series)
     published = _published_cells(span)
     drawn = [day for day, cells in published.items() if cells]
-    for group in sorted({group for cells in published.values() for group in cells}):
+    drawn_groups = {group for cells in published.values() for group in cells}
+    for group in sorted(group for group in drawn_groups if all((span.by, group) in layer.archive for layer in layers)):
         days = [day for day in drawn if group in published[day]]
         first, last = days[0], (max(span.versions) if days[-1] == drawn[-1] else days[-1])
         archive, live = _layered(layers, (span.by, group), "archive"), _layered(layers, (span.by, group), "live")
@@ -115,9 +118,9 @@ def _span_rows(span: SeriesSpan, estimates: Mapping[Quantity, QuantityEstimates]
                 }
 
 
-def _published_cells(span: SeriesSpan) -> dict[date, dict[str, tuple[float, float, int]]]:
-    """Return mean, variance of the noise and households by day and group, where all layers were drawn."""
-    published: dict[date, dict[str, tuple[float, float, int]]] = {}
+def _published_cells(span: SeriesSpan) -> dict[date, dict[str, tuple[float, float, int] | None]]:
+    """Return mean, variance of the noise and households by day and group; None unless all layers were drawn."""
+    published: dict[date, dict[str, tuple[float, float, int] | None]] = {}
     for day, rows in span.rows.items():
         cells: dict[str, list[tuple[float, float, int]]] = {}
         for row in rows:
@@ -125,8 +128,9 @@ def _published_cells(span: SeriesSpan) -> dict[date, dict[str, tuple[float, floa
                 cells.setdefault(group, []).append((mean, variance, households))
         published[day] = {
             group: (sum(mean for mean, _, _ in layers), sum(variance for _, variance, _ in layers), layers[0][2])
-            for group, layers in cells.items()
             if len(layers) == len(span.layers)
+            else None
+            for group, layers in cells.items()
         }
     return published
 

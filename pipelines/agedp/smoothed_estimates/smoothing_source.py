@@ -17,6 +17,7 @@ from typing import Any, Final
 from agedp.smoothed_estimates.weather_table import WeatherTable
 from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
+from agedp_data.series.layers import layer_number, table_name
 from agedp_data.smoothing.measured_coverage import MEASURED
 from agedp_data.smoothing.public_calendar import calendar_source
 from agedp_data.statement.document import Statement
@@ -44,9 +45,9 @@ MODEL: Final = {
         "weekday": "effect of each weekday",
         "holiday": "effect of public holidays",
         "heating": "effect of 5 degrees below 15.5 degrees Celsius, on the day and over two days",
-        "short": "memory of 4 days",
-        "single": "deviation of the day alone",
-        "special": "deviation of the day alone, on public holidays and from 22 December to 1 January",
+        "short": "variation that lasts about 4 days",
+        "single": "variation of single days",
+        "special": "further variation of single days that are public holidays or from 22 December to 1 January",
     },
     "amplitudes": "standard deviation of each part, kWh per household; the most probable ones given the averages and a "
     "prior from open households, in proportion to the level of the averages; estimates are averaged over 32 draws of "
@@ -57,19 +58,26 @@ MODEL: Final = {
 }
 
 
+def usual_region(statement: Statement) -> str | None:
+    """Return the region of a release by its dataset or the time zone of its days, None if neither names one."""
+    layout = statement.contract.input
+    return _REGIONS.get(layout.dataset) or _REGIONS.get(layout_of(layout.dataset, layout.columns).day_zone)
+
+
 def default_region(statement: Statement) -> str:
-    """Return the region of a release by its dataset or the time zone of its days.
+    """Return the usual region of a release.
 
     Raises:
-        InputError: neither names one.
+        InputError: it has none.
     """
-    layout = statement.contract.input
-    zone = layout_of(layout.dataset, layout.columns).day_zone
-    region = _REGIONS.get(layout.dataset) or _REGIONS.get(zone)
+    region = usual_region(statement)
     if region is None:
+        layout = statement.contract.input
+        zone = layout_of(layout.dataset, layout.columns).day_zone
         raise InputError(
-            f"the release does not say in which region its households are (days of zone {zone}). Give the region "
-            "(--region), such as GB-ENG, or none for weekdays without holidays"
+            f"the release does not say in which region its households are: its days are of zone {zone}, and those of a "
+            "table of readings are of UTC or GMT wherever they come from. Give the region (region, --region), such as "
+            "GB-ENG, or none for weekdays without holidays"
         )
     return region
 
@@ -93,6 +101,15 @@ def coverage_text() -> str:
         f"households and on groups of nine of them, with priors from open households, these among them, {same[0]}, "
         f"{same[1]} and {same[2]}"
     )
+
+
+def _layer_clamps(statement: Statement) -> dict[str, list[str]]:
+    """Return the clamps of each mean that the newest contract has in layers [kWh]."""
+    clamps: dict[str, list[str]] = {}
+    for name, terms in sorted(statement.contract.content()["series"].items()):
+        if layer_number(name):
+            clamps.setdefault(table_name(name), []).append(terms["clamp_kwh"])
+    return clamps
 
 
 def smoothing_source(
@@ -121,10 +138,9 @@ def smoothing_source(
         "statement_sha256": digest,
         "region": region,
         "calendar": calendar_source(region),
-        "weather": None
-        if weather is None
-        else {"file": weather.file, "column": weather.column, "sha256": weather.digest},
+        "weather": None if weather is None else weather.source(days),
         "days": {"first": str(days[0]), "last": str(days[-1])},
+        "layers": _layer_clamps(statement),
         "interval": {"coverage": "0.9", "covers": "the day under the clamp, if the model is right"},
         "variants": dict(VARIANTS),
         "agedp": version("agedp"),

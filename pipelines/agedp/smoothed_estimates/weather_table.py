@@ -6,9 +6,10 @@
 Decisions:
 
 * The date column is named day or date. The column of temperatures is the one that is named, or the only other column
-  of numbers; nothing is guessed among several.
+  of numbers, if its name is that of a temperature and not of its minimum; nothing is guessed among several. A column
+  without a name has the numbers of the rows, as pandas writes them.
 * Nothing is filled in: a day of the release without a temperature is an error. So are a repeated day, a field that is
-  no number, a temperature beyond -90 to 60 degrees, and a median above 35: Fahrenheit, Kelvin, or another quantity.
+  no number, a temperature beyond -90 to 60 degrees, the same one on all of several days, and a median above 35.
 * A file is known by the SHA-256 of its bytes, a table in memory by that of its days and temperatures as text.
 """
 
@@ -18,6 +19,7 @@ import csv
 import hashlib
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -39,6 +41,14 @@ if TYPE_CHECKING:
 
 IN_MEMORY: Final = "a table in memory"
 _DATE_NAMES: Final = ("day", "date")
+_TEMPERATURE: Final = re.compile(r"temp.*|degrees?.*|celsius|t2m.*|t|tas|tg|tm|tmk|tmean|tavg|deg|degc|c")
+"""A word of a name of temperatures; tas, tg and tmk are those of CMIP, ECA&D and the German weather service."""
+_NO_MEAN: Final = re.compile(r".*(min|max|minimum|maximum)|low|lowest|high|highest|dew.*|soil|std")
+_DECIMAL_COMMA: Final = re.compile(r"[-+]?\d+,\d+")
+_NAME_IT: Final = "(temperature_column, --temperature-column)"
+_ROW_NUMBERS: Final = ("", "Unnamed: 0", "__index_level_0__")
+_UNITS: Final = "Is it in Fahrenheit, Kelvin or tenths of a degree? Convert it, or name another column " + _NAME_IT
+_FEW_DAYS: Final = 3
 _SEPARATORS: Final = ",;\t"
 _HOT_C, _COLD_C = 60.0, -90.0
 _USUAL_C = 35.0
@@ -69,13 +79,19 @@ class WeatherTable:
             )
         return np.array([self.temperature_c[day] for day in days])
 
+    def source(self, days: Sequence[date]) -> dict[str, Any]:
+        """Return file, column and SHA-256, and the lowest and highest temperature of days."""
+        used = self.over(days)
+        extremes = {"lowest_c": round(float(used.min()), 2), "highest_c": round(float(used.max()), 2)}
+        return {"file": self.file, "column": self.column, "sha256": self.digest, **extremes}
+
 
 def read_weather(source: WeatherSource, *, column: str | None = None) -> WeatherTable:
     """Return the temperatures in a file or a pandas table.
 
     Args:
         source: path of a CSV or Parquet file, a data frame, or a series with days as its index.
-        column: column of the temperatures; None: the only column of numbers.
+        column: column of the temperatures; None: the only column of numbers, or the series.
 
     Raises:
         InputError: no such file or column, or days or temperatures that are missing, repeated or impossible.
@@ -84,10 +100,14 @@ def read_weather(source: WeatherSource, *, column: str | None = None) -> Weather
         path = Path(source)
         content = _read_bytes(path)
         name = escape_text(path.name)
-        columns = _parquet_columns(content, name) if path.suffix == ".parquet" else _csv_columns(content, name)
+        is_parquet = path.suffix == ".parquet" or content.startswith(b"PAR1")
+        columns = _parquet_columns(content, name) if is_parquet else _csv_columns(content, name)
         digest = hashlib.sha256(content).hexdigest()
         return _weather(columns, column, name, digest)
-    table = _weather(_frame_columns(source), column, IN_MEMORY, "")
+    columns = _frame_columns(source)
+    if not hasattr(source, "columns"):
+        column = next(name for name in columns if name != _DATE_NAMES[0])
+    table = _weather(columns, column, IN_MEMORY, "")
     text = "".join(f"{day},{value!r}\n" for day, value in sorted(table.temperature_c.items()))
     return WeatherTable(table.file, table.column, hashlib.sha256(text.encode()).hexdigest(), table.temperature_c)
 
@@ -96,12 +116,14 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file{suggest_file(path)}. Name the weather table") from None
+        raise InputError(f"{path}: no such file. Name the weather table{suggest_file(path)}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from None
 
 
 def _csv_columns(content: bytes, name: str) -> _Columns:
+    if content.startswith(b"PK\x03\x04"):
+        raise InputError(f"{name}: a workbook or archive, no CSV or Parquet file. Save the sheet as CSV")
     try:
         text = content.decode("utf-8-sig")
         header = text.partition("\n")[0]
@@ -143,8 +165,7 @@ def _weather(columns: _Columns, column: str | None, name: str, digest: str) -> W
     for number, (day_value, value) in enumerate(zip(columns[dates], columns[chosen], strict=True), 2):
         day = _day(day_value)
         if day is None:
-            shown = escape_text(str(day_value), 40)
-            raise InputError(f"{name}: row {number}: {shown!r} is not a date such as 2013-01-31. Correct the row")
+            raise InputError(f"{name}: row {number}: {_date_fault(day_value)}")
         if day in temperatures:
             raise InputError(f"{name}: {day} is there twice. Give each day once")
         temperatures[day] = _temperature(value, day, chosen, name)
@@ -158,8 +179,19 @@ def _temperature(value: object, day: date, column: str, name: str) -> float | No
     number = _number(value)
     if number is None and value not in (None, "") and not _is_nan(value):
         shown = escape_text(str(value), 40)
+        if _DECIMAL_COMMA.fullmatch(str(value)):
+            raise InputError(f"{name}: {day}: {column} = {shown!r} has a decimal comma. Write decimal points (4.5)")
         raise InputError(f"{name}: {day}: {column} = {shown!r} is not a number. Give a temperature, or leave it empty")
     return number
+
+
+def _date_fault(value: object) -> str:
+    shown = escape_text(str(value), 40)
+    try:
+        datetime.fromisoformat(str(value))
+    except ValueError:
+        return f"{shown!r} is not a date such as 2013-01-31. Correct the row"
+    return f"{shown!r} is a time of a day. Give one row for each day, with the mean temperature of the day"
 
 
 def _date_column(columns: _Columns, name: str) -> str:
@@ -167,7 +199,7 @@ def _date_column(columns: _Columns, name: str) -> str:
     if len(dates) != 1:
         raise InputError(
             f"{name}: {'two columns' if dates else 'no column'} named day or date, of {_listed(columns)}. Name the "
-            "column of the dates day"
+            f"column of the dates day{'' if len(columns) > 1 else '; columns end at a comma, semicolon or tab'}"
         )
     return dates[0]
 
@@ -176,24 +208,40 @@ def _temperature_column(columns: _Columns, column: str | None, dates: str, name:
     if column is not None:
         if column not in columns or column == dates:
             raise InputError(
-                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}"
-                f"{suggest_name(column, [*columns])}. Name another one"
+                f"{name}: no column {escape_text(column, 40)!r} of temperatures, of {_listed(columns)}. "
+                f"Name another one{suggest_name(column, [*columns])}"
             )
         return column
-    numeric = [
-        key for key, values in columns.items() if key != dates and any(_number(value) is not None for value in values)
-    ]
+    candidates = [key for key in columns if key != dates and key not in _ROW_NUMBERS]
+    numeric = [key for key in candidates if any(_number(value) is not None for value in columns[key])]
+    if not numeric and len(candidates) == 1:
+        return candidates[0]  # its first field is refused, and shown
     if len(numeric) != 1:
         which = "several columns" if numeric else "no column"
         raise InputError(
-            f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature "
-            "(--temperature-column), or give a table of days and temperatures alone"
+            f"{name}: {which} of numbers, of {_listed(columns)}. Name the daily mean temperature {_NAME_IT}, or give a "
+            "table of days and temperatures alone"
+        )
+    if not is_mean_temperature(numeric[0]):
+        raise InputError(
+            f"{name}: the column {escape_text(numeric[0], 40)!r} may not be daily mean temperatures. Name it if it is "
+            f"{_NAME_IT}"
         )
     return numeric[0]
 
 
+def is_mean_temperature(name: str) -> bool:
+    """Return whether a column's name is that of a temperature, and not of its minimum or maximum.
+
+    >>> [is_mean_temperature(name) for name in ("temperature_c", "tempMean", "T (°C)", "rain_mm", "temp_max")]
+    [True, True, True, False, False]
+    """
+    words = re.findall(r"[a-z]+[0-9]*[a-z]*", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    return any(map(_TEMPERATURE.fullmatch, words)) and not any(map(_NO_MEAN.fullmatch, words))
+
+
 def _listed(columns: _Columns) -> str:
-    return escape_text(", ".join(columns) or "none", 120)
+    return escape_text(", ".join(name or "(no name)" for name in columns) or "none", 120)
 
 
 def _day(value: object) -> date | None:
@@ -224,11 +272,15 @@ def _check_celsius(temperatures: Mapping[date, float], column: str, name: str) -
     for day, value in temperatures.items():
         if not _COLD_C <= value <= _HOT_C:
             raise InputError(
-                f"{name}: {day}: {column} = {value:g} is no daily mean in degrees Celsius. Convert the table, or name "
-                "another column (--temperature-column)"
+                f"{name}: {day}: {column} = {value:g} is no daily mean temperature in degrees Celsius. {_UNITS}"
             )
-    if temperatures and float(np.median([*temperatures.values()])) > _USUAL_C:
+    values = [*temperatures.values()]
+    if values and float(np.median(values)) > _USUAL_C:
         raise InputError(
-            f"{name}: half of {column} is above {_USUAL_C:g}: no degrees Celsius. Convert the table, or name another "
-            "column (--temperature-column)"
+            f"{name}: {column} is above {_USUAL_C:g} on half of the days, too warm for degrees Celsius. {_UNITS}"
+        )
+    if len(values) > _FEW_DAYS and min(values) == max(values):
+        raise InputError(
+            f"{name}: {column} = {values[0]:g} on all of {len(values)} days is no measured temperature. Correct the "
+            f"table, or name another column {_NAME_IT}"
         )

@@ -164,7 +164,7 @@ def test_a_day_or_two_and_a_household_without_readings_are_not_tested(delivered,
 
 
 @pytest.mark.parametrize(
-    ("checked", "rejected", "is_contradicted"),
+    ("checked", "rejected", "is_significant"),
     [
         (5566, 313, False),
         (5566, 700, True),
@@ -175,9 +175,9 @@ def test_a_day_or_two_and_a_household_without_readings_are_not_tested(delivered,
         (0, 0, False),
     ],
 )
-def test_a_rejection_needs_more_than_twice_what_chance_explains(checked, rejected, is_contradicted):
+def test_a_rejection_needs_more_than_twice_what_chance_explains(checked, rejected, is_significant):
     # Binomial(40, .1): 11 or more with probability .0015, 12 or more with .0004; Binomial(2, .1): both with .01.
-    assert GoodnessOfFit(checked, rejected).contradicted is is_contradicted
+    assert GoodnessOfFit(checked, rejected).is_significant is is_significant
 
 
 def test_weekends_and_halves_of_the_year_are_those_of_the_calendar():

@@ -42,7 +42,7 @@ def check_of(kind, *, memory="one", **sizes):
 @pytest.mark.parametrize("kind", ["no memory", "chain"])
 def test_households_that_are_such_a_chain_are_not_contradicted(kind):
     check = check_of(kind)
-    assert judge_model(check, is_rejected=False).verdict == "not contradicted"
+    assert judge_model(check, is_rejected=False).verdict == "not rejected"
     assert np.abs(check.mean("regimes") - check.mean("direct")).max() < 0.06
 
 
@@ -50,7 +50,7 @@ def test_households_that_are_such_a_chain_are_not_contradicted(kind):
 def test_slow_regimes_contradict_every_visible_chain(memory):
     check = check_of("regimes", memory=memory)
     verdict = judge_model(check, is_rejected=False)
-    assert verdict.verdict == "contradicted"
+    assert verdict.verdict == "rejected"
     assert verdict.reason.startswith("Its memory decays too fast: at ")
     week = LAGS_DAYS.index(7)
     assert abs(check.mean("regimes")[week] - check.mean("direct")[week]) < check.excess[0][week] / 4
@@ -60,7 +60,7 @@ def test_a_rejected_markov_property_contradicts():
     check = check_of("no memory")
     verdict = judge_model(check, is_rejected=True)
     assert (verdict.verdict, verdict.reason) == (
-        "contradicted", "The Markov property is rejected for too many households.",
+        "rejected", "The Markov property is rejected for too many households.",
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_too_few_households_or_days_cannot_be_judged(sizes):
 def test_a_verdict_follows_its_rules_at_their_edges():
     """24 households: half of them lie 0.02 above the mean excess and half below, so its error is 0.02 / sqrt(23)."""
     spread = np.tile([0.02, -0.02], 12)[:, None]
-    for excess, verdict in ((0.049, "not contradicted"), (0.051, "contradicted"), (-0.5, "not contradicted")):
+    for excess, verdict in ((0.049, "not rejected"), (0.051, "rejected"), (-0.5, "not rejected")):
         direct = np.zeros((24, len(LAGS_DAYS)))
         direct[:, 4] = excess
         check = RegimeCheck(direct + spread, np.zeros_like(direct), direct, "one", DAYS)
@@ -88,7 +88,7 @@ def test_a_year_warns_that_it_cannot_show_habits(tmp_path):
     check = check_of("regimes", households=21)
     curves = MemoryCurves((1, 2), 0.5, {}, tmp_path / "page.html", check)
     lines = regime_verdict(curves)
-    assert lines[0].startswith("Verdict on the model: contradicted. Its memory")
+    assert lines[0].startswith("Verdict on the model: rejected. Its memory")
     assert lines[-1] == YEAR_WARNING
     assert [name for name, _ in regime_rows(check)] == [
         "direct counts", "predicted by a chain of days", "predicted by five hidden regimes",

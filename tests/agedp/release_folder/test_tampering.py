@@ -314,9 +314,11 @@ def test_each_file_of_a_release_must_be_listed(release, tmp_path):
 def test_a_folder_that_is_no_release_is_one_line(tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         open_release(tmp_path / "none")
+    with pytest.raises(InputError, match=r"is not a release folder; name the release folder itself$"):
+        open_release(tmp_path)
     for read in (ReleaseFolder.verify, ReleaseFolder.table, lambda folder: folder.statement):
         with pytest.raises(InputError, match=r"SHA256SUMS is missing|ask for the release again"):
-            read(open_release(tmp_path))
+            read(ReleaseFolder(tmp_path))
 
 
 def test_a_release_of_before_there_was_a_list_of_files(tmp_path):

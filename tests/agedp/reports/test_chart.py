@@ -72,6 +72,13 @@ def test_a_point_has_a_whisker_and_a_missing_value_has_neither():
     assert re.findall(r'class="point s0" d="([^"]*)"', drawing) == ["M0 150h0M2000 100h0"]
 
 
+def test_a_whisker_beyond_the_axis_ends_in_an_arrowhead():
+    x, y = linear_axis([0.0, 10.0]), linear_axis([0.0, 20.0])
+    points = Points("p", [0.0, 5.0, 10.0], [5.0, 5.0, 15.0], ([0.0, -1.0, 10.0], [10.0, 11.0, 25.0]))
+    drawing = chart("t", "a", [points], x=x, y=y, height=100).partition('role="img"')[2]
+    assert re.findall(r'class="beyond s0" d="([^"]*)"', drawing) == ["M992 190l8 10 8-10M1992 10l8-10 8 10"]
+
+
 def test_a_gap_breaks_line_and_band():
     nan = math.nan
     line = Line("n", [0.0, 1, 2, 3, 4], [1.0, 2, nan, 4, nan], band=([0.0, 1, nan, 3, nan], [2.0, 3, nan, 5, nan]))

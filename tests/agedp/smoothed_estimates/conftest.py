@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from agedp.compute.engine_settings import SILENT
+from agedp.smoothed_estimates.published_means import published_means, quantity_figures
+from agedp.smoothed_estimates.smoothed_release import estimate_quantities
+from agedp.smoothed_estimates.smoothed_table import last_days, series_spans, smoothed_table
 from agedp_data import mechanisms
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 
@@ -76,3 +80,13 @@ def row(seq: int, day: int, *, series: str = "use", of: int = 1, **keys: Any) ->
         sensitivity=50_000, scale=keys.get("scale", 1000.0), mechanism="discrete-laplace", loss=1, input_ended_at="",
         published_on="2026-01-01", contract=f"contract {of}", model="", seq=seq,
     )  # fmt: skip
+
+
+def table(rows: list[ReleaseRecord], contracts: list[ContractRecord]) -> list[dict[str, Any]]:
+    """The smoothed table of ledger rows, by the calendar of weekdays."""
+    means = published_means(rows, contracts)
+    spans = series_spans(means)
+    figures = quantity_figures(means, last_days(spans))
+    estimates = estimate_quantities(spans, figures, region="none", weather=None, progress=SILENT)
+    lines: list[dict[str, Any]] = smoothed_table(spans, estimates).to_pylist()
+    return lines

@@ -11,25 +11,14 @@ import pytest
 
 from agedp.smoothed_estimates.published_means import published_means, quantity_figures
 from agedp.smoothed_estimates.quantity_estimates import estimate_quantity
-from agedp.smoothed_estimates.smoothed_table import last_days, series_spans, smoothed_table
+from agedp.smoothed_estimates.smoothed_table import last_days, series_spans
 from agedp_data.smoothing.daily_estimates import estimate_so_far
 from agedp_data.smoothing.public_calendar import covariates
-from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row
+from tests.agedp.smoothed_estimates.conftest import FIRST, contract, row, table
 
 USE = {"clamp_kwh": "50"}
 TARIFFS = {"clamp_kwh": "50", "by": "tariff"}
 GROUPS = {"Std": (30_000, 3), "ToU": (8_000, 1)}
-
-
-def table(rows, contracts):
-    """The smoothed table of ledger rows, by the calendar of weekdays."""
-    means = published_means(rows, contracts)
-    spans = series_spans(means)
-    estimates = {
-        quantity: estimate_quantity(figures, covariates(figures.days, region="none"))
-        for quantity, figures in quantity_figures(means, last_days(spans)).items()
-    }
-    return smoothed_table(spans, estimates).to_pylist()
 
 
 def live(rows, contracts):

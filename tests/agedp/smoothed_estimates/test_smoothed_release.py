@@ -90,7 +90,7 @@ def without_publisher(received, tmp_path_factory):
 def test_a_reader_needs_neither_dask_nor_prefect_nor_opendp(without_publisher):
     done, target = without_publisher
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Calendar: weekdays only. Without weather" in done.stdout
+    assert "Calendar: weekdays and the days from 22 December to 1 January. Without weather" in done.stdout
     assert (target / TABLE).is_file()
 
 
@@ -117,6 +117,27 @@ def test_every_file_says_what_the_estimates_are_and_where_they_come_from(saved, 
     assert resource["schema"]["primaryKey"] == ["day", "series", "group"]
 
 
+def test_the_page_names_every_series_and_aligns_its_columns(saved):
+    page = (saved / "smoothed.html").read_text("utf-8")
+    assert "<dt>noise of a day</dt>" not in page, "a tile would be about one of three"
+    table = page.partition("<caption>Noise and estimates of each series</caption>")[2].partition("</table>")[0]
+    assert re.findall(r'<th scope="row"[^>]*>([^<]*)', table) == ["daily_mean", "tariffs, Std", "tariffs, ToU"]
+    columns = zip(*(re.findall(r"<td>([^<]*)</td>", line) for line in table.split("<tr>")[2:]), strict=True)
+    for column in columns:
+        assert len({len(number.partition(".")[2]) for number in column}) == 1
+    assert "2013\u201101\u201101 to 2013\u201102\u201119" in page
+
+
+def test_the_page_marks_layers(estimates):
+    assert estimates.source["layers"] == {}
+    layered = replace(estimates, source={**estimates.source, "layers": {"daily_mean": ["30", "75"]}})
+    page = layered.files()["smoothed.html"].decode()
+    captions = re.findall("<figcaption>([^<]*)", page)
+    assert captions[0] == "Mean daily use per household: daily_mean, sum of layers up to 75 kWh"
+    assert not any("layers" in caption for caption in captions[1:])
+    assert "daily_mean is released in layers" in page
+
+
 def test_the_page_on_limits_has_the_measured_coverage():
     limits = " ".join((ROOT / "docs" / "limits.md").read_text("utf-8").split())
     assert coverage_text() in limits
@@ -141,10 +162,10 @@ def test_the_weather_is_named_by_its_file_and_hash(received, tmp_path):
     path.write_text("\n".join(["date,mean,minimum", *lines]) + "\n")
     with pytest.raises(InputError, match=r"heathrow.csv: several columns of numbers, of date, mean, minimum"):
         agedp.smooth(received, weather=path)
-    path.write_text("\n".join(["date,mean", *(line.rpartition(",")[0] for line in lines)]) + "\n")
+    path.write_text("\n".join(["date,mean_temp", *(line.rpartition(",")[0] for line in lines)]) + "\n")
     of_file, of_series = agedp.smooth(received, weather=path), agedp.smooth(received, weather=weather())
     assert of_file.source["meaning"].startswith("An estimate from the published noisy averages, the calendar and the")
-    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean")
+    assert (of_file.source["weather"]["file"], of_file.source["weather"]["column"]) == ("heathrow.csv", "mean_temp")
     assert of_series.source["weather"]["file"] == "a table in memory"
     pd.testing.assert_frame_equal(of_file.table, of_series.table)
     assert not of_file.table.equals(agedp.smooth(received).table)
@@ -172,6 +193,8 @@ REFUSED = {
     "a file": ("SHA256SUMS", "is inside the release folder"),
     "a URL": ("s3://bucket/estimates", "is a URL"),
     "of another population": ("../others", "has estimates of another population"),
+    "of a rehearsal": ("../rehearsed", "has estimates of a rehearsal"),
+    "of another ledger": ("../lost", "has estimates of another ledger"),
     "a file elsewhere": ("../notes.txt", "is a file"),
 }
 
@@ -183,6 +206,10 @@ def test_estimates_are_written_beside_the_release_only(estimates, saved, receive
     (tmp_path / "notes.txt").write_text("mine")
     others = shutil.copytree(saved, tmp_path / "others")
     (others / "smoothing.json").write_text(json.dumps({"population": "streets"}))
+    record = json.loads((saved / "smoothing.json").read_text())
+    for name, changed in {"rehearsed": {"rehearsal": True}, "lost": {"ledger": {"id": "0" * 32}}}.items():
+        folder = shutil.copytree(saved, tmp_path / name)
+        (folder / "smoothing.json").write_text(json.dumps({**record, **changed}))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     result = replace(estimates, release=release)
     with pytest.raises(InputError, match=message):
@@ -225,9 +252,9 @@ def test_the_region_follows_from_a_dataset_or_zone_that_has_one(received):
         return statement.model_copy(update={"contract": statement.contract.model_copy(update={"input": changed})})
 
     assert default_region(of_zone("Australia/Sydney")) == "AU-NSW"
-    with pytest.raises(InputError, match=r"days of zone UTC\). Give the region \(--region\), such as GB-ENG, or none"):
+    with pytest.raises(InputError, match=r"of zone UTC, .* Give the region \(region, --region\), such as"):
         default_region(of_zone("UTC"))
-    with pytest.raises(InputError, match="did you mean 'GB-ENG'"):
+    with pytest.raises(InputError, match=r"or 'none'; did you mean 'GB-ENG'\?$"):
         agedp.smooth(received, region="GB-EN")
 
 

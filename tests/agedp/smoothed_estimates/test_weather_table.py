@@ -7,7 +7,7 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from agedp.smoothed_estimates.weather_table import read_weather
+from agedp.smoothed_estimates.weather_table import is_mean_temperature, read_weather
 from agedp_data.errors import InputError
 
 DAYS = [date(2013, 1, 1), date(2013, 1, 2), date(2013, 1, 3)]
@@ -25,9 +25,10 @@ def written(tmp_path, lines, name="weather.csv"):
     "lines",
     [
         SOUND,
-        ["\ufeffDate;mean", "2013-01-03;0.25", "2013-01-01;4.5", "2013-01-02;-1"],
+        ["\ufeffDate;mean_temp", "2013-01-03;0.25", "2013-01-01;4.5", "2013-01-02;-1"],
         ["station\tDAY\tt", "Heathrow\t2013-01-01T00:00:00\t4.5", "Heathrow\t2013-01-02\t-1", "x\t2013-01-03\t0.25"],
         [*SOUND, "2012-12-31,", "", "2013-02-01,9"],
+        [",day,T (°C)", "0,2013-01-01,4.5", "1,2013-01-02,-1", "2,2013-01-03,0.25"],
     ],
 )
 def test_a_csv_table_gives_the_temperatures_of_its_days(lines, tmp_path):
@@ -59,12 +60,28 @@ REFUSED = {
     "no date": ([*SOUND, "3 Jan,4"], "row 5: '3 Jan' is not a date such as 2013-01-31"),
     "no number": ([*SOUND, "2013-01-04,mild"], "2013-01-04: temperature_c = 'mild' is not a number"),
     "infinite": ([*SOUND, "2013-01-04,inf"], "2013-01-04: temperature_c = 'inf' is not a number"),
-    "Kelvin": (["day,t", "2013-01-01,277"], "t = 277 is no daily mean in degrees Celsius"),
-    "Fahrenheit": (["day,t", "2013-01-01,40", "2013-01-02,38"], "half of t is above 35: no degrees Celsius"),
+    "Kelvin": (["day,t", "2013-01-01,277"], "t = 277 is no daily mean temperature in degrees Celsius"),
+    "Fahrenheit": (
+        ["day,t", "2013-01-01,40", "2013-01-02,38"],
+        "t is above 35 on half of the days, too warm for degrees Celsius. Is it in Fahrenheit, Kelvin or tenths",
+    ),
+    "rain": (["day,rain_mm", "2013-01-01,4"], "the column 'rain_mm' may not be daily mean temperatures. Name it"),
+    "warmest hours": (["day,temp_max", "2013-01-01,4"], "column 'temp_max' may not be daily mean temperatures"),
+    "constant": (
+        ["day,t", *(f"2013-01-{day:02},12" for day in range(1, 6))],
+        "t = 12 on all of 5 days is no measured temperature. Correct the table",
+    ),
+    "hours": (
+        ["day,t", "2013-01-01 00:00:00,4", "2013-01-01 01:00:00,4"],
+        "row 3: '2013-01-01 01:00:00' is a time of a day. Give one row for each day, with the mean temperature",
+    ),
+    "decimal commas": (["day;t", "2013-01-01;4,5"], "2013-01-01: t = '4,5' has a decimal comma. Write decimal points"),
+    "bars": (["day|t", "2013-01-01|4"], "of day|t. Name the column of the dates day; columns end at a comma, semi"),
+    "a workbook": (["PK\x03\x04abc"], "a workbook or archive, no CSV or Parquet file. Save the sheet as CSV"),
     "no date column": (["when,t", "2013-01-01,4"], "no column named day or date, of when, t"),
     "two date columns": (["day,date,t", "2013-01-01,2013-01-01,4"], "two columns named day or date"),
     "several numbers": (["day,t,rain", "2013-01-01,4,1"], "several columns of numbers, of day, t, rain"),
-    "no numbers": (["day,t", "2013-01-01,mild"], "no column of numbers, of day, t"),
+    "no numbers": (["day,t,sky", "2013-01-01,mild,grey"], "no column of numbers, of day, t, sky"),
     "a short row": ([*SOUND, "2013-01-04"], "row 5 has 1 fields, the header 2"),
     "nothing": ([], "no CSV table"),
 }
@@ -78,10 +95,30 @@ def test_a_table_without_usable_temperatures_is_refused(lines, message, tmp_path
     assert "\n" not in str(refused.value)
 
 
+def test_an_only_column_must_have_the_name_of_a_mean_temperature():
+    sound = "temperature temp t T tas tmean TG t2m t2m_mean meanTemp avg_temp_c Temperature(°C) celsius temp_mean"
+    other = "rain_mm humidity mean tmin Tmax temp_min maxTemp dew_point_temperature low total wind_speed station"
+    assert [name for name in sound.split() if not is_mean_temperature(name)] == []
+    assert [name for name in other.split() if is_mean_temperature(name)] == []
+
+
+def test_a_parquet_file_of_any_name_and_a_named_series_are_read(tmp_path):
+    FRAME.to_parquet(tmp_path / "weather.table")
+    series = FRAME.set_index("day")["t"].rename("outside")
+    for source in (tmp_path / "weather.table", series):
+        assert read_weather(source).over(DAYS).tolist() == [4.5, -1.0, 0.25]
+
+
+def test_the_record_has_the_range_of_the_days_in_use(tmp_path):
+    weather = read_weather(written(tmp_path, [*SOUND, "2013-01-04,31"]))
+    record = weather.source(DAYS)
+    assert (record["lowest_c"], record["highest_c"]) == (-1.0, 4.5)
+
+
 def test_a_column_is_chosen_by_its_name(tmp_path):
     path = written(tmp_path, ["day,low,mean", "2013-01-01,1,4"])
     assert read_weather(path, column="mean").temperature_c == {DAYS[0]: 4.0}
-    with pytest.raises(InputError, match="no column 'meen' of temperatures, of day, low, mean; did you mean 'mean'"):
+    with pytest.raises(InputError, match=r"no column 'meen' of temperatures, of day, low, mean. Name another one; did"):
         read_weather(path, column="meen")
 
 

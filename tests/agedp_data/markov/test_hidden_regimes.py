@@ -14,12 +14,11 @@ from agedp_data.markov.hidden_regimes import (
     _reestimated,
     _starts,
     chain_pairs,
-    counted_pairs,
     fit_hidden_regimes,
     hidden_log_likelihood,
     predicted_pairs,
-    signed_memory,
 )
+from agedp_data.markov.lagged_memory import counted_pairs, signed_memory
 
 LASTING = HiddenRegimes(
     np.array([0.6, 0.4]),

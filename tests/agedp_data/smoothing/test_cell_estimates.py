@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells, layer_sum
+from agedp_data.smoothing.cell_estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.group_estimates import DIFFERENCE
 from agedp_data.smoothing.structural_model import PRIOR, Estimate
 from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
@@ -44,7 +44,7 @@ def test_later_days_never_revise_live_cells():
 
     def live(days: int, figures: np.ndarray, households: np.ndarray) -> list[Estimate]:
         rows = zip(figures[:, :days], noise[:, :days] ** 2, households[:, :days], strict=True)
-        public, parts = covariates(DAYS).until(days), tuple(range(1, groups + 1))
+        public, parts = covariates(DAYS).over(slice(days)), tuple(range(1, groups + 1))
         return estimate_cells([CellFigures(*row) for row in rows], public, parts=parts, variant="live")
 
     everything = live(DAYS, observed, counts)
@@ -61,7 +61,8 @@ def test_groups_of_an_upper_layer_add_up():
     upper = [CellFigures(0.03 * row.observed, row.noise_variance / 100, row.households, 30.0) for row in first]
     for variant in ("archive", "live"):
         below = estimate_cells(first, covariates(DAYS), parts=(1, 2), variant=variant)
-        above = estimate_cells(upper, covariates(DAYS), parts=(1, 2), variant=variant, first_layer=below)
+        public = above_first_layer(covariates(DAYS), below[0])
+        above = estimate_cells(upper, public, parts=(1, 2), variant=variant)
         sums = [layer_sum(pair) for pair in zip(below, above, strict=True)]
         weighted = (counts[1] * sums[1].mean + counts[2] * sums[2].mean) / counts[0]
         np.testing.assert_allclose(weighted, sums[0].mean, atol=1e-9)
@@ -134,9 +135,9 @@ def test_an_upper_layer_is_not_moved_by_its_small_prior():
     truth = 0.9 - 0.6 * np.arange(DAYS) / DAYS
     noise, counts = np.full(DAYS, 0.02), np.full(DAYS, 500.0)
     upper = CellFigures(truth + rng.laplace(scale=np.sqrt(noise / 2)), noise, counts, above_kwh=30.0)
-    for first_layer in (None, [Estimate(10 + 0.0 * truth, noise)]):
+    for known in (public, above_first_layer(public, Estimate(10 + 0.0 * truth, noise))):
         for variant in ("archive", "live"):
-            (estimate,) = estimate_cells([upper], public, parts=None, variant=variant, first_layer=first_layer)
+            (estimate,) = estimate_cells([upper], known, parts=None, variant=variant)
             assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
             assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
 

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells, layer_sum
+from agedp_data.smoothing.cell_estimates import CellFigures, above_first_layer, estimate_cells, layer_sum
 from agedp_data.smoothing.public_calendar import covariates
 from agedp_data.smoothing.structural_model import Covariates, Estimate
 
@@ -57,7 +57,7 @@ def noisy(truth: np.ndarray, width: float, share: float, above_kwh: float, rng) 
 def layered(town: Town, public: Covariates, variant: str, rng) -> Estimate:
     first = estimate_cells([noisy(town.layers[0], 30, 0.77, 0, rng)], public, parts=None, variant=variant)
     second = [noisy(town.layers[1], 45, 0.23, 30, rng)]
-    upper = estimate_cells(second, public, parts=None, variant=variant, first_layer=first)
+    upper = estimate_cells(second, above_first_layer(public, first[0]), parts=None, variant=variant)
     return layer_sum([first[0], upper[0]])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 
 import numpy as np
@@ -52,15 +53,27 @@ def test_heating_counts_degrees_below_the_base():
             covariates(YEAR[:3], region="none", temperature_c=table)
 
 
-@pytest.mark.parametrize(("region", "near"), [("GB-EN", "GB-ENG"), ("AU-NWS", "AU-NSW"), ("Atlantis", "ISO 3166")])
+NEAR = {
+    "GB-EN": "'GB-ENG'?", "gb-eng": "'GB-ENG'?", "AU-NWS": "'AU-NSW'?", "ENG": "'GB-ENG'?", "NSW": "'AU-NSW'?",
+    "England": "'GB-ENG'?", "London": "'GB-ENG'?", "Scotland": "'GB-SCT'?", "Wales": "'GB-WLS'?",
+    "Sydney": "'AU-NSW'?", "New_South_Wales": "'AU-NSW'?",
+    "UK": "'GB-ENG' or 'GB-SCT' or 'GB-WLS' or 'GB-NIR'?",
+    "Atlantis": "no calendar of public holidays. Write a country or a part of it by ISO 3166 (region, --region)",
+    "XX": "such as 'GB-ENG', or 'none'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("region", "near"), NEAR.items(), ids=NEAR)
 def test_an_unknown_region_is_answered_with_a_near_one(region, near):
     pytest.importorskip("holidays")
-    with pytest.raises(InputError, match=near) as error:
+    with pytest.raises(InputError, match=re.escape(near)) as error:
         check_region(region)
+    assert ("did you mean" in str(error.value)) == near.endswith("?")
     assert "\n" not in str(error.value)
     check_region("none")
 
 
 def test_the_source_of_a_calendar_has_its_version():
     holidays = pytest.importorskip("holidays")
+    assert calendar_source("none") == "weekdays and the days from 22 December to 1 January"
     assert calendar_source("DE-BY") == f"DE-BY, library holidays {holidays.__version__}"

@@ -72,7 +72,7 @@ def test_the_live_estimate_is_the_dense_formula_of_the_days_so_far():
     noise, observed = np.full(27, 0.5), draw(rng, known, PRIOR, 0.7)[1]
     live = estimate_so_far(observed, noise, known)
     for day in (1, 10, 26):
-        so_far = covariance(known.until(day + 1), PRIOR)
+        so_far = covariance(known.over(slice(day + 1)), PRIOR)
         mean, variance = dense(observed[: day + 1], noise[: day + 1], so_far)
         np.testing.assert_allclose([live.mean[day], live.variance[day]], [mean[-1], variance[-1]], atol=1e-8)
 
@@ -84,7 +84,7 @@ def test_later_days_never_revise_the_live_estimate():
     first, second = (estimate_so_far(each, noise, known) for each in (observed, changed))
     assert (first.mean[:40] == second.mean[:40]).all()
     assert (first.variance[:40] == second.variance[:40]).all()
-    shorter = estimate_so_far(observed[:40], noise[:40], known.until(40))
+    shorter = estimate_so_far(observed[:40], noise[:40], known.over(slice(40)))
     assert (first.mean[:40] == shorter.mean).all()
 
 

@@ -1,0 +1,45 @@
+"""Rows of a mean's layers -> the noise of their sum.
+
+Layer 1 of `clamp_kwh = [10, 40]` is no mean of the households: it has little noise and leaves out what a day exceeds 10
+kWh by. The mean up to 40 kWh is the sum of the layers. Their noise is independent, so its variances add.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from agedp.signal_against_noise import three_digits
+from agedp_data import mechanisms
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.layers import layer_number, table_name
+
+
+def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
+    """Return the newest day on which a mean has layers, and the noise of their sum.
+
+    The noise is that of the smallest group [kWh per household]. None without such a day.
+
+    Args:
+        rows: rows of all series, or of the layers of this mean.
+        name: the name of the mean in the run file.
+    """
+    days: dict[str, dict[str, ReleaseRecord]] = {}
+    for row in rows:
+        if layer_number(row.series) and table_name(row.series) == name and row.state == "released":
+            days.setdefault(row.day, {})[row.series] = row
+    summed = [day for day, layers in days.items() if len(layers) > 1]
+    if not summed:
+        return None
+    layers = days[max(summed)].values()
+    deviations = (mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households)) for row in layers)
+    return max(summed), math.hypot(*deviations)
+
+
+def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:
+    """Return one line on the noise of the sum of a mean's layers on its newest day, nothing without layers."""
+    newest = newest_sum_noise(rows, name)
+    if newest is None:
+        return []
+    day, noise_kwh = newest
+    return [f"{name}, sum of the layers: noise {three_digits(noise_kwh)} kWh per household on {day}"]
