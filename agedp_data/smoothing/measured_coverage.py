@@ -5,8 +5,8 @@ days. The true series is the unclamped daily mean of 365 days: of all 37, of eac
 second one), and of four groups of nine. The prior of a half is fitted to the true series of the other half, so that
 nothing of its households enters. All 37 and the groups have the priors of the package: that of a mean is from open
 households, which may be among these; that of the differences of groups was fitted to these 37. Laplace noise of known
-standard deviation is added, 20 draws of it. Estimates see the noisy series and the
-calendar (holidays of GB-ENG, no weather). Groups are published beside their total, whose noise is `noise_kwh`; the
+standard deviation is added, 20 draws of it. Estimates see the noisy series and the calendar
+(holidays of GB-ENG, no weather). Groups are published beside their total, whose noise is `noise_kwh`; the
 noise of a group is four times that.
 
 Shares are over days and draws: all days; special days (holidays, 22 December to 1 January); and the hardest tenth,
