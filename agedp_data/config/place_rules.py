@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
-from agedp_data.config.model_section import EstimatedModel
+from agedp_data.config.model_section import AnyModel, EstimatedModel
+from agedp_data.config.output import OutputSection
 from agedp_data.config.paths import database_of, is_url, ledger_path, schema_of
 
-if TYPE_CHECKING:
-    from agedp_data.config.run_file import Problem, RunFile
+Problem = tuple[str, str, str]
+"""Table, key, and the problem in a few words."""
 
 
-def _has_confidential_statistic(run: RunFile) -> Iterator[Problem]:
-    release = run.output.release
-    inside = {("output", "confidential"): run.output.confidential}
-    inside["population", "roster"] = run.population.roster
-    if isinstance(run.model, EstimatedModel):
-        inside["model", "file"] = run.model.file
-    inside["output", "ledger"] = ledger_path(run.output.ledger)
+def place_problems(output: OutputSection, roster: str, model: AnyModel | None) -> Iterator[Problem]:
+    """Yield what is wrong with the places of a run file: [output], the roster's path, and the model's file."""
+    yield from _has_confidential_statistic(output, roster, model)
+    yield from _witness_apart(output)
+    yield from _register_apart(output)
+
+
+def _has_confidential_statistic(output: OutputSection, roster: str, model: AnyModel | None) -> Iterator[Problem]:
+    release = output.release
+    inside = {("output", "confidential"): output.confidential}
+    inside["population", "roster"] = roster
+    if isinstance(model, EstimatedModel):
+        inside["model", "file"] = model.file
+    inside["output", "ledger"] = ledger_path(output.ledger)
     for (table, key), place in inside.items():
         if _within(place, release):
             yield table, key, "lies in the release folder, which is handed over; move it"
-    if _within(release, run.output.confidential):
+    if _within(release, output.confidential):
         yield "output", "release", "lies in the confidential folder, which is never handed over; move it"
 
 
-def _witness_apart(run: RunFile) -> Iterator[Problem]:
+def _witness_apart(output: OutputSection) -> Iterator[Problem]:
     """Refuse a witness that a backup copies and restores together with the ledger or a folder."""
-    witness, output = run.output.witness, run.output
+    witness = output.witness
     if witness is None:
         return
     ledger, elsewhere = ledger_path(output.ledger), "name a place that no backup puts back together with the ledger"
@@ -44,9 +51,9 @@ def _witness_apart(run: RunFile) -> Iterator[Problem]:
         yield "output", "witness", f"lies in the ledger's database; {elsewhere}"
 
 
-def _register_apart(run: RunFile) -> Iterator[Problem]:
+def _register_apart(output: OutputSection) -> Iterator[Problem]:
     """Refuse a register in the release folder, which is handed over, and one in the ledger's file or schema."""
-    register, output = run.output.household_register, run.output
+    register = output.household_register
     if register is None:
         return
     if _within(ledger_path(register), output.release):
@@ -64,10 +71,3 @@ def _within(place: str, folder: str) -> bool:
     if is_url(place):
         return (place.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
     return any(Path(seen(place)).is_relative_to(seen(folder)) for seen in (os.path.normpath, os.path.realpath))
-
-
-PLACE_RULES: Final[tuple[Callable[[RunFile], Iterator[Problem]], ...]] = (
-    _has_confidential_statistic,
-    _witness_apart,
-    _register_apart,
-)

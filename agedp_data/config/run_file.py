@@ -14,7 +14,7 @@ from agedp_data.config.input import AnyInput
 from agedp_data.config.model_acceptance import acceptance_problems
 from agedp_data.config.model_section import AnyModel, DeclaredModel, EstimatedModel
 from agedp_data.config.output import AlertsSection, CompareSection, EngineSection, OutputSection, PopulationSection
-from agedp_data.config.place_rules import PLACE_RULES
+from agedp_data.config.place_rules import Problem, place_problems
 from agedp_data.config.schedule import AnySchedule
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS
@@ -32,9 +32,6 @@ from agedp_data.notions.temporal import Temporal
 from agedp_data.parameters import Section, exact_text, wrong
 from agedp_data.series.layers import SeriesTable, series_by_name, table_name
 from agedp_data.series.series import AnySeries
-
-Problem = tuple[str, str, str]
-"""Table, key, and the problem in a few words."""
 
 
 def _version(value: object) -> int:
@@ -297,6 +294,10 @@ def _check_delta(run: RunFile) -> Iterator[Problem]:
         yield "promise", "delta", problem
 
 
+def _check_places(run: RunFile) -> Iterator[Problem]:
+    return place_problems(run.output, run.population.roster, run.model)
+
+
 _RULES = (
     _model_there,
     _ages,
@@ -308,5 +309,5 @@ _RULES = (
     _half_hours_there,
     _check_change_size,
     _check_delta,
-    *PLACE_RULES,
+    _check_places,
 )

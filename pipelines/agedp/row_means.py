@@ -9,15 +9,15 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agedp.budget import series_by_contract
 from agedp_data import mechanisms
+from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.series import Mean
+from agedp_data.series.series import Mean, series_of
 
 _WH_PER_KWH: Final = 1000.0
 
 
-class CellMean(NamedTuple):
+class NoisyMean(NamedTuple):
     """Mean of a group and the standard deviation of its noise [kWh per household], and its number of households."""
 
     group: str
@@ -26,7 +26,7 @@ class CellMean(NamedTuple):
     households: int
 
 
-def cell_means(row: ReleaseRecord) -> Iterator[CellMean]:
+def noisy_means(row: ReleaseRecord) -> Iterator[NoisyMean]:
     """Yield the cells of a released row of a mean, or of a layer of one.
 
     The variance of the noise is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units
@@ -35,12 +35,12 @@ def cell_means(row: ReleaseRecord) -> Iterator[CellMean]:
     deviation = _standard_deviation(row.scale)
     for group, value, households in zip(row.cells, row.values, row.households, strict=True):
         wh_per_kwh_mean = _WH_PER_KWH * households
-        yield CellMean(group, value / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
+        yield NoisyMean(group, value / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
 
 
 def rows_of_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
     """Return the rows that were means, or layers of one, under the contract by which they were charged."""
-    series = series_by_contract(contracts)
+    series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
     return [row for row in rows if isinstance(series[row.contract].get(row.series), Mean)]
 
 

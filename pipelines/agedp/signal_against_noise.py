@@ -37,7 +37,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agedp.row_means import cell_means
+from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.layers import is_upper, layer_number, table_name
@@ -111,7 +111,7 @@ def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[Series
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
     daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
     for number, row in zip(_day_numbers(released), released, strict=True):
-        for cell in cell_means(row):
+        for cell in noisy_means(row):
             if cell.group in daily:
                 daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
     return tuple(

@@ -20,6 +20,7 @@ from agedp_flows.text.plan_text import plan_json, plan_lines
 from agedp_flows.text.run_text import result_json, result_lines
 from agedp_flows.text.verdict_text import verdict_lines
 from tests.agedp.conftest import CLASSICAL
+from tests.model_tables import estimated_table
 
 FIRST, DAYS = date(2013, 1, 1), 20
 LAST = FIRST + timedelta(days=DAYS - 1)
@@ -27,21 +28,8 @@ TODAY = LAST + timedelta(days=3)
 AGED = 'notion = "age-dependent"\nage_days = 1\nmethod = "total_variation"\nsecret = "day"\n'
 CAPS = "max_day_epsilon = 2\nepsilon_total = 300\n"
 RISK, DAY = f"{AGED}risk = 0.4\n{CAPS}", f"{AGED}epsilon_per_day = 0.4\n{CAPS}"
-MODEL = f"""[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [{FIRST}, {LAST}]
-step = "half-hour"
-states = 2
-edges = [0.5]
-chain = "homogeneous"
-min_visits = 5
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
-ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
+MODEL = estimated_table(FIRST, LAST)
+ACCEPTED = estimated_table(FIRST, LAST, accepted=True)
 ELSEWHERE = ModelVerdict("rejected", "It is of another model.")
 MISSING = (
     "[model] accept_unverified_model is missing: risk = 0.4 rests on an estimated model, which one dataset can "

@@ -13,25 +13,18 @@ import pytest
 import agedp
 from agedp.internal_records.model_verdict import ModelVerdict, write_verdict
 from tests.exposure.pairs import FIRST, NIGHTS, House, Public, with_fixed_noise
+from tests.model_tables import estimated_table
 
 PERIOD = (FIRST - timedelta(days=8), FIRST - timedelta(days=1))
 SETTINGS = {"min_visits": 5, "confidence": "plug-in", "ages_days": [1, 2], "chain": "homogeneous"}
-MODEL = f"""[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [{PERIOD[0]}, {PERIOD[1]}]
-step = "half-hour"
-states = 2
-edges = [0.5]
-chain = "homogeneous"
-min_visits = 5
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-"""
-ACCEPTED = f"{MODEL}accept_unverified_model = true\n"
-VERDICTS = (ModelVerdict("rejected", "MARK decays."), ModelVerdict("not rejected", "MARK."), None)
+MODEL = estimated_table(*PERIOD)
+ACCEPTED = estimated_table(*PERIOD, accepted=True)
+VERDICTS = (
+    ModelVerdict("rejected", "MARK decays."),
+    ModelVerdict("not rejected", "MARK."),
+    ModelVerdict("cannot be judged", "MARK: too few."),
+    None,
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +62,9 @@ def lived(house: House, model: Path, verdict: ModelVerdict | None, table: str) -
 
 
 @pytest.mark.parametrize(
-    ("table", "verdicts"), [(ACCEPTED, VERDICTS[:2]), (MODEL, VERDICTS[1:])], ids=["accepted", "refused"]
+    ("table", "verdicts"),
+    [(ACCEPTED, VERDICTS[:2]), (ACCEPTED, VERDICTS[2:]), (MODEL, VERDICTS[1:4:2])],
+    ids=["accepted", "accepted, not judged or no file", "refused"],
 )
 def test_two_verdicts_leave_equal_public_bytes(tmp_path, model, table, verdicts):
     public = Public(notion="age-dependent", mode="live")
@@ -80,5 +75,6 @@ def test_two_verdicts_leave_equal_public_bytes(tmp_path, model, table, verdicts)
     assert is_released is (table == ACCEPTED)
     if is_released:
         for (_, shown), verdict in zip(results, verdicts, strict=True):
-            text = f"{verdict.verdict}. {verdict.reason}"
+            none = "none, because its check is not in the confidential folder."
+            text = none if verdict is None else f"{verdict.verdict}. {verdict.reason}"
             assert shown.count(f"Check of the estimated model (confidential): {text}") == 2

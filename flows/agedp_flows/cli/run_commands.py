@@ -239,7 +239,7 @@ def smooth(
         typer.Option(
             metavar="GB-ENG",
             help="whose public holidays count, by ISO 3166; none: weekdays and the days from 22 December to 1 January. "
-            "Known of run files of London, Sydney",
+            "Default for run files of London and Sydney",
             show_default=False,
         ),
     ] = None,

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
-from agedp.row_means import CellMean, cell_means
+from agedp.row_means import NoisyMean, noisy_means
 from agedp_data import mechanisms, table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import contract_states
@@ -53,7 +53,7 @@ def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions
     table_rows = [
         _averages_row(row, cell, value, half_widths[row.scale], versions)
         for row in sorted(rows, key=_day_and_revision)
-        for cell, value in zip(cell_means(row), row.values, strict=True)
+        for cell, value in zip(noisy_means(row), row.values, strict=True)
     ]
     return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
 
@@ -100,7 +100,7 @@ def _day_and_revision(row: ReleaseRecord) -> tuple[str, int]:
 
 
 def _averages_row(
-    row: ReleaseRecord, cell: CellMean, value: int, half_width: int, versions: Mapping[str, int]
+    row: ReleaseRecord, cell: NoisyMean, value: int, half_width: int, versions: Mapping[str, int]
 ) -> dict[str, Any]:
     wh_per_kwh_mean = 1000.0 * cell.households
     return {

@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 
 from agedp.budget import series_by_contract
-from agedp.row_means import cell_means
+from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import table_name
@@ -215,7 +215,7 @@ def _cells(means: Sequence[PublishedMean], first: date, days: int) -> dict[CellK
 
 def cell_values(mean: PublishedMean) -> Iterator[tuple[str, float, float, int]]:
     """Yield group, mean [kWh], variance of its noise [kWh^2] and households of each cell of a row."""
-    for cell in cell_means(mean.row):
+    for cell in noisy_means(mean.row):
         yield cell.group, cell.mean_kwh, max(cell.noise_sd_kwh**2, _LEAST_VARIANCE), cell.households
 
 

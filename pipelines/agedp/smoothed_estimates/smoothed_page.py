@@ -61,7 +61,6 @@ def smoothed_page(
         meaning=source["meaning"],
         facts=[*_facts(rows, source)],
         widths=_width_table(rows),
-        layer_notes=[*_layer_notes(source["layers"])],
         charts=[*_charts(rows, source["layers"])],
         amplitudes=[*_amplitude_tables(amplitudes, has_weather=has_weather)],
         others="other days, the calendar and the weather" if has_weather else "other days and the calendar",
@@ -189,14 +188,9 @@ def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
     x, y = date_axis(rows[0]["day"], rows[-1]["day"]), _axis(rows, [*low, *high])
     is_cut = any(end < y.low or end > y.high for end in (*low, *high))
     arrows = "; an arrowhead: beyond the axis" if is_cut else ""
+    name = f"published{of_layers}, with the interval of its noise (90 %){arrows}"
     layers: list[Line | Points] = [
-        Points(
-            f"published{of_layers}, with the interval of its noise (90 %){arrows}",
-            days,
-            published,
-            (low, high),
-            style=2,
-        ),
+        Points(name, days, published, (low, high), style=2),
         Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
     ]
     height = 170 if small else 280

@@ -16,6 +16,7 @@ from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import model_settings
 from agedp_flows.text.calibration_text import calibration_lines
 from tests.agedp.conftest import House
+from tests.model_tables import estimated_table
 
 FIRST, DAYS, HOMES = date(2013, 1, 1), 60, ("A", "B", "C")
 LAST = FIRST + timedelta(days=DAYS - 1)
@@ -25,21 +26,7 @@ PROMISE = (
     f'notion = "age-dependent"\nage_days = 1\nrisk = {RISK}\nmethod = "tight"\nsecret = "day"\nmax_day_epsilon = 20\n'
     'epsilon_total = "unlimited"\n'
 )
-MODEL = """[model]
-source = "estimated"
-assume = "markov"
-file = "model"
-period = [2013-01-01, 2013-03-01]
-step = "half-hour"
-states = 2
-edges = [0.5]
-chain = "homogeneous"
-min_visits = 5
-confidence = "plug-in"
-ages_days = [1, 2]
-publish = "envelope"
-accept_unverified_model = true
-"""
+MODEL = estimated_table(date(2013, 1, 1), date(2013, 3, 1), accepted=True)
 CYCLIC = ('"homogeneous"', '"cyclic"')
 BOUNDED = ('"plug-in"', '"sampling-bound"\nlevel = 0.9')
 KINDS = {

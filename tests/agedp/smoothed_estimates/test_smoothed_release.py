@@ -135,7 +135,6 @@ def test_the_page_marks_layers(estimates):
     captions = re.findall("<figcaption>([^<]*)", page)
     assert captions[0] == "Mean daily use per household: daily_mean, sum of layers up to 75 kWh"
     assert not any("layers" in caption for caption in captions[1:])
-    assert "daily_mean is released in layers" in page
 
 
 def test_the_page_on_limits_has_the_measured_coverage():
