@@ -46,7 +46,8 @@ def estimates(truths: np.ndarray, sizes: list[int], sd: float, variant: str, pri
     noise = sd * sizes[0] / np.array(sizes)[:, None] * np.ones(365)
     observed = truths + rng.laplace(scale=noise / np.sqrt(2))
     if len(sizes) == 1:
-        estimate = estimate_series(observed[0], noise[0] ** 2, CALENDAR, prior=prior, variant=variant)
+        known = np.arange(365) if variant == "live" else None
+        estimate = estimate_series(observed[0], noise[0] ** 2, CALENDAR, prior=prior, known_from=known)
         return observed, estimate.mean[None], estimate.variance[None]
     counts = np.array(sizes, float)[:, None] * np.ones(365)
     cells = [CellFigures(*row) for row in zip(observed, noise**2, counts, strict=True)]
