@@ -16,8 +16,10 @@ LARGE_DELTA = (
 )
 SMOOTHING = (
     "Estimates that any reader computes from these averages with a calendar and the weather (`agedp smooth`) are "
-    "post-processing: they say nothing more about any household. They stand beside the averages, not in their place; "
-    "their intervals assume a model and leave out what the clamp cuts off."
+    "post-processing: they say nothing more about any household. They stand beside the averages, not in their place. "
+    "Their 90 % intervals assume a model and leave out what the clamp cuts off; on means of 18 and 19 real households "
+    "they held 91 to 93 % of days, 91 to 93 % of holidays and 72 to 88 % of the tenth of days that a calendar explains "
+    "least."
 )
 OVERLAP = (
     "This ledger holds other populations too; whether they share homes was not checked, and losses of shared homes add."

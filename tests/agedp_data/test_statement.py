@@ -14,6 +14,7 @@ import pytest
 
 from agedp_data.notions.notion import LossBound
 from agedp_data.notions.period_loss import PeriodLoss
+from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.document import SCHEMA, ContractVersion, read_statement, schema
 from agedp_data.statement.facts import (
     BEYOND_STATES,
@@ -372,3 +373,10 @@ def test_every_key_says_what_it_means():
 
     for name, part in {"": schema(), **schema()["$defs"]}.items():
         described(part, name)
+
+
+def test_the_note_on_estimates_has_the_measured_coverage():
+    assert coverage_text().startswith(SMOOTHING[SMOOTHING.index("on means") :].split(" they held ")[0])
+    for share in ("91 to 93 % of days", "91 to 93 % of holidays", "72 to 88 % of the tenth of days"):
+        assert share in SMOOTHING
+        assert share in coverage_text()

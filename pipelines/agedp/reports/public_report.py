@@ -48,6 +48,7 @@ from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
 from agedp_data.series.layers import layer_number, layer_text, table_name
+from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
@@ -178,6 +179,7 @@ def public_report_page(report: ReportData) -> str:
         facts=[*_facts(report, bounds)],
         series=[*_series_parts(report)],
         has_averages=bool(series_names(report, "mean")),
+        coverage=coverage_text(),
         losses=[*_loss_parts(report, bounds)],
         exception=_exception(statement),
         has_delta=any(bound.delta is not None for bound in bounds),

@@ -18,7 +18,7 @@ from agedp.smoothed_estimates.weather_table import WeatherTable
 from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
 from agedp_data.series.layers import layer_number, table_name
-from agedp_data.smoothing.measured_coverage import MEASURED
+from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.smoothing.public_calendar import calendar_source
 from agedp_data.statement.document import Statement
 
@@ -80,27 +80,6 @@ def default_region(statement: Statement) -> str:
             "GB-ENG, or none for weekdays without holidays"
         )
     return region
-
-
-def coverage_text() -> str:
-    """Return what share of days the intervals held, measured on real households without weather.
-
-    >>> coverage_text().startswith("on means of 18 and 19 real households, with a prior of others and without weather")
-    True
-    """
-    others, same = (
-        [
-            f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
-            for shares in zip(*((row.all_days, row.special_days, row.hardest_days) for row in rows), strict=True)
-        ]
-        for rows in ([row for row in MEASURED if row.of_others], [row for row in MEASURED if not row.of_others])
-    )
-    return (
-        f"on means of 18 and 19 real households, with a prior of others and without weather, they held {others[0]} of "
-        f"days, {others[1]} of holidays and {others[2]} of the tenth of days that the calendar explains least; on 37 "
-        f"households and on groups of nine of them, with priors from open households, these among them, {same[0]}, "
-        f"{same[1]} and {same[2]}"
-    )
 
 
 def _layer_clamps(statement: Statement) -> dict[str, list[str]]:
