@@ -32,8 +32,9 @@ def vector_curve(sensitivity: int, *, largest_move: int, scale: float) -> Curve:
        + \Bigl(\frac{1}{1-q} - \frac{1}{1-x}\Bigr) q^{a m} \Bigr]
 
     Both factors are at least 0, because x <= q for orders a >= 1. The logarithm of a sum of exponentials in m is
-    convex, so R_a is convex in m, and R_a(0) = 0. The noise of the cells is independent: the curve of the vector is the sum of
-    R_a(|d_i|). A sum of equal convex functions is largest where the moves are most unequal: u in k cells, r in another.
+    convex, so R_a is convex in m, and R_a(0) = 0. The noise of the cells is independent: the curve of the vector is the
+    sum of R_a(|d_i|). A sum of equal convex functions is largest where the moves are most unequal: u in k cells, r in
+    another.
 
     Source: additivity of the Rényi divergence of independent cells ([M] Proposition 1); Karamata's inequality for
     convex functions.
