@@ -34,6 +34,7 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
+from agedp_data.series.series import Mean
 
 HORIZON_DAYS = 28
 
@@ -96,7 +97,7 @@ class _FrontierSearch:
     def __init__(
         self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
     ) -> None:
-        means = [(name, series) for name, series in run.series.items() if series.statistic == "mean"]
+        means = [(name, series) for name, series in run.series.items() if isinstance(series, Mean)]
         if not means:
             raise RunFileError("a frontier shows the error of a mean; the run file publishes no mean")
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
@@ -114,7 +115,7 @@ class _FrontierSearch:
         self.permitted = lru_cache(maxsize=None)(self._permitted)
 
     def noise_kwh(self, loss: float) -> float:
-        scale = self.series.clamp_wh / (self.share * loss)
+        scale = self.series.width_wh / (self.share * loss)
         return mechanisms.standard_deviation(scale) / (1000.0 * self.households)
 
     def error(self, total_days: float, loss: float) -> float:
