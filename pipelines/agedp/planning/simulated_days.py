@@ -15,14 +15,16 @@ from itertools import islice
 from typing import Final
 
 from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
+from agedp.planning.change_yardstick import change_yardstick
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
-from agedp.planning.notion_comparison import SeriesCost, day_to_day_change
+from agedp.planning.notion_comparison import SeriesCost
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
+from agedp_data.series.layers import is_upper
 from agedp_data.series.series import Mean
 
 _MAX_DAYS_AHEAD: Final = 366
@@ -50,11 +52,13 @@ class SimulatedDays:
                 "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = day_to_day_change([row for row in view.rows if row.series == self.name])
+        self.change = change_yardstick(view.rows, self.name)
 
     def _noisiest(self) -> str:
-        """Return the mean with the most noise at the same loss: largest width / (share x households)."""
-        means = {name: series for name, series in self.run.series.items() if isinstance(series, Mean)}
+        """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
+        means = {
+            name: series for name, series in self.run.series.items() if isinstance(series, Mean) and not is_upper(name)
+        }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)
@@ -99,7 +103,10 @@ class SimulatedDays:
         noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
         dates = [row.published_on for row in simulated.released]
         rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
-        unusable, skipped = sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh), len(simulated.skipped)
+        unusable, skipped = (
+            sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
+            len(simulated.skipped),
+        )
         noise = rms, max(noises_kwh), unusable
         published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
         beyond = self.is_endless and not simulated.ended

@@ -7,10 +7,11 @@ import pytest
 
 from agedp_data.errors import ChainError
 from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells, layer_sum
-from agedp_data.smoothing.structural_model import Estimate
-from tests.agedp_data.smoothing.test_structural_model import covariates
+from agedp_data.smoothing.group_estimates import DIFFERENCE
+from agedp_data.smoothing.structural_model import PRIOR, Estimate
+from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
 
-DAYS = 60
+DAYS, FEW = 60, 27
 HOUSEHOLDS = np.array([900, 300, 600])
 
 
@@ -44,6 +45,80 @@ def test_later_days_never_revise_live_cells():
     ):
         assert estimate.mean[:40].tobytes() == revised.mean[:40].tobytes()
         assert estimate.variance[:40].tobytes() == revised.variance[:40].tobytes()
+
+
+def dense_groups(public, figures, noise, groups):
+    """Total and groups given all figures: groups of equal size differ from the total by equal laws that cancel."""
+    size, total, part = FEW, covariance(public, PRIOR), covariance(public, DIFFERENCE.amplitudes)
+    part += DIFFERENCE.constant_sd_kwh**2 - 10.0**2
+    cancel = np.eye(groups) - 1 / groups
+    blocks = np.kron(np.ones((groups + 1, groups + 1)), total)
+    blocks[size:, size:] += np.kron(cancel * groups / (groups - 1), part)
+    seen = np.isfinite(figures.ravel())
+    gain = blocks[:, seen] @ np.linalg.inv(blocks[np.ix_(seen, seen)] + np.diag(noise.ravel()[seen]))
+    mean = 10 + gain @ (figures.ravel()[seen] - 10)
+    return mean.reshape(groups + 1, size), np.diag(blocks - gain @ blocks[seen]).reshape(groups + 1, size)
+
+
+@pytest.mark.parametrize("with_total", [True, False])
+def test_equal_groups_are_the_dense_formula_of_all_cells(with_total):
+    rng, public, groups = np.random.default_rng(4), covariates(FEW), 3
+    noise = np.repeat([[0.4], [2.0], [2.0], [2.0]], FEW, axis=1)
+    figures = 10 + rng.normal(size=(groups + 1, FEW)) * np.sqrt(noise)
+    figures[:, 7] = np.nan  # a day that is skipped
+    if not with_total:
+        figures[0] = np.nan
+    mean, variance = dense_groups(public, figures, noise, groups)
+    counts = np.repeat([[27.0], [9.0], [9.0], [9.0]], FEW, axis=1)
+    rows = [CellFigures(*row) for row in zip(figures, noise, counts, strict=True)]
+    live = estimate_cells(rows, public, parts=(1, 2, 3), variant="live")  # amplitudes of the prior, for 28 days
+    np.testing.assert_allclose([cell.mean[-1] for cell in live], mean[:, -1], atol=1e-8)
+    np.testing.assert_allclose([cell.variance[-1] for cell in live], variance[:, -1], atol=1e-8)
+    assert np.isfinite([cell.mean[7] for cell in live]).all()
+
+
+def test_intervals_of_groups_of_the_model_are_calibrated():
+    rng, public, inside = np.random.default_rng(5), covariates(120), []
+    total = covariance(public, PRIOR)
+    part = covariance(public, DIFFERENCE.amplitudes) + DIFFERENCE.constant_sd_kwh**2 - 10.0**2
+    total, part = (np.linalg.cholesky(law + 1e-9 * np.eye(120)) for law in (total, part))
+    noise = np.repeat([[0.5], [1.5], [1.5], [1.5], [1.5]], 120, axis=1)
+    counts = np.repeat([[36.0], [9.0], [9.0], [9.0], [9.0]], 120, axis=1)
+    for _ in range(6):
+        differences = part @ rng.normal(size=(4, 120, 1))
+        differences = (differences - differences.mean(axis=0))[..., 0] * np.sqrt(4 / 3)
+        truths = 10 + (total @ rng.normal(size=120)) + np.vstack([np.zeros(120), differences])
+        figures = truths + rng.laplace(scale=noise / np.sqrt(2))
+        rows = [CellFigures(*row) for row in zip(figures, noise**2, counts, strict=True)]
+        for truth, cell in zip(
+            truths, estimate_cells(rows, public, parts=(1, 2, 3, 4), variant="archive"), strict=True
+        ):
+            inside.append(np.abs(truth - cell.mean) <= 1.645 * np.sqrt(cell.variance))
+    assert 0.88 <= np.mean(inside) <= 0.92
+
+
+def test_cells_without_figures_have_estimates():
+    rows = cells(np.random.default_rng(6))
+    nothing = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), rows[0].households)
+    silent = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), np.full(DAYS, np.nan))
+    for variant in ("archive", "live"):
+        total, first, second = estimate_cells([nothing, *rows[1:]], covariates(DAYS), parts=(1, 2), variant=variant)
+        np.testing.assert_allclose((300 * first.mean + 600 * second.mean) / 900, total.mean, atol=1e-9)
+        without = estimate_cells([rows[0], rows[1], silent], covariates(DAYS), parts=(1, 2), variant=variant)
+        assert np.isfinite([cell.mean for cell in without]).all()
+        assert without[2].variance.min() > without[1].variance.max()  # nothing was measured of it
+
+
+def test_an_upper_layer_is_not_moved_by_its_small_prior():
+    rng, public = np.random.default_rng(7), covariates(DAYS)
+    truth = 0.9 - 0.6 * np.arange(DAYS) / DAYS
+    noise, counts = np.full(DAYS, 0.02), np.full(DAYS, 500.0)
+    upper = CellFigures(truth + rng.laplace(scale=np.sqrt(noise / 2)), noise, counts, above_kwh=30.0)
+    for first_layer in (None, [Estimate(10 + 0.0 * truth, noise)]):
+        for variant in ("archive", "live"):
+            (estimate,) = estimate_cells([upper], public, parts=None, variant=variant, first_layer=first_layer)
+            assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
+            assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
 
 
 def test_layers_are_added_with_their_variances():
