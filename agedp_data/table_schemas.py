@@ -1,8 +1,9 @@
 """Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`
-and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
+`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
+`DAILY_PROFILE` and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has
+them.
 """
 
 from __future__ import annotations
@@ -183,6 +184,22 @@ DAILY_DISTRIBUTION = _schema(
     ("noise_sd", pa.float64(), "standard deviation of the noise of households_noisy, households"),
     ("published_on", pa.date32(), "UTC date of first publication"),
     ("epsilon", pa.float64(), "loss of the release, all its cells together, about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+DAILY_PROFILE = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
+    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings; twice as long where the clock goes back"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("households", pa.int64(), "households on the roster that day, of the group"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped half-hours plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / households / 1000, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release, all its half-hours together, about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
 CONSISTENT_AVERAGES = _schema(

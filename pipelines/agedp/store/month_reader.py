@@ -11,7 +11,7 @@ so household-days can be deduplicated independently.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -168,21 +168,37 @@ def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Re
     return _join_sorted(parts[0].ids, parts)
 
 
-def iterate_month_readings(store: Store, month: str, contents: Sequence[str]) -> Iterator[Readings]:
+def iterate_month_readings(
+    store: Store, month: str, contents: Sequence[str], *, days: Ints | None = None
+) -> Iterator[Readings]:
     """Yield the deduplicated readings of a month part by part, first those of the shared household-days.
 
     Each household-day is in one of the results only, and household codes refer to the same ids in all of them. The
     numbers of rejected rows have no meaning here.
+
+    Args:
+        store: the confidential store.
+        month: the month, as in its folder.
+        contents: the content ids of the files, in order.
+        days: days since 1970 that are read, ascending; parts without rows of these days are not opened. None: all.
     """
-    return _deduplicated(store, month, contents, numbered=False)
+    return _deduplicated(store, month, contents, numbered=False, days=days)
 
 
-def _deduplicated(store: Store, month: str, contents: Sequence[str], *, numbered: bool) -> Iterator[Readings]:
+def _deduplicated(
+    store: Store, month: str, contents: Sequence[str], *, numbered: bool, days: Ints | None = None
+) -> Iterator[Readings]:
     parts = store.month_parts(month, contents)
     index = index_month(store, month, parts)
+    if days is not None:
+        index = replace(index, shared=index.shared[is_in_sorted(split_household_day_key(index.shared)[1], days)])
     yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
-    for part in parts:
+    for part, keys in zip(parts, index.keys, strict=True):
+        if days is not None and not is_in_sorted(split_household_day_key(keys)[1], days).any():
+            continue
         rows = load_part_rows(store, month, part, index, numbered)
+        if days is not None:
+            rows = _select_rows(rows, is_in_sorted(rows.time // SLOTS, days))
         if len(index.shared):
             rows = _select_rows(
                 rows, ~is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared)

@@ -1,0 +1,149 @@
+"""[series.NAME] with statistic = "profile": the mean use of each half-hour of a day, one vector a day and group.
+
+A household's day counts as its half-hours under two public clamps (`load_profile`). The published mean of a half-hour
+is its noisy sum, divided by the number of households on the roster, which is public.
+
+Decisions:
+
+* A cell is named by the clock at which it begins, "18:30", or "Std 18:30" for a group.
+* A day has the cells that its clock shows: 46 on the day on which the clock goes forward by an hour, 48 on any other.
+  Hourly readings have 24 cells, or 23.
+* The sensitivity is that of the days with most half-hours. All days of a series have the same noise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import ClassVar, Final, Literal, Self
+
+from pydantic import model_validator
+
+from agedp_data.datasets.validation import SLOTS
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.parameters import PositiveKwh, watt_hours, wrong
+from agedp_data.roster import ALL
+from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
+from agedp_data.series.sensitivity import Change
+from agedp_data.series.series_terms import Series, Wh
+
+_CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):([03])0")
+_LEAST_SLOTS: Final = 46
+"""Half-hours of a day on which the clock goes forward by an hour."""
+
+
+class Profile(Series):
+    """Mean use of each half-hour: an exact vector per group and day, to which noise is added in each cell."""
+
+    statistic: Literal["profile"]
+    moves_counts: ClassVar[bool] = False
+    half_hour_clamp_kwh: PositiveKwh
+    """Upper bound on a household's half-hour; a larger one counts as this, then the day is reduced in proportion to
+    `clamp_kwh`. Public, never derived from the data. Of hourly readings an hour has twice this bound.
+    """
+
+    @property
+    def half_hour_clamp_wh(self) -> int:
+        """Return the public upper bound on a household's half-hour, in whole watt-hours."""
+        return watt_hours(self.half_hour_clamp_kwh)
+
+    def rule(self, states: RepresentativeValues | None) -> ProfileRule:
+        """Return what counts as a household's profile; series with equal rules add up the same vectors.
+
+        Args:
+            states: the states that series of the run file count, if any.
+
+        Raises:
+            ChainError: the series counts states, and they are of days.
+        """
+        return ProfileRule(
+            self.half_hour_clamp_wh,
+            self.clamp_wh,
+            self.missing_wh,
+            self.max_missing,
+            states if self.values == "states" else None,
+        )
+
+    def sensitivity(self, change: Change) -> int:
+        """Return the L1 sensitivity of all cells together to a change of one household's day [Wh].
+
+        Energy may move between half-hours, so it is twice the day's clamp, or 48 half-hours at theirs if that is less.
+        A household is in one group, so this is also the sensitivity of the vector of all groups.
+        """
+        return profile_sensitivity(
+            self.counted_change(change),
+            slots=SLOTS,
+            half_hour_clamp=self.half_hour_clamp_wh,
+            day_clamp=self.clamp_wh,
+        )
+
+    def cells(self, group: str, *, slots: Sequence[int]) -> tuple[str, ...]:
+        """Return the names of a group's cells on a day with these half-hours (`load_profile.day_slots`).
+
+        >>> terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4, "by": "tariff"}
+        >>> Profile.model_validate(terms).cells("Std", slots=[0, 37])
+        ('Std 00:00', 'Std 18:30')
+        """
+        of = "" if self.by is None else f"{group} "
+        return tuple(f"{of}{clock_of(slot)}" for slot in slots)
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Return whether the cells of a stored release can be of this series: the same half-hours of each group."""
+        try:
+            places = [self.place(cell) for cell in cells]
+        except ValueError:
+            return False
+        slots_by_group = [
+            (group, [slot for _, slot in of]) for group, of in groupby(places, key=lambda place: place[0])
+        ]
+        expected = sorted({slot for _, slot in places})
+        is_once = len({group for group, _ in slots_by_group}) == len(slots_by_group)
+        return is_once and all(slots == expected for _, slots in slots_by_group)
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the number of households of a release by group; all cells of a group have the same number.
+
+        Args:
+            cells: names of the release's cells.
+            households: number of households of the group of each cell, in the same order.
+
+        Raises:
+            ValueError: a name is not a cell of this series.
+        """
+        return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+
+    def place(self, cell: str) -> tuple[str, int]:
+        """Return the group and the half-hour (slot 0 to 47) of a cell, by its name.
+
+        Raises:
+            ValueError: the name is not a cell of this series.
+        """
+        group, separator, clock = cell.rpartition(" ")
+        match = _CLOCK.fullmatch(clock)
+        if match is None or bool(separator) != (self.by is not None):
+            raise ValueError("the cell is not a half-hour of this series")
+        return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
+
+    def is_possible(self, exact: Wh, households: int) -> bool:
+        """Return whether this number of households can have these sums of half-hours: all are within both clamps."""
+        step = 2 if exact.size <= SLOTS // 2 else 1  # of hourly readings a cell is an hour
+        is_each_possible = bool((exact >= 0).all() and (exact <= households * step * self.half_hour_clamp_wh).all())
+        return is_each_possible and int(exact.sum()) <= households * self.clamp_wh
+
+    @model_validator(mode="after")
+    def _clamps_agree(self) -> Self:
+        if self.half_hour_clamp_kwh > self.clamp_kwh:
+            raise wrong("must not exceed clamp_kwh", "half_hour_clamp_kwh")
+        if self.missing_kwh > _LEAST_SLOTS * self.half_hour_clamp_kwh:
+            raise wrong(f"must not exceed {_LEAST_SLOTS} times half_hour_clamp_kwh: it is spread evenly", "missing_kwh")
+        return self
+
+
+def clock_of(slot: int) -> str:
+    """Return the time of day at which a half-hour begins.
+
+    >>> clock_of(0), clock_of(37)
+    ('00:00', '18:30')
+    """
+    return f"{slot // 2:02d}:{slot % 2 * 3}0"

@@ -1,0 +1,359 @@
+"""Sums of half-hours are what plain dictionaries add up to, and one household moves them by at most the sensitivity."""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agedp.compute.engine_settings import Engine
+from agedp.stages.aggregate import aggregate, days_between
+from agedp.stages.ingest import ingest
+from agedp.store import half_hour_sums, month_reader
+from agedp.store.half_hour_sums import GroupedProfile, sum_half_hours
+from agedp.store.store import Store
+from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.datasets.validation import NamedColumns, ReadingRules
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.roster import read_roster
+from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
+from agedp_data.series.series import Mean
+
+FIRST = date(2012, 12, 28)
+SPRING = date(2012, 10, 7)
+"""Sydney's clock goes forward at 2:00: slots 4 and 5 do not exist."""
+INLINE = Engine("synchronous", 1)
+HALF_HOUR = timedelta(minutes=30)
+
+Use = Mapping[tuple[str, date], Mapping[int, int]]
+"""Watt-hours by slot of each household-day."""
+
+
+def london_use(files: Iterable[Path]) -> Use:
+    """Return the use in files, read line by line: a timestamp is the end; two energies of one half-hour: neither."""
+    energies: dict[tuple[str, datetime], set[int]] = defaultdict(set)
+    for path in files:
+        for line in path.read_text().splitlines()[1:]:
+            household, *_, end, kwh = line.split(",")
+            if kwh != "Null":
+                energies[household, datetime.fromisoformat(end[:19])].add(round(float(kwh) * 1000))
+    use: dict[tuple[str, date], dict[int, int]] = defaultdict(dict)
+    for (household, end), values in energies.items():
+        start = end - HALF_HOUR
+        if len(values) == 1 and start.minute % 30 == start.second == 0:
+            use[household, start.date()][start.hour * 2 + start.minute // 30] = min(values)
+    return use
+
+
+def ausgrid_use(files: Iterable[Path]) -> Use:
+    """Return the use in files: general consumption and, if any, controlled load; none in the hour that is skipped."""
+    by_category: dict[tuple[str, date], dict[str, list[int]]] = defaultdict(dict)
+    for path in files:
+        with path.open(newline="") as stream:
+            rows = list(csv.reader(stream))
+        columns = next(row for row in rows if row[0] == "Customer")
+        first = columns.index("0:30")
+        for row in rows[rows.index(columns) + 1 :]:
+            day = datetime.strptime(row[4], "%d/%m/%Y").date()
+            by_category[row[0], day][row[3]] = [round(float(cell) * 1000) for cell in row[first : first + 48]]
+    return {
+        (household, day): {
+            slot: sum(values)
+            for slot, values in enumerate(zip(rows["GC"], rows.get("CL", [0] * 48), strict=True))
+            if day != SPRING or slot not in (4, 5)
+        }
+        for (household, day), rows in by_category.items()
+        if "GC" in rows
+    }
+
+
+def counted_by_hand(use: Use, household: str, day: date, rule: ProfileRule) -> tuple[list[int], bool, bool]:
+    """Return what a household adds to the cells of a day, whether the day is usable, and whether it is clamped."""
+    slots = [slot for slot in range(48) if day != SPRING or slot not in (4, 5)]
+    present = use.get((household, day), {})
+    if not present or len(slots) - len(present) > rule.max_missing:
+        number, rest = divmod(rule.missing_wh, len(slots))
+        assert rest == 0  # the tests choose defaults that are divisible
+        return [number] * len(slots), False, False
+    clipped = [min(present.get(slot, 0), rule.half_hour_clamp_wh) for slot in slots]
+    if sum(clipped) > rule.day_clamp_wh:
+        return [wh * rule.day_clamp_wh // sum(clipped) for wh in clipped], True, True
+    return clipped, True, sum(clipped) < sum(present.values())
+
+
+def roster_of(folder: Path, lines: Iterable[str]):
+    (folder / "roster.csv").write_text("\n".join(["household_id,from,to,area", *lines]) + "\n")
+    return read_roster(folder / "roster.csv")
+
+
+def stored(folder: Path, files: Iterable[Path], *, dataset: str = "london", chunk_bytes: int = 2**24, rules=None):
+    store = Store(folder / "store", dataset, rules or ReadingRules())
+    return store, ingest(store, list(map(str, files)), engine=Engine("synchronous", 1, chunk_bytes=chunk_bytes))
+
+
+def as_lists(sums):
+    """Return sums as values that compare with ==."""
+    return {
+        key: (
+            one.slots,
+            {group: wh.tolist() for group, wh in one.sum_wh.items()},
+            one.households,
+            one.usable,
+            one.clamped,
+        )
+        for key, one in sums.items()
+    }
+
+
+RULES = {
+    "wide": ProfileRule(10**5, 10**6, 0, 2),
+    "narrow": ProfileRule(400, 7_000, 48 * 46, 0),
+    "lenient": ProfileRule(900, 9_000, 0, 45),
+}
+PROFILES = {f"{name} {by}": GroupedProfile(rule, by) for name, rule in RULES.items() for by in (None, "area")}
+
+
+def sums_by_hand(use: Use, spans: Iterable[tuple[str, date, date, str]], days: Iterable[date]):
+    sums = {}
+    for day in days:
+        members = [(household, area) for household, first, last, area in spans if first <= day <= last]
+        for name, profile in PROFILES.items():
+            by_group: dict[str, list[tuple[list[int], bool, bool]]] = {} if profile.by else {"all": []}
+            for household, area in sorted(members, key=lambda member: member[1]):
+                counted = counted_by_hand(use, household, day, profile.rule)
+                by_group.setdefault(area if profile.by else "all", []).append(counted)
+            sums[day, name] = (
+                {
+                    group: [sum(cell) for cell in zip(*(wh for wh, _, _ in of), strict=True)]
+                    for group, of in by_group.items()
+                },
+                {group: len(of) for group, of in by_group.items()},
+                {group: sum(usable for _, usable, _ in of) for group, of in by_group.items()},
+                {group: sum(clamped for _, _, clamped in of) for group, of in by_group.items()},
+            )
+    return sums
+
+
+@pytest.mark.parametrize("dataset", ["london", "ausgrid"])
+def test_sums_are_those_of_plain_dictionaries(tmp_path, dataset):
+    first, write = (FIRST, write_london) if dataset == "london" else (date(2012, 9, 29), write_ausgrid)
+    account = write(tmp_path / "in", households=12, first_day=first, days=11, seed=4)
+    use = (london_use if dataset == "london" else ausgrid_use)(account.files)
+    days, chance = account.days(), random.Random(4)  # noqa: S311 - made-up rows
+    spans = [("NOBODY", days[0], days[-1], "a")]  # and two households with readings are on no roster
+    for household in account.household_ids[:-2]:
+        begin, end = sorted(chance.choices(days, k=2))
+        spans.append((household, begin, end, chance.choice("abc")))
+        if chance.random() < 0.5:  # moves to another area
+            spans.append((household, end + timedelta(days=1), days[-1] + timedelta(days=1), "d"))
+    roster = roster_of(tmp_path, [f"{household},{begin},{end},{area}" for household, begin, end, area in spans])
+    store, delivery = stored(tmp_path, account.files, dataset=dataset)
+    sums = sum_half_hours(store, delivery, roster, days=days, profiles=PROFILES, engine=INLINE)
+    expected = sums_by_hand(use, spans, days)
+    assert {key: counts for key, (_, *counts) in as_lists(sums).items()} == {k: list(v) for k, v in expected.items()}
+    assert sum(sum(one.clamped.values()) for one in sums.values()) > 100
+    assert {len(one.slots) for (day, _), one in sums.items() if day == SPRING} <= {46}
+    assert {len(one.slots) for (day, _), one in sums.items() if day != SPRING} == {48}
+
+
+def test_sums_of_wide_clamps_add_up_to_the_daily_sum(tmp_path):
+    account = write_london(tmp_path / "in", households=20, first_day=FIRST, days=9, seed=6)
+    roster = roster_of(tmp_path, [f"{household},{FIRST},,a" for household in account.household_ids])
+    store, delivery = stored(tmp_path, account.files)
+    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 4_321, 2))}
+    sums = sum_half_hours(store, delivery, roster, days=account.days(), profiles=profiles, engine=INLINE)
+    mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("4.321"))
+    daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean}, path=tmp_path / "sums.parquet")
+    assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
+        key: one.sum_wh["all"] for key, one in daily.items()
+    }
+    assert {key: one.usable for key, one in sums.items()} == {key: one.usable for key, one in daily.items()}
+
+
+def test_no_partition_or_order_of_files_changes_a_sum(tmp_path, monkeypatch):
+    account = write_london(tmp_path / "in", households=9, first_day=FIRST, days=6, seed=2, per_file=500)
+    roster = roster_of(
+        tmp_path, [f"{household},{FIRST},,{'ab'[i % 2]}" for i, household in enumerate(account.household_ids)]
+    )
+    lines = sorted(
+        (line for path in account.files for line in path.read_text().splitlines(keepends=True)[1:]),
+        key=lambda line: line.split(",")[2],
+    )
+    (tmp_path / "by time").mkdir()
+    header = account.files[0].read_text().splitlines(keepends=True)[0]
+    by_time = [tmp_path / "by time" / f"{number}.csv" for number in range(3)]
+    for number, path in enumerate(by_time):
+        third = len(lines) // 3 + 1
+        path.write_text(header + "".join(lines[number * third : (number + 1) * third]), newline="")
+    results = []
+    for number, (files, chunk_bytes, block) in enumerate(
+        [(account.files, 2**24, 4096), (account.files[::-1], 4_000, 7), (by_time, 3_000, 1), (by_time[::-1], 2**24, 5)]
+    ):
+        store, delivery = stored(tmp_path / str(number), files, chunk_bytes=chunk_bytes)
+        monkeypatch.setattr(half_hour_sums, "_BLOCK", block)
+        engine = Engine("threads", 2) if number % 2 else INLINE
+        sums = sum_half_hours(store, delivery, roster, days=account.days(), profiles=PROFILES, engine=engine)
+        results.append(as_lists(sums))
+    assert results[0] == results[1] == results[2] == results[3]
+    assert any(sum(wh) for _, by_group, *_ in results[0].values() for wh in by_group.values())
+
+
+def write_days(path: Path, days: Mapping[tuple[str, date], Iterable[int]]) -> Path:
+    rows = [
+        f"{household},{datetime.combine(day, datetime.min.time()) + (slot + 1) * HALF_HOUR},{wh / 1000}"
+        for (household, day), values in days.items()
+        for slot, wh in enumerate(values)
+    ]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(["LCLid,tstp,energy(kWh/hh)", *rows]) + "\n")
+    return path
+
+
+def l1_change(before, after) -> int:
+    """The L1 change of a release: of all groups and half-hours together."""
+    return sum(int(np.abs(before.sum_wh[group] - after.sum_wh[group]).sum()) for group in before.sum_wh)
+
+
+@pytest.mark.parametrize(("half_hour", "day_clamp"), [(3_000, 20_000), (500, 20_000)])
+def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path, half_hour, day_clamp):
+    chance = random.Random(7)  # noqa: S311 - made-up readings
+    days = days_between(date(2013, 1, 30), date(2013, 2, 2))
+    base = {(home, day): [chance.randrange(2_000) for _ in range(48)] for home in "ABC" for day in days}
+    touched = ("B", days[1])
+    night, day_clamp_at_night = [6_000] * 24 + [0] * 24, [1_000] * 20 + [0] * 28
+    evenings = [night[::-1], day_clamp_at_night[::-1]]
+    versions = [
+        night,
+        day_clamp_at_night,
+        *evenings,
+        [],
+        [0] * 48,
+        night[:20],
+        [chance.randrange(9_000) for _ in range(48)],
+        [1] * 47,
+    ]
+    roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y", f"C,{days[0]},,y"])
+    profiles = {
+        str(missing): GroupedProfile(ProfileRule(half_hour, day_clamp, missing, 2), "area")
+        for missing in (0, day_clamp)
+    }
+    sums = []
+    for number, version in enumerate(versions):
+        path = write_days(tmp_path / str(number) / "a.csv", base | {touched: version})
+        store, delivery = stored(tmp_path / str(number), [path])
+        sums.append(sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=INLINE))
+    bound = profile_sensitivity("replacement", slots=48, half_hour_clamp=half_hour, day_clamp=day_clamp)
+    changes = [
+        (day, l1_change(before[day, name], after[day, name]))
+        for before in sums
+        for after in sums
+        for day, name in before
+    ]
+    assert max(change for day, change in changes if day == touched[1]) == bound > day_clamp
+    assert {change for day, change in changes if day != touched[1]} == {0}
+
+
+def test_half_hours_count_as_the_values_of_their_states(tmp_path):
+    readings = [0, 99, 100, 5_000] * 12
+    days = {("A", FIRST): readings, ("B", FIRST): readings[:47]}
+    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", days)])
+    roster = roster_of(tmp_path, [f"A,{FIRST},,x", f"B,{FIRST},,x"])
+    rule = ProfileRule(10**4, 10**6, 0, 2, RepresentativeValues("half-hour", (100, 300)))
+    narrow = ProfileRule(150, 10**6, 0, 2, rule.states)
+    profiles = {"states": GroupedProfile(rule), "clamped": GroupedProfile(narrow)}
+    sums = sum_half_hours(store, delivery, roster, days=[FIRST], profiles=profiles, engine=INLINE)
+    assert sums[FIRST, "states"].sum_wh["all"].tolist() == [100, 100, 400, 800] * 11 + [100, 100, 400, 400]
+    assert sums[FIRST, "clamped"].sum_wh["all"].tolist() == [100, 100, 300, 300] * 11 + [100, 100, 300, 150]
+    assert (sums[FIRST, "states"].clamped, sums[FIRST, "clamped"].clamped) == ({"all": 0}, {"all": 2})
+
+
+COLUMNS = NamedColumns("home", "at", "iso", "start", "Europe/London", "Europe/London", "wh", "Wh", ("",))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "sums"),
+    [
+        (15, [(0, 200), (1, 200), (4, 200), (5, 200)]),
+        (30, [(0, 100), (1, 100), (4, 100), (5, 100)]),
+        (60, [(0, 100), (4, 100)]),
+    ],
+)
+def test_hours_have_every_second_slot_and_twice_the_clamp(tmp_path, minutes, sums):
+    """The clock goes forward at 1:00 on 31 March 2013: slots 2 and 3, one hour, do not exist."""
+    day = date(2013, 3, 31)
+    starts = [datetime(2013, 3, 31) + timedelta(minutes=minutes * step) for step in range(24 * 60 // minutes)]
+    rows = [f"A,{at},{100 + 900 * (at.hour == 20)}" for at in starts if at.hour != 1]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["home,at,wh", *rows]) + "\n")
+    rules = ReadingRules(columns=COLUMNS, interval_minutes=minutes)
+    store, delivery = stored(tmp_path, [path], dataset="long", rules=rules)
+    profiles = {"p": GroupedProfile(ProfileRule(300, 10**5, 0, 0))}
+    result = sum_half_hours(
+        store, delivery, roster_of(tmp_path, [f"A,{day},,x"]), days=[day], profiles=profiles, engine=INLINE
+    )[day, "p"]
+    by_slot = dict(zip(result.slots, result.sum_wh["all"].tolist(), strict=True))
+    assert list(by_slot.items())[: len(sums)] == sums
+    assert (len(by_slot), by_slot[40]) == ((46, 300) if minutes < 60 else (23, 600))
+    assert (result.usable, result.clamped) == ({"all": 1}, {"all": 1})
+
+
+def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
+    day = date(2013, 4, 7)  # Sydney's clock goes back at 3:00: slots 4 and 5 are two half-hours each
+    account = write_ausgrid(tmp_path / "in", households=5, first_day=date(2013, 4, 5), days=4, seed=1, quirks=False)
+    use = ausgrid_use(account.files)
+    roster = roster_of(tmp_path, [f"{household},2013-04-01,,x" for household in account.household_ids])
+    store, delivery = stored(tmp_path, account.files, dataset="ausgrid")
+    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 0, 0))}
+    result = sum_half_hours(store, delivery, roster, days=[day], profiles=profiles, engine=INLINE)[day, "p"]
+    by_hand = [sum(use[household, day][slot] for household in account.household_ids) for slot in range(48)]
+    assert (len(result.slots), result.sum_wh["all"].tolist()) == (48, by_hand)
+
+
+def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
+    days = days_between(date(2013, 1, 1), date(2013, 1, 5))
+    chance = random.Random(1)  # noqa: S311 - made-up readings
+    base = {(home, day): [chance.randrange(900) for _ in range(48)] for home in "AB" for day in days}
+    files = [
+        write_days(tmp_path / "in" / f"{day}.csv", {key: values for key, values in base.items() if key[1] == day})
+        for day in days
+    ]
+    again = write_days(tmp_path / "in" / "again.csv", {("A", days[0]): [1] * 24 + list(base["A", days[0]])[24:]})
+    store, delivery = stored(tmp_path, [*files, again])
+    roster = roster_of(tmp_path, [f"A,{days[0]},,x", f"B,{days[0]},,y"])
+    every_day = sum_half_hours(store, delivery, roster, days=days, profiles=PROFILES, engine=INLINE)
+    opened, real = [], month_reader.load_part_rows
+
+    def load(*arguments, **keys):
+        opened.append(arguments[2].file_index)
+        return real(*arguments, **keys)
+
+    monkeypatch.setattr(month_reader, "load_part_rows", load)
+    by_day: dict[tuple[date, str], object] = {}
+    for number, day in enumerate(days):
+        opened.clear()
+        by_day |= as_lists(sum_half_hours(store, delivery, roster, days=[day], profiles=PROFILES, engine=INLINE))
+        assert len(set(opened)) == (2 if number == 0 else 1)  # the first day was delivered twice, and disagrees
+    assert by_day == as_lists(every_day)
+
+
+def test_days_without_readings_are_missing_and_no_day_is_no_sum(tmp_path):
+    store, delivery = stored(tmp_path, [write_days(tmp_path / "in" / "a.csv", {("A", FIRST): [5] * 48})])
+    roster = roster_of(tmp_path, ["A,2012-01-01,,x", "B,2012-12-01,,y"])
+    profiles = {"p": GroupedProfile(ProfileRule(100, 500, 96, 2), "area")}
+    days = [date(2012, 5, 31), date(2012, 12, 1), FIRST]
+    sums = sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=INLINE)
+    assert [{group: set(wh.tolist()) for group, wh in one.sum_wh.items()} for one in sums.values()] == [
+        {"x": {2}},
+        {"x": {2}, "y": {2}},
+        {"x": {5}, "y": {2}},
+    ]
+    assert [one.usable for one in sums.values()] == [{"x": 0}, {"x": 0, "y": 0}, {"x": 1, "y": 0}]
+    assert sum_half_hours(store, delivery, roster, days=[], profiles=profiles, engine=INLINE) == {}
+    assert sum_half_hours(store, delivery, roster, days=days, profiles={}, engine=INLINE) == {}

@@ -1,0 +1,63 @@
+"""Load profiles of synthetic households are those of chains that plain loops follow, and add up to their daily sums."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+
+from agedp.stages.aggregate import aggregate_synthetic, days_between
+from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
+from agedp.store.half_hour_sums import GroupedProfile
+from agedp_data.datasets.ausgrid import Ausgrid
+from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.series import Mean
+from tests.agedp.test_synthetic_rehearsal import FIRST, half_hours, synthetic
+
+DAYS = days_between(FIRST, FIRST + timedelta(days=9))
+RULE = ProfileRule(450, 9_000, 48 * 46, 0)
+
+
+def counted(day: date, household: int) -> list[int]:
+    """Return what a synthetic household adds to the half-hours of a day."""
+    slots = [slot for slot in range(48) if slot not in Ausgrid().absent_slots(day)]
+    use = [half_hours(day.replace(day=1), household)[48 * (day.day - 1) + slot] for slot in slots]
+    if None in use:
+        return [RULE.missing_wh // len(slots)] * len(slots)
+    clipped = [min(wh, RULE.half_hour_clamp_wh) for wh in use]
+    total = sum(clipped)
+    return [wh * RULE.day_clamp_wh // total for wh in clipped] if total > RULE.day_clamp_wh else clipped
+
+
+def test_sums_are_those_of_chains_that_plain_loops_follow(house):
+    context = synthetic(house).context()
+    profiles = {"p": GroupedProfile(RULE, "area")}
+    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, profiles=profiles)
+    assert {len(sums[day, "p"].slots) for day in DAYS} == {46, 48}
+    for day in DAYS:
+        areas = [(area, number) for area, number in context.roster.cells(day, "area")]
+        assert sums[day, "p"].households == dict(areas)
+        first = 0
+        for area, number in areas:
+            members = [counted(day, household) for household in range(first, first + number)]
+            assert sums[day, "p"].sum_wh[area].tolist() == [sum(cell) for cell in zip(*members, strict=True)]
+            first += number
+    assert sum(sum(one.clamped.values()) for one in sums.values()) > 5
+    assert sum(sum(one.usable.values()) for one in sums.values()) < sum(
+        sum(one.households.values()) for one in sums.values()
+    )
+
+
+@pytest.mark.parametrize("dataset", ["london", "ausgrid"])
+def test_half_hours_add_up_to_the_daily_sums(house, dataset):
+    context = synthetic(house, dataset=dataset).context()
+    profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 96, 2))}
+    sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, profiles=profiles)
+    mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("0.096"))
+    run = context.run_file.model_copy(update={"series": {"p": mean}})
+    daily = aggregate_synthetic(run, context.roster, days=DAYS, path=house.folder / "sums.parquet")
+    assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
+        key: one.sum_wh["all"] for key, one in daily.items()
+    }
+    assert sum_synthetic_half_hours(run, context.roster, days=DAYS, profiles={}) == {}

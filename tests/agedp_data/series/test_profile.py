@@ -1,0 +1,86 @@
+"""The series of load profiles: its cells, its sensitivity, and which keys agree."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from agedp_data.markov.states import RepresentativeValues
+from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.profile import Profile
+from agedp_data.series.sensitivity import Move
+
+TERMS = {"statistic": "profile", "clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4)}
+SPRING = [*range(4), *range(6, 48)]
+"""The half-hours of a day on which the clock goes forward at 2:00."""
+
+
+def profile(**terms: object) -> Profile:
+    return Profile.model_validate(TERMS | terms)
+
+
+@pytest.mark.parametrize(("clamp", "half_hour", "wh"), [(50, 4, 100_000), (50, 1, 48_000), (50, "1.5", 72_000)])
+def test_the_sensitivity_is_twice_the_day_or_all_half_hours(clamp, half_hour, wh):
+    series = profile(clamp_kwh=Decimal(clamp), half_hour_clamp_kwh=Decimal(half_hour))
+    assert series.sensitivity("replacement") == series.sensitivity(Move(1)) == wh
+
+
+def test_cells_are_named_by_the_clock_and_found_again():
+    for series, group in [(profile(), "all"), (profile(by="area"), "North End")]:
+        for slots in (range(48), SPRING, range(0, 48, 2)):
+            cells = series.cells(group, slots=slots)
+            assert [series.place(cell) for cell in cells] == [(group, slot) for slot in slots]
+            assert series.holds(cells)
+    assert profile().cells("all", slots=SPRING)[2:6] == ("01:00", "01:30", "03:00", "03:30")
+
+
+def test_a_release_has_the_same_half_hours_of_each_group_once():
+    series = profile(by="area")
+    first, second = series.cells("a", slots=range(48)), series.cells("b", slots=range(48))
+    assert series.holds([*first, *second])
+    assert series.by_group([*first, *second], [3] * 48 + [5] * 48) == {"a": 3, "b": 5}
+    for cells in (
+        [*first, *second[:-1]],
+        [*first, *series.cells("b", slots=SPRING)],
+        [*first, *first],
+        [*first[:24], *second, *first[24:]],
+        first[::-1],
+        ["a 24:00"],
+        ["a 00:15"],
+        ["00:00"],
+        ["a 0-2"],
+    ):
+        assert not series.holds(cells), cells[-1]
+
+
+def test_impossible_sums_are_noticed():
+    series = profile()
+    assert series.is_possible(np.array([4_000] * 12 + [0] * 36), 1)
+    for exact in ([4_001] + [0] * 47, [-1] + [0] * 47, [4_000] * 13 + [0] * 35):
+        assert not series.is_possible(np.array(exact), 1), exact
+        assert series.is_possible(np.array([max(value, 0) for value in exact]), 2)
+    assert series.is_possible(np.array([8_000] + [0] * 23), 1)  # hourly readings: an hour has two half-hours
+
+
+def test_series_with_the_same_rule_count_the_same_vectors():
+    states = RepresentativeValues("half-hour", (100, 300))
+    rule = ProfileRule(4_000, 50_000, 0, 2)
+    assert profile().rule(states) == profile(by="area").rule(None) == rule
+    assert profile(values="states").rule(states) == ProfileRule(4_000, 50_000, 0, 2, states)
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"half_hour_clamp_kwh": Decimal(51)}, "must not exceed clamp_kwh"),
+        ({"half_hour_clamp_kwh": Decimal("0.1"), "missing_kwh": Decimal("4.7")}, "must not exceed 46 times"),
+        ({"missing_kwh": Decimal(51)}, "must not exceed clamp_kwh"),
+        ({"by": "from"}, "must be a group column"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(terms, message):
+    with pytest.raises(ValidationError, match=message):
+        profile(**terms)
