@@ -139,6 +139,26 @@ def test_groups_together_are_the_groups_alone(form):
             assert getattr(alone, column).tolist() == getattr(together, column)[i].tolist()
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_reversed_counts_have_mirrored_intervals(form):
+    """Household 26 of 101 from below is household 76 from above."""
+    values, edges = np.array([3, 30, 7, 1, 44, 11, 4, 1]), np.linspace(0, 8, 9)
+    mirrored = values[::-1] if form == "histogram" else 101 - values[:-1].cumsum()[::-1]
+    values = values if form == "histogram" else values[:-1].cumsum()
+    ranges, reversed_ranges = (
+        quantile_ranges(counts_of(counts, 101, scale=3.0, form=form, edges=edges), [share], coverage=0.9)
+        for counts, share in ((values, 0.25), (mirrored, 0.75))
+    )
+    assert ranges.low_kwh == 8 - reversed_ranges.high_kwh
+    assert ranges.high_kwh == 8 - reversed_ranges.low_kwh
+
+
+@pytest.mark.parametrize("households", range(93, 110))
+def test_the_largest_use_is_in_the_last_occupied_bin(households):
+    noisy = counts_of([41, 30, 21, -50, -60], households, scale=9.0, form="histogram", edges=np.arange(6.0))
+    assert quantile_ranges(noisy, [1], coverage=0.9).value_kwh == 3.0
+
+
 def test_the_peak_is_a_bin_that_is_occupied_for_certain():
     clear = counts_of([900, 400, 300, 200, 100, 80, 0, 3], 1_983, scale=2.0, form="histogram")
     ranges = quantile_ranges(clear, [1], coverage=0.95)

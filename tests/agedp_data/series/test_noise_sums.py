@@ -63,6 +63,9 @@ def tail_of_two(scale, width):
 def test_two_equal_noises_have_their_closed_form(scale, coverage):
     width, tail = sum_interval([scale, scale], coverage), 1 - Decimal(coverage)
     assert tail_of_two(scale, width) <= tail
+    low, high = central_probability([scale, scale], width)
+    assert low - 1e-15 <= 1 - tail_of_two(scale, width) <= high + 1e-15
+    assert high - low < 1e-10
     if coverage != "0.99999999999999999999":  # beyond what the inversion resolves a bound takes its place
         slack = math.ceil(1e-10 / float(tail) * scale)
         assert tail_of_two(scale, width - 1 - slack) > tail
