@@ -136,7 +136,7 @@ def quantile_ranges(noisy: NoisyCounts, shares: Sequence[Number], *, coverage: E
 
     References:
         Neyman: Outline of a Theory of Statistical Estimation Based on the Classical Theory of Probability. Phil. Trans.
-        R. Soc. A 236, 1937. https://doi.org/10.1098/rsta.1937.0005
+        R. Soc. A 236, 1937.
 
     >>> counts = noisy_counts([60, 30, 10], households=100, edges_kwh=[0, 5, 10, 20], scale=0.01, form="histogram")
     >>> ranges = quantile_ranges(counts, [0.5, 0.95], coverage=0.95)  # 5 * 50/60, and 10 + 10 * 5/10
@@ -169,8 +169,7 @@ def fitted_below_edges(noisy: NoisyCounts) -> Floats:
         Shape (..., bins + 1), not decreasing [households].
 
     References:
-        [HWC] Held, Wolfe, Crowder: Validation of subgradient optimization. Math. Programming 6, 1974.
-        https://doi.org/10.1007/BF01580223
+        [HWC] Held, Wolfe, Crowder: Validation of Subgradient Optimization. Math. Programming 6, 1974.
         [BBBB] Barlow, Bartholomew, Bremner, Brunk: Statistical Inference under Order Restrictions. Wiley, 1972.
 
     >>> counts = noisy_counts([62, 33, -4], households=100, edges_kwh=[0, 5, 10, 20], scale=2.0, form="histogram")
@@ -225,7 +224,8 @@ def _simplex_projection(values: Floats, total: Floats) -> Floats:
     surplus = descending.cumsum(axis=-1) - total
     number = np.arange(1, values.shape[-1] + 1)
     positive = (descending * number > surplus).sum(axis=-1, keepdims=True)
-    return np.maximum(values - np.take_along_axis(surplus, positive - 1, axis=-1) / positive, 0.0)
+    excess = np.take_along_axis(surplus, positive - 1, axis=-1) / positive
+    return np.asarray(np.maximum(values - excess, 0.0))
 
 
 def _isotonic(values: Floats) -> Floats:

@@ -65,7 +65,8 @@ def sum_deviation(scales: Iterable[float]) -> float:
         ChainError: a scale that is not a positive number.
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
 
     >>> round(sum_deviation([3.0, 4.0]), 3)  # sqrt(4.223^2 + 5.642^2)
     7.048
@@ -95,9 +96,10 @@ def sum_interval(scales: Iterable[float], coverage: EpsilonLike) -> int:
         ChainError: no scale, a scale that is not a positive number, or a coverage outside (0, 1).
 
     References:
-        [GRS] https://doi.org/10.1145/1536414.1536464
+        [GRS] Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+        https://doi.org/10.1145/1536414.1536464
         Chernoff: A Measure of Asymptotic Efficiency for Tests of a Hypothesis Based on the Sum of Observations. Ann.
-        Math. Statist. 23, 1952. https://doi.org/10.1214/aoms/1177729330
+        Math. Statist. 23, 1952.
 
     >>> sum_interval([1.0, 1.0], 0.6), sum_interval([1.0, 1.0], 0.7)  # P(0) = .280, P(abs <= 1) = .644
     (1, 2)
