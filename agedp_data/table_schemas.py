@@ -244,3 +244,17 @@ PERIOD_AVERAGES = _schema(
     ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
     ("published_on", pa.date32(), "UTC date of first publication of the latest day that enters"),
 )
+
+
+DAILY_QUANTILES = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("series", _TEXT, "series of the run file whose counts the value follows from"),
+    ("group_column", _TEXT, "column of the roster, or all: all households"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("share", pa.float64(), "share of the households that used this or less; 1: the largest use [-]"),
+    ("households", pa.int64(), "households on the roster that day"),
+    ("value_kwh", pa.float64(), "estimate, interpolated in a range of use, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the interval, the edge of a range of use, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the interval, the edge of a range of use, kWh; the clamp: this or more"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)

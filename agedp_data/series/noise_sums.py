@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -108,16 +109,7 @@ def sum_interval(scales: Iterable[float], coverage: EpsilonLike) -> int:
     smallest_width = mechanisms.interval(max(terms, default=math.nan), coverage)
     if len(terms) == 1:
         return smallest_width
-    law = _inverted_law(tuple(sorted(Counter(terms).items())))
-    share = Fraction(coverage)
-    high = law.tail_width(float(1 - share))
-    if law.bounds(high)[0] < share:
-        return high  # the exponential bound holds where the inversion resolves no smaller tail
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if law.bounds(middle)[0] >= share else (middle, high)
-    return high
+    return _inverted_interval(tuple(sorted(Counter(terms).items())), Fraction(coverage))
 
 
 def central_probability(scales: Iterable[float], width: int) -> tuple[float, float]:
@@ -170,6 +162,20 @@ class _InvertedLaw:
     def tail_width(self, tail: float) -> int:
         """Return a width that the sum exceeds with at most this probability."""
         return _chernoff_width(self.number, self.rate, tail)
+
+
+@lru_cache(maxsize=2**14)
+def _inverted_interval(counts: tuple[tuple[float, int], ...], share: Fraction) -> int:
+    """Return the half-width of a sum's interval by inversion of its law, by the number of noises of each scale."""
+    law = _inverted_law(counts)
+    high = law.tail_width(float(1 - share))
+    if law.bounds(high)[0] < share:
+        return high  # the exponential bound holds where the inversion resolves no smaller tail
+    low = -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if law.bounds(middle)[0] >= share else (middle, high)
+    return high
 
 
 def _inverted_law(counts: tuple[tuple[float, int], ...]) -> _InvertedLaw:

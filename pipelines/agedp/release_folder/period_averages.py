@@ -26,12 +26,10 @@ from __future__ import annotations
 
 import json
 from calendar import monthrange
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -40,11 +38,11 @@ import pyarrow as pa
 from agedp.budget import closed_days, series_by_contract
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
-    check_table,
     common_guarantee,
     parquet_bytes,
     read_guarantee,
 )
+from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -106,7 +104,7 @@ def check_period_averages(
             expected = period_table(period, statement, rows, contracts, coverage=coverage)
             if expected is not None:
                 expected = _with_equal_intervals(expected, table)
-            check_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
+            check_large_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
 
 
 def period_table(
@@ -265,15 +263,10 @@ def _noise_of_groups(
     """Return standard deviation and half-width of the noise of each group's sum [Wh]."""
     by_days, index = np.unique(is_released, axis=1, return_inverse=True)
     scales = np.array([row.scale for row in rows])
-    noises = [_noise_of_sum(tuple(sorted(Counter(scales[days].tolist()).items())), coverage) for days in by_days.T]
-    deviations, half_widths = zip(*noises, strict=True)
-    return np.array(deviations)[index.ravel()], np.array(half_widths, object)[index.ravel()]
-
-
-@lru_cache(maxsize=2**14)
-def _noise_of_sum(number_by_scale: tuple[tuple[float, int], ...], coverage: Decimal) -> tuple[float, int]:
-    scales = [scale for scale, number in number_by_scale for _ in range(number)]
-    return sum_deviation(scales), sum_interval(scales, coverage)
+    scales_of_sums = [scales[days].tolist() for days in by_days.T]
+    deviations = np.array([sum_deviation(terms) for terms in scales_of_sums])
+    half_widths = np.array([sum_interval(terms, coverage) for terms in scales_of_sums], object)
+    return deviations[index.ravel()], half_widths[index.ravel()]
 
 
 def _with_equal_intervals(expected: pa.Table, stored: pa.Table) -> pa.Table:
