@@ -145,7 +145,15 @@ def _delta(value: object) -> Decimal:
     return probability.normalize()
 
 
-def _share(value: object) -> Decimal:
+def share(value: object) -> Decimal:
+    """Return a part of a whole, above 0 and at most 1.
+
+    >>> share(Decimal("0.5"))
+    Decimal('0.5')
+
+    Raises:
+        PydanticCustomError: any other value, as `exact`.
+    """
     amount = exact(value)
     if not 0 < amount <= 1:
         raise wrong("must be above 0 and at most 1")
@@ -297,7 +305,7 @@ _OR_UNLIMITED: Final = WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMi
 
 Amount = Annotated[Decimal, PlainValidator(positive), _POSITIVE]
 Fraction01 = Annotated[Decimal, PlainValidator(fraction), _POSITIVE]
-Share = Annotated[Decimal, PlainValidator(_share), _POSITIVE]
+Share = Annotated[Decimal, PlainValidator(share), _POSITIVE]
 Epsilon = Annotated[Decimal, PlainValidator(_epsilon), _POSITIVE]
 Total = Annotated[Decimal | Unlimited, PlainValidator(_total), _OR_UNLIMITED]
 Delta = Annotated[Decimal, PlainValidator(_delta), _PROBABILITY]

@@ -1,8 +1,8 @@
 """Schemas of every table that is written, each declared once: columns, Arrow types, units and meaning.
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
-`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_DISTRIBUTION` and
-`CONSISTENT_AVERAGES` are published.
+`COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`
+and `CONSISTENT_AVERAGES` are published.
 """
 
 from __future__ import annotations
@@ -157,6 +157,19 @@ DAILY_AVERAGES = _schema(
     ("published_on", pa.date32(), "UTC date of first publication"),
     ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
+)
+_LAYER_TEXTS = {
+    "noisy_sum_wh": "what was drawn: sum of the parts of the days in the layer plus noise, Wh",
+    "mean_kwh": "noisy_sum_wh / households / 1000, kWh; add to those below for the mean up to the layer's end",
+}
+DAILY_AVERAGE_LAYERS = pa.schema(
+    [
+        *(
+            field.with_metadata({"description": _LAYER_TEXTS[field.name]}) if field.name in _LAYER_TEXTS else field
+            for field in DAILY_AVERAGES
+        ),
+        *_schema(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
+    ]
 )
 DAILY_DISTRIBUTION = _schema(
     ("day", pa.date32(), "day of the data"),

@@ -44,6 +44,7 @@ from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
+from agedp_data.series.layers import as_written
 from agedp_data.series.series import AnySeries, series_of
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
@@ -121,6 +122,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "schedule.wait_for": "either",
     "schedule.zone_changes": "either",
     "series.*": "share",
+    "series.*.above_kwh": "either",
     "series.*.bins_kwh": "either",
     "series.*.by": "either",
     "series.*.clamp_kwh": "either",
@@ -192,6 +194,7 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
+    old, new = as_written(old), as_written(new)
     units = _on_one_side(old, new)
     old_values, new_values = _entries(old, units), _entries(new, units)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}
@@ -229,7 +232,9 @@ def _entries(value: Mapping[str, Any], units: frozenset[str], above: str = "") -
 
 def _shares_fit(new: Mapping[str, Any]) -> bool:
     series = _table(new, "series").values()
-    sizes = [_size(json.dumps(terms.get("share"))) if isinstance(terms, Mapping) else None for terms in series]
+    written = [terms.get("share") if isinstance(terms, Mapping) else None for terms in series]
+    of_layers = [share for shares in written for share in (shares if isinstance(shares, list) else [shares])]
+    sizes = [_size(json.dumps(share)) for share in of_layers]
     shares = [size for size in sizes if size is not None and 0 < size <= 1]
     return len(shares) == len(sizes) and sum(shares, Decimal()) == 1
 

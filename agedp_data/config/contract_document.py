@@ -163,7 +163,7 @@ class ContractSchedule(DocumentPart):
 class SeriesTerms(DocumentPart):
     """One series: its statistic and terms."""
 
-    optional = frozenset({"by", "max_missing", "missing_kwh", "form", "bins_kwh", "values"})
+    optional = frozenset({"above_kwh", "by", "max_missing", "missing_kwh", "form", "bins_kwh", "values"})
     is_open = True
 
     statistic: Literal["mean", "distribution"]
@@ -175,6 +175,9 @@ class SeriesTerms(DocumentPart):
         ),
     ]
     clamp_kwh: Annotated[Number, Field(description="What a household's day counts at most, kWh.")]
+    above_kwh: Annotated[
+        Number | None, Field(description="Of a layer above the first: only what exceeds this counts, kWh. Absent: 0.")
+    ] = None
     by: Annotated[str | None, Field(description="Column of the roster whose groups are published.")] = None
     max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
         None

@@ -27,7 +27,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import FREE, LATER, Absent, Section, exact_text
-from agedp_data.series.series import Distribution, Mean
+from agedp_data.series.series import Distribution, Layer, Mean
 
 RENAMED: Final[dict[str, str | None]] = {}
 """Dotted keys of earlier forms ("series.*.name" for any series): their present name, None for a removed key."""
@@ -151,7 +151,7 @@ def _filled(name: str, table: Any) -> Any:  # noqa: ANN401  (a JSON value)
 def _later_defaults(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the keys of a table that came later than form 1, with their defaults as a contract writes them."""
     choice, kinds = _TABLES[name]
-    for kind in kinds:
+    for kind in (Layer,) if name == "series" and "above_kwh" in table else kinds:
         if choice and table.get(choice) not in get_args(kind.model_fields[choice].annotation):
             continue
         for key, field in kind.model_fields.items():

@@ -30,6 +30,7 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.parameters import Section, exact_text, wrong
+from agedp_data.series.layers import SeriesTable, expanded, table_name
 from agedp_data.series.series import AnySeries
 
 Problem = tuple[str, str, str]
@@ -42,13 +43,13 @@ def _version(value: object) -> int:
     return value
 
 
-def _named(series: dict[str, Any]) -> dict[str, Any]:
+def _series_by_name(series: dict[str, Any]) -> dict[str, AnySeries]:
     if not series:
         raise wrong("names no series; write a table such as [series.daily_mean]")
     for name in series:
         if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
             raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
-    return series
+    return expanded(series)
 
 
 class RunFile(Section):
@@ -60,7 +61,7 @@ class RunFile(Section):
     output: OutputSection
     population: PopulationSection
     schedule: AnySchedule
-    series: Annotated[dict[str, AnySeries], AfterValidator(_named)]
+    series: Annotated[dict[str, SeriesTable], AfterValidator(_series_by_name)]
     promise: AnyPromise
     model: AnyModel | None = None
     compare: CompareSection = Field(default_factory=CompareSection)
@@ -179,20 +180,24 @@ class RunFile(Section):
             RunFileError: the promise does not go with the other tables, in few words.
         """
         copy = self.model_copy(update={"promise": promise})
-        for rule in _RULES:
-            for table, key, reason in rule(copy):
-                raise RunFileError(f"[{table}] {key} {reason}")
+        for table, key, reason in _problems(copy):
+            raise RunFileError(f"[{table}] {key} {reason}")
         return copy
 
     @model_validator(mode="after")
     def _tables_agree(self, info: ValidationInfo) -> Self:
-        problems = [problem for rule in _RULES for problem in rule(self)]
-        if problems:
+        if problems := _problems(self):
             table, key, what = problems[0]
             raise wrong(what, *table.split("."), key, more=len(problems) - 1)
         if isinstance(info.context, Mapping):
             self._name, self._folder = info.context["name"], info.context["folder"]
         return self
+
+
+def _problems(run: RunFile) -> list[Problem]:
+    """Return the problems between the tables, those of the layers of a mean once."""
+    problems = (problem for rule in _RULES for problem in rule(run))
+    return list(dict.fromkeys((table_name(table), key, what) for table, key, what in problems))
 
 
 def _ages(run: RunFile) -> Iterator[Problem]:
@@ -285,8 +290,9 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
 
 
 def _check_change_size(run: RunFile) -> Iterator[Problem]:
-    for name, series in run.series.items():
-        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > series.clamp_kwh:
+    clamps = {table_name(name): series.clamp_kwh for name, series in run.series.items()}  # of layers the last, highest
+    for name, clamp_kwh in clamps.items():
+        if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > clamp_kwh:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
 
 

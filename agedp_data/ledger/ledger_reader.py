@@ -36,6 +36,7 @@ from agedp_data.ledger.records import (
     canonical,
     differences,
 )
+from agedp_data.series.layers import as_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -319,7 +320,8 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     promise = canonical(contract)
     if registered.promise == promise:
         return registered
-    changes = differences(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
+    contracts = (without_zone_changes(meaning_of(text)) for text in (registered.promise, promise))
+    changes = differences(*map(as_written, contracts))
     if not changes:
         return registered
     raise ContractChanged(

@@ -24,6 +24,7 @@ from pydantic import Discriminator, Field, PlainValidator, ValidationError, mode
 
 from agedp_data.errors import LedgerError
 from agedp_data.parameters import (
+    LATER,
     NUMBERS,
     Kwh,
     PositiveKwh,
@@ -41,12 +42,22 @@ from agedp_data.roster import ALL
 from agedp_data.series.histograms import cumulative, histogram
 from agedp_data.series.sensitivity import Change, Move, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
 
-_AMOUNTS: Final = ("share", "clamp_kwh", "missing_kwh", "bins_kwh")
+_AMOUNTS: Final = ("share", "clamp_kwh", "above_kwh", "missing_kwh", "bins_kwh")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 Wh = np.ndarray[Any, np.dtype[np.int64]]
 
 # The day on which the clock goes forward has 46 half-hours; a day without any reading is always missing.
 Missing = Annotated[int, Field(ge=0, le=45)]
+
+
+def check_group_column(name: str | None) -> None:
+    """Check that a group column is not one that every roster has.
+
+    Raises:
+        PydanticCustomError: it is.
+    """
+    if name in ("household_id", "from", "to"):
+        raise wrong("must be a group column of the roster, such as tariff", "by")
 
 
 def _bins(values: object) -> tuple[Decimal, ...]:
@@ -115,8 +126,7 @@ class Series(Section):
     def _within_the_bound(self) -> Self:
         if self.missing_kwh > self.clamp_kwh:
             raise wrong("must not exceed clamp_kwh", "missing_kwh")
-        if self.by in ("household_id", "from", "to"):
-            raise wrong("must be a group column of the roster, such as tariff", "by")
+        check_group_column(self.by)
         return self
 
 
@@ -130,16 +140,26 @@ class Mean(Series):
     moves_counts: ClassVar[bool] = False
 
     @property
-    def quantity(self) -> tuple[int, int, int, str]:
+    def above_wh(self) -> int:
+        """Return the energy above which a household's day counts, in whole watt-hours."""
+        return 0
+
+    @property
+    def width_wh(self) -> int:
+        """Return the most that a household's day counts, in whole watt-hours."""
+        return self.clamp_wh - self.above_wh
+
+    @property
+    def quantity(self) -> tuple[int, int, int, int, str]:
         """Return what counts as a household's day; means of one quantity on one day rest on the same numbers."""
-        return self.clamp_wh, self.missing_wh, self.max_missing, self.values
+        return self.above_wh, self.clamp_wh, self.missing_wh, self.max_missing, self.values
 
     def sensitivity(self, change: Change) -> int:
-        """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the clamp.
+        """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the width.
 
         A household is in one group, so this is also the sensitivity of the vector of all groups.
         """
-        return sum_sensitivity(self.counted_change(change), clamp=self.clamp_wh)
+        return sum_sensitivity(self.counted_change(change), clamp=self.width_wh)
 
     def cells(self, group: str) -> tuple[str, ...]:
         """Return the cells of a group: one, which has the group's name."""
@@ -168,8 +188,36 @@ class Mean(Series):
         return (int(days_wh.sum()),)
 
     def is_possible(self, exact: Wh, households: int) -> bool:
-        """Return whether this number of households can have this exact vector: a sum from 0 to all clamps together."""
-        return bool((exact >= 0).all() and (exact <= households * self.clamp_wh).all())
+        """Return whether this number of households can have this exact vector: a sum from 0 to all widths together."""
+        return bool((exact >= 0).all() and (exact <= households * self.width_wh).all())
+
+
+class Layer(Mean):
+    r"""Mean of the part of the households' days above one public clamp and up to the next: an upper layer.
+
+    .. math:: y_j = \min(\max(x - U_{j-1}, 0), U_j - U_{j-1})
+
+    A change of one household's day changes the sum by at most the width U_j - U_(j-1). Written by `series.layers`,
+    never by users; layer 1 is a `Mean`.
+    """
+
+    above_kwh: Annotated[PositiveKwh, LATER]
+    """Clamp of the layer below; the day counts as its energy above this, at most `clamp_kwh` less this."""
+
+    @property
+    def above_wh(self) -> int:
+        """Return the clamp of the layer below, in whole watt-hours."""
+        return watt_hours(self.above_kwh)
+
+    def clamp_energy(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
+        """Return the part of each day's energy in this layer [Wh], `missing_wh` for an unusable day; see `Series`."""
+        return np.where(usable, np.clip(energy_wh - self.above_wh, 0, self.width_wh), self.missing_wh)
+
+    @model_validator(mode="after")
+    def _has_a_width(self) -> Self:
+        if self.missing_wh > self.width_wh or self.width_wh <= 0:
+            raise wrong("must exceed above_kwh, by missing_kwh or more", "clamp_kwh")
+        return self
 
 
 class Distribution(Series):
@@ -281,28 +329,6 @@ def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decim
 AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
 
 
-def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]:
-    """Return the names of means of all households and of groups that add up to them, one tuple for each quantity.
-
-    Args:
-        series: series of one contract by name.
-
-    Returns:
-        Names by quantity, those of all households first; a quantity without groups, or without a total, is left out.
-
-    >>> mean = {"statistic": "mean", "clamp_kwh": "50", "share": "0.4"}
-    >>> terms = {"tariffs": {**mean, "by": "tariff"}, "total": mean, "low": {**mean, "clamp_kwh": "9"}}
-    >>> totals_with_groups(series_of({"series": terms}))
-    [('total', 'tariffs')]
-    """
-    by_quantity: dict[tuple[int, int, int, str], list[str]] = {}
-    means = {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
-    for name in sorted(means, key=lambda name: (means[name].by or "", name)):
-        by_quantity.setdefault(means[name].quantity, []).append(name)
-    columns = [({means[name].by for name in names}, names) for names in by_quantity.values()]
-    return [tuple(names) for parts, names in columns if None in parts and len(parts) > 1]
-
-
 def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
     """Return the series of a contract by name; keys that this version does not know are ignored.
 
@@ -327,6 +353,7 @@ def series_in(terms: Mapping[str, Any]) -> AnySeries:
         ValueError: the table is not a series.
     """
     kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
+    kind = Layer if "above_kwh" in terms and kind is Mean else kind
     fields = {key: value for key, value in terms.items() if key in kind.model_fields}
     return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})
 

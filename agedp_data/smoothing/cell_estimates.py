@@ -1,36 +1,32 @@
 r"""Smoothed estimates of several cells of a release: a total, its groups, and the layers of a clamped mean.
 
-The idea: each cell is smoothed on its own. Where cells are the parts of another, estimates of a day are then moved
-until the mean of the parts, weighted by their households, is the total, each in proportion to its variance.
-
-Example: estimates 10 for all, 9 and 12 for two equal groups, with variances 1, 1 and 1: the groups average 10.5, so the
-total becomes 10.33, the groups 8.83 and 11.83.
+Example: layers estimated as 9.8 and 0.3 kWh with variances 0.04 and 0.01 add up to 10.1 kWh with variance 0.05.
 
 Decisions:
 
-* Each day is reconciled by estimates of that day alone, so that later rows never revise a live estimate.
+* A layer above the first has priors of its own: a tenth to a seventh of those of the mean above 30 kWh, falling with
+  e^(-1/10 kWh) as the part of the use above does. In 5,000 synthetic households (30 + 45 kWh) the sum errs by 0.19 kWh.
+* Given the estimates of the first layer, it follows them, in place of the weather: an error of 0.16 kWh, and of 0.17 in
+  place of 0.23 kWh live. What drives a household above 30 kWh drives the mean, which is published with less noise.
+* Variances of layers add. The intervals of the sum hold 91 % of days (live 94 %), on 37 real households 88 to 90 %.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
-from agedp_data.smoothing.structural_model import (
-    Covariates,
-    Estimate,
-    draw_amplitudes,
-    estimate_all,
-    estimate_so_far,
-    most_probable,
-)
+from agedp_data.smoothing.group_estimates import DIFFERENCE, Variant, estimate_groups, estimate_series
+from agedp_data.smoothing.structural_model import DAILY_MEAN, Amplitudes, Covariates, Estimate, Prior
 
-Variant = Literal["archive", "live"]
+_ABOVE_30_KWH: Final = 0.15
+_DECAY_KWH: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,45 +45,50 @@ class CellFigures:
 
 
 def estimate_cells(
-    figures: Sequence[CellFigures], covariates: Covariates, *, parts: tuple[int, ...] | None, variant: Variant
+    figures: Sequence[CellFigures],
+    covariates: Covariates,
+    *,
+    parts: tuple[int, ...] | None,
+    variant: Variant,
+    first_layer: Sequence[Estimate] | None = None,
 ) -> list[Estimate]:
-    r"""Return the estimates of cells of a series, in their order; parts and their total add up.
+    r"""Return the estimates of the cells of a series, in their order; parts and their total add up.
 
-    With x the estimates of the day, V their variances and a the weights of the constraint, 1 for the total and
-    -n_g / n for a part:
+    A total that is not published is a cell without figures.
 
-    .. math:: \hat x = x - V a \frac{a^\top x}{a^\top V a}, \quad \hat V = V - \frac{V a a^\top V}{a^\top V a}
+    .. math:: \sum_g n_g \hat f_g = n \hat f \text{ on days on which } \sum_g n_g = n
 
-    Source: generalised least squares under a linear constraint.
+    Source: `estimate_groups`.
 
     Args:
         figures: of each cell.
         covariates: of the same days.
         parts: places in `figures` of the groups; the single cell that remains is their total; None without a total.
         variant: "archive", each day by all figures, or "live", each day by those up to it.
+        first_layer: of an upper layer: the estimates of the same cells and variant in the first one, for more accuracy.
 
     Raises:
-        ChainError: shapes that differ, or parts that leave more or less than one total.
+        ChainError: shapes that differ, layers that differ, or parts that leave more or less than one total.
     """
-    estimates = [_estimate(cell, covariates, variant) for cell in figures]
+    publics = [covariates] * len(figures)
+    if first_layer is not None:
+        publics = [replace(covariates, heating=below.mean - DAILY_MEAN.constant_kwh) for below in first_layer]
     if parts is None:
-        return estimates
-    totals = set(range(len(figures))) - set(parts)
-    if len(totals) != 1:
+        return [
+            estimate_series(cell.observed, cell.noise_variance, public, prior=_prior(cell), variant=variant)
+            for cell, public in zip(figures, publics, strict=True)
+        ]
+    order = [place for place in range(len(figures)) if place not in parts] + list(parts)
+    if len(order) != len(parts) + 1 or sorted(order) != list(range(len(figures))) or not parts:
         raise ChainError("parts of a total leave a single cell, the total")
-    order = [*totals, *parts]
-    households = np.array([figures[place].households for place in order[1:]])
-    is_complete = (np.where(np.isnan(households), 0, households) > 0).all(axis=0)
-    weights = np.where(is_complete, households, 0.0) / np.where(is_complete, households.sum(axis=0), 1.0)
-    signed = np.vstack([is_complete.astype(float), -weights])
-    means, variances = (np.array([getattr(estimates[place], name) for place in order]) for name in ("mean", "variance"))
-    spread = (signed**2 * variances).sum(axis=0)
-    gain = signed * variances / np.where(is_complete, spread, 1.0)
-    means -= gain * (signed * means).sum(axis=0)
-    variances -= gain * signed * variances
-    for row, place in enumerate(order):
-        estimates[place] = Estimate(means[row], variances[row])
-    return estimates
+    cells = [figures[place] for place in order]
+    if len({(cell.above_kwh, cell.observed.shape) for cell in cells}) > 1:
+        raise ChainError("a total and its parts are of one layer and of the same days")
+    rows = [np.array([getattr(cell, name) for cell in cells]) for name in ("observed", "noise_variance", "households")]
+    priors = _prior(cells[0]), _difference(cells[0])
+    estimates = estimate_groups((rows[0], rows[1], rows[2]), publics[order[0]], priors=priors, variant=variant)
+    places = np.argsort(order).tolist()
+    return [Estimate(estimates.mean[place], estimates.variance[place]) for place in places]
 
 
 def layer_sum(layers: Sequence[Estimate]) -> Estimate:
@@ -103,10 +104,25 @@ def layer_sum(layers: Sequence[Estimate]) -> Estimate:
     )
 
 
-def _estimate(cell: CellFigures, covariates: Covariates, variant: Variant) -> Estimate:
-    is_seen = np.isfinite(cell.observed)
-    noise = np.where(is_seen, cell.noise_variance, 1.0)
-    if variant == "live":
-        return estimate_so_far(cell.observed, noise, covariates)
-    mode = most_probable(cell.observed, noise, covariates)
-    return estimate_all(cell.observed, noise, covariates, draw_amplitudes(cell.observed, noise, covariates, mode))
+def _prior(cell: CellFigures) -> Prior:
+    """Return the prior of a daily mean, or of the part of it that lies above a clamp."""
+    if not cell.above_kwh:
+        return DAILY_MEAN
+    scale = _scale(cell.above_kwh)
+    amplitudes = replace(_scaled(DAILY_MEAN.amplitudes, scale), heating=scale)
+    return Prior(2 * scale, 4 * scale, amplitudes)
+
+
+def _difference(cell: CellFigures) -> Prior:
+    """Return the prior of the difference of a group from the total."""
+    scale = _scale(cell.above_kwh) if cell.above_kwh else 1.0
+    return Prior(0.0, scale * DIFFERENCE.constant_sd_kwh, _scaled(DIFFERENCE.amplitudes, scale))
+
+
+def _scale(above_kwh: float) -> float:
+    """Return the size of a layer's changes in those of the whole mean."""
+    return min(_ABOVE_30_KWH * math.exp((30 - above_kwh) / _DECAY_KWH), 0.5)
+
+
+def _scaled(amplitudes: Amplitudes, factor: float) -> Amplitudes:
+    return Amplitudes(*(factor * np.exp(amplitudes.logarithms())).tolist())

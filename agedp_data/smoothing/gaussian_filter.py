@@ -6,9 +6,9 @@ of y. A day without an observation is predicted.
 
 Example: with one state that never moves, the filter is the running mean of the days so far.
 
-Decisions: leading axes are models (amplitudes to be compared), which share F, Q and y. The smoother is that of Bryson
-and Frazier, which inverts no matrix. No library is taken: statsmodels' compiled filter is not faster for a stack of
-eight models, and is a dependency of 40 MB.
+Decisions: leading axes are models (amplitudes to be averaged, groups of households), which share F and Q. A missing
+observation is one with infinite noise. The smoother is that of Bryson and Frazier, which inverts no matrix. No library
+is taken: statsmodels' compiled filter is not faster for a stack of eight models, and is a dependency of 40 MB.
 
 [DK] Durbin, Koopman: Time Series Analysis by State Space Methods. 2nd ed., Oxford University Press, 2012, chapter 4.
 https://doi.org/10.1093/acprof:oso/9780199641178.001.0001
@@ -16,7 +16,6 @@ https://doi.org/10.1093/acprof:oso/9780199641178.001.0001
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +41,7 @@ class Filtered:
 
     `mean` (..., T) and `variance` (..., T) are of h_t x_t given the days up to t; `log_likelihood` (...) of all of y.
     `predicted_mean` (..., T, k) and `predicted_covariance` (..., T, k, k) are of x_t given the days before t.
-    `residual` y_t - h_t E[x_t] and its variance `residual_variance` are (..., T), NaN and inf where y_t is missing.
+    `residual` y_t - h_t E[x_t] and its variance `residual_variance` are (..., T), 0 and inf where y_t is missing.
     """
 
     mean: Floats
@@ -63,7 +62,7 @@ def kalman_filter(observed: Floats, noise_variance: Floats, design: Floats, dyna
     Source: [DK] section 4.3.
 
     Args:
-        observed: y, shape (T,), NaN where missing.
+        observed: y, shape (..., T), NaN where missing.
         noise_variance: r, shape (..., T), > 0.
         design: h, shape (..., T, k).
         dynamics: F, Q and the first covariance.
@@ -76,28 +75,28 @@ def kalman_filter(observed: Floats, noise_variance: Floats, design: Floats, dyna
     [3.0, 4.0]
     """
     models, (days, size) = design.shape[:-2], design.shape[-2:]
+    is_seen = np.isfinite(observed)
+    values, noise = np.where(is_seen, observed, 0.0), np.where(is_seen, noise_variance, np.inf)
     means, covariances = np.empty((*models, days, size)), np.empty((*models, days, size, size))
-    estimates, variances = np.empty((*models, days)), np.empty((*models, days))
-    residuals, residual_variances = np.full((*models, days), np.nan), np.full((*models, days), np.inf)
+    estimates, variances, residuals, residual_variances = np.empty((4, *models, days))
     mean, covariance = np.zeros((*models, size)), np.broadcast_to(dynamics.start, (*models, size, size)).copy()
-    move, noise = dynamics.transition, dynamics.innovation
-    for day, value in enumerate(observed.tolist()):
+    move = dynamics.transition
+    for day in range(days):
         if day:
-            mean, covariance = mean @ move.T, move @ covariance @ move.T + noise
+            mean, covariance = mean @ move.T, move @ covariance @ move.T + dynamics.innovation
         means[..., day, :], covariances[..., day, :, :] = mean, covariance
         row = design[..., day, :]
-        if not math.isnan(value):
-            gain = (covariance @ row[..., None])[..., 0]
-            spread = (gain * row).sum(-1) + noise_variance[..., day]
-            residual = value - (mean * row).sum(-1)
-            mean = mean + gain * (residual / spread)[..., None]
-            covariance = covariance - gain[..., :, None] * (gain / spread[..., None])[..., None, :]
-            residuals[..., day], residual_variances[..., day] = residual, spread
+        gain = (covariance @ row[..., None])[..., 0]
+        spread = (gain * row).sum(-1) + noise[..., day]
+        residual = np.where(is_seen[..., day], values[..., day] - (mean * row).sum(-1), 0.0)
+        mean = mean + gain * (residual / spread)[..., None]
+        covariance = covariance - gain[..., :, None] * (gain / spread[..., None])[..., None, :]
+        residuals[..., day], residual_variances[..., day] = residual, spread
         estimates[..., day] = (mean * row).sum(-1)
         variances[..., day] = np.maximum(((covariance @ row[..., None])[..., 0] * row).sum(-1), 0)
-    seen = np.isfinite(observed)
-    squares = residuals[..., seen] ** 2 / residual_variances[..., seen]
-    log_likelihood = -0.5 * (squares + np.log(2 * np.pi * residual_variances[..., seen])).sum(-1)
+    squares = residuals**2 / residual_variances
+    spreads = np.log(2 * np.pi * np.where(np.isfinite(residual_variances), residual_variances, 1 / (2 * np.pi)))
+    log_likelihood = -0.5 * (squares + spreads).sum(-1)
     return Filtered(estimates, variances, log_likelihood, means, covariances, residuals, residual_variances)
 
 
@@ -124,18 +123,13 @@ def smooth(filtered: Filtered, design: Floats, dynamics: Dynamics) -> tuple[Floa
     for day in range(days - 1, -1, -1):
         row, covariance = design[..., day, :], filtered.predicted_covariance[..., day, :, :]
         spread, residual = filtered.residual_variance[..., day], filtered.residual[..., day]
-        carry = np.broadcast_to(dynamics.transition, information.shape)
-        if np.isfinite(spread).all():
-            gain = (covariance @ row[..., None])[..., 0] / spread[..., None]
-            carry = carry - (dynamics.transition @ gain[..., None]) * row[..., None, :]
-            score = row * (residual / spread)[..., None] + (score[..., None, :] @ carry)[..., 0, :]
-            seen = row[..., :, None] * (row / spread[..., None])[..., None, :]
-            information = seen + np.swapaxes(carry, -1, -2) @ information @ carry
-        else:
-            score = (score[..., None, :] @ carry)[..., 0, :]
-            information = np.swapaxes(carry, -1, -2) @ information @ carry
+        gain = (covariance @ row[..., None])[..., 0] / spread[..., None]
+        carry = dynamics.transition - (dynamics.transition @ gain[..., None]) * row[..., None, :]
+        score = row * (residual / spread)[..., None] + (score[..., None, :] @ carry)[..., 0, :]
+        seen = row[..., :, None] * (row / spread[..., None])[..., None, :]
+        information = seen + np.swapaxes(carry, -1, -2) @ information @ carry
         spanned = (covariance @ row[..., None])[..., 0]
         means[..., day] = (filtered.predicted_mean[..., day, :] * row).sum(-1) + (spanned * score).sum(-1)
-        known = ((information @ spanned[..., None])[..., 0] * spanned).sum(-1)
-        variances[..., day] = np.maximum((spanned * row).sum(-1) - known, 0)
+        removed = ((information @ spanned[..., None])[..., 0] * spanned).sum(-1)
+        variances[..., day] = np.maximum((spanned * row).sum(-1) - removed, 0)
     return means, variances

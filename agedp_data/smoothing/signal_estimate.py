@@ -11,14 +11,18 @@ Decisions:
 * The error follows from the known law of the noise (fourth moment of the Laplace law), not from the scatter of the
   squares, which misses heavy tails: with it two standard errors contain the truth in 95 to 99 % of simulated series.
 * The truth that is estimated is the root mean square change over the pairs of the series itself.
-* Weeks and months are compared as means of 7 and 28 days in a row, whose noise is smaller by the root of their number.
+* The unknown true changes enter the error with their estimate, raised by its own error: with three pairs and fewer the
+  estimate may be far too small, and so would be its error.
+* Weeks, months and years are compared as means of 7, 28 and 365 days in a row, whose noise is smaller by the root of
+  their number.
+* A verdict needs two standard errors: between them the series does not show which of both is larger.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +30,11 @@ from numpy.typing import NDArray
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
 
-SPANS: Final = (1, 7, 28)
-"""Lengths of the spans that are compared with each other: days, weeks, four weeks."""
+SPANS: Final = (1, 7, 28, 365)
+"""Lengths of the spans that are compared with each other [days]: days, weeks, four weeks, years."""
+
+Verdict = Literal["visible", "hidden", "uncertain"]
+"""Whether a change exceeds a noise: it does, it does not, or the estimate cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +53,19 @@ class SignalEstimate:
     standard_error: float
 
     @property
-    def is_visible(self) -> bool:
-        """Return whether the true change exceeds the noise, by two standard errors beyond doubt."""
-        return self.change - 2 * self.standard_error > self.noise
+    def is_significant(self) -> bool:
+        """Return whether the change is above 0 by two standard errors; otherwise it may be noise alone."""
+        return self.change > 0 and self.change >= 2 * self.standard_error
+
+    def verdict(self, noise: float) -> Verdict:
+        """Return whether the true change exceeds a noise, beyond doubt of two standard errors.
+
+        >>> [SignalEstimate(1, 364, 3.6, 2.5, 0.7, 0.3).verdict(noise) for noise in (0.05, 1.0, 2.5)]
+        ['visible', 'uncertain', 'hidden']
+        """
+        if self.change - 2 * self.standard_error > noise:
+            return "visible"
+        return "hidden" if self.change + 2 * self.standard_error < noise else "uncertain"
 
 
 def estimate_change(
@@ -63,7 +80,7 @@ def estimate_change(
               + 4 \delta_i^2 (v_i + v_{i+1}) \bigr] + 2 \sum_i (5 v_{i+1}^2 - 4 \delta_i \delta_{i+1} v_{i+1})
 
     Source: moments of differences of independent Laplace variables, whose kurtosis is 6. The unknown delta are replaced
-    by their estimated mean square and mean product, as far as these raise the variance.
+    by their estimated mean square, raised by its error, and mean product, as far as these raise the variance.
 
     Args:
         published: means, shape (T,) [kWh per household].
@@ -89,9 +106,11 @@ def estimate_change(
     is_triple = is_pair[:-1] & is_pair[1:]
     middle = second[:-1][is_triple]
     product = float((changes[:-1] * changes[1:])[is_triple].mean() + middle.mean()) if is_triple.any() else 0.0
-    total = (5 * first**2 + 5 * second**2 + 4 * first * second + 4 * max(square, 0) * (first + second))[is_pair].sum()
-    total += 2 * (5 * middle**2 - 4 * min(product, 0) * middle).sum()
-    error = math.sqrt(float(total)) / pairs
+    fixed = float((5 * first**2 + 5 * second**2 + 4 * first * second)[is_pair].sum())
+    fixed += 2 * float((5 * middle**2 - 4 * min(product, 0) * middle).sum())
+    per_square = 4 * float((first + second)[is_pair].sum())
+    error = math.sqrt(fixed + per_square * max(square, 0)) / pairs
+    error = math.sqrt(fixed + per_square * max(square + error, 0)) / pairs
     change, high, low = (math.sqrt(max(square + shift, 0)) for shift in (0, 2 * error, -2 * error))
     noise, shown = math.sqrt(float(variances.mean())), math.sqrt(float((changes[is_pair] ** 2).mean()))
     return SignalEstimate(span_days, pairs, shown, noise, change, max(high - change, change - low) / 2)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agedp_data.config.contract_document import Contract
-from agedp_data.series.series import series_in, totals_with_groups
+from agedp_data.series.quantities import totals_with_groups
+from agedp_data.series.series import series_in
 
 _CONSISTENT = (
     "`consistent_daily_averages.parquet` contains least-squares estimates in which the groups of {groups} add up to "

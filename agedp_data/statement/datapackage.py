@@ -14,6 +14,7 @@ bytes and reports a given size as an error; so tables have no size, and files th
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "series", "group", "revision", "bin_low_kwh", "bin_high_kwh")
+_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -57,6 +58,10 @@ _NOISE_TEXT: Final = (
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
+_LAYERS: Final = (
+    f"upper layers of the daily averages: parts of a mean, {_NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up "
+    "to the end of a layer; the smoothed table of `agedp smooth` has the sum"
+)
 _CONSISTENT: Final = (
     "averages over households by day in which the groups add up to the total: least-squares estimates from the "
     "released averages and nothing else"
@@ -143,7 +148,19 @@ def _table_description(content: bytes) -> str:
     names = _read_schema(content).names
     if "bin_low_kwh" in names:
         return _COUNTS
+    if "layer" in names:
+        return _LAYERS.format(ranges=_layer_ranges(content))
     return _CONSISTENT if "based_on" in names else _AVERAGES
+
+
+def _layer_ranges(content: bytes) -> str:
+    """Return the ranges of the layers of a table, those of its newest contract that has layers."""
+    by_version = json.loads((_read_schema(content).metadata or {})[b"agedp"])["layers_by_version"]
+    newest = by_version[max(by_version, key=int)]
+    return "; ".join(
+        f"layer {number}: mean energy per household above {layer['above_kwh']} and up to {layer['clamp_kwh']} kWh a day"
+        for number, layer in sorted(newest.items())
+    )
 
 
 def _schema(table: pa.Schema) -> dict[str, Any]:

@@ -59,7 +59,7 @@ _FREE_SECTIONS = (OutputSection, CompareSection, AlertsSection, EngineSection)
 _VALIDATOR_TEXTS = {
     "positive": "number above 0",
     "fraction": "number between 0 and 1",
-    "_share": "number above 0, at most 1",
+    "share": "number above 0, at most 1",
     "_epsilon": "epsilon above 0",
     "_delta": 'between 0 and 1, a number or text such as `"1e-6"`',
     "_total": 'epsilon above 0, or `"unlimited"`',

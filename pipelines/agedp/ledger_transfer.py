@@ -189,7 +189,7 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
     rows = [row for row in ledger.rows(population) if row.seq <= seq]
     contracts = [contract for contract in ledger.contracts(population) if contract.seq <= seq]
     try:
-        check_tables(folder.averages() | folder.distributions(), statement, rows, contracts)
+        check_tables(folder.series_tables(), statement, rows, contracts)
     except InputError as error:
         raise LedgerError(f"the folder and the ledger contain different values: {error}") from None
     files = tuple(sorted(folder.checksums.items()))

@@ -36,7 +36,8 @@ class ReleaseOptions(TypedDict, total=False):
     """What decides a release of a table; a run file says all of it, so it takes none of these.
 
     Attributes:
-        clamp_kwh: upper bound on a household's daily total; required.
+        clamp_kwh: upper bound on a household's daily total, or ascending bounds of its layers; required.
+        share: share of each day's epsilon for each layer, with a list of clamps only.
         min_households: a day or group with fewer households is never released; required.
         roster: who counts on each day (`household_id, from, to` and group columns), a table or the path of a CSV file.
             Without it the roster is read off the readings, and the statement says so.
@@ -52,7 +53,8 @@ class ReleaseOptions(TypedDict, total=False):
         title: title of the release; also `attribution` ([output] source), `licence` and `contact`.
     """
 
-    clamp_kwh: Number
+    clamp_kwh: Number | Sequence[Number]
+    share: Sequence[Number]
     min_households: int
     roster: Any
     statistic: Literal["mean", "distribution"]
@@ -156,7 +158,7 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
 
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
-_SERIES_KEYS = ("statistic", "clamp_kwh", "bins_kwh", "by", "max_missing", "missing_kwh")
+_SERIES_KEYS = ("statistic", "clamp_kwh", "share", "bins_kwh", "by", "max_missing", "missing_kwh")
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401

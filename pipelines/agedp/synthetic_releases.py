@@ -45,6 +45,7 @@ from agedp_data.errors import PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import read_model
 from agedp_data.roster import read_roster
+from agedp_data.series.layers import is_upper, layer_number, table_name
 from agedp_data.series.series import Distribution
 
 NIGHTS = 2
@@ -148,12 +149,8 @@ class SyntheticReleases:
         release = ReleaseFolder(folder / "release")
         sums = atomic_files.read_table(InternalPaths(folder / "confidential").sums, table_schemas.SUMS)
         rows = [row for row in release.ledger_rows().rows if isinstance(row, ReleaseRecord)]
-        tables = [*release.averages().values(), *release.distributions().values()]
-        series = {
-            name: self._series(name, table, rows, sums)
-            for table in tables
-            for name in [str(read_guarantee(table.schema)["of"])]
-        }
+        tables = [part for table in release.series_tables().values() for part in _by_series(table, self.run)]
+        series = {name: self._series(name, table, rows, sums) for name, table in tables}
         stated_total = release.read_statement().unconditional_epsilons["total"]
         return PublishedNight(series, round_nano(Decimal(stated_total)))
 
@@ -182,6 +179,14 @@ class SyntheticReleases:
         """Return values by group, in the order of the group names, shape (groups, cells)."""
         order = np.argsort(np.array(groups), kind="stable")
         return np.asarray(values[order].reshape(self.worlds.datasets.total_groups, -1))
+
+
+def _by_series(table: pa.Table, run: RunFile) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each series of a published table with its rows."""
+    of = str(read_guarantee(table.schema)["of"])
+    for name in run.series:
+        if table_name(name) == of and is_upper(name) == ("layer" in table.column_names):
+            yield name, table.filter(pc.equal(table["layer"], layer_number(name))) if is_upper(name) else table
 
 
 def _step_counter(progress: ProgressReporter, ledger: int, ledgers: int) -> Callable[[], None]:

@@ -2,7 +2,8 @@
 
 The idea: a fair bit of each group chooses a world. At 1 a household uses the most on the first, third, ... day and
 nothing between; at 0 the reverse. Each group also has a household whose use changes from day to day and from one
-half-hour to the next, near half the clamp: a sum that counts it twice, or its readings twice, shows.
+half-hour to the next, near half the clamp: a sum that counts it twice, or its readings twice, shows. With a list of
+clamps these households are near the middle of one layer each, in turn; those of two worlds move all layers at once.
 
     group street00012    1 household, use near half the clamp, some readings missing
     group street01037    1 such household, 1 of two worlds over all days, k more of two worlds over the first two days
@@ -28,12 +29,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from agedp_data.arrays import Mask
+from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.power import FAULTS_OF_SUMS, AuditDatasets
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.series.series import AnySeries, Distribution
+from agedp_data.series.series import AnySeries, Distribution, Layer
 
 FIRST_DAY = date(2013, 1, 1)
 BIT_DAYS = 2
@@ -65,10 +66,11 @@ class SyntheticWorlds:
     def of(cls, run: RunFile, datasets: AuditDatasets, *, group_bits: Mask, household_bits: Mask) -> SyntheticWorlds:
         """Return the worlds for the clamps of a run file."""
         max_wh = run.input.max_half_hour_wh
-        clamp_wh = min(series.clamp_wh for series in run.series.values())
+        middles_wh = _middles_wh(run)
         source = np.random.default_rng(_SEED)
         shape = (datasets.total_groups, datasets.days)
-        mean_wh = min(clamp_wh / 2 / SLOTS, max_wh / 1.6) * source.uniform(0.9, 1.0, shape)
+        near_wh = np.resize(np.minimum(middles_wh / SLOTS, max_wh / 1.6), (datasets.total_groups, 1))
+        mean_wh = near_wh * source.uniform(0.9, 1.0, shape)
         varying_wh = np.rint(mean_wh[:, :, None] * source.uniform(0.5, 1.5, (*shape, SLOTS))).astype(np.int64)
         absent, incomplete = (source.random(shape) < 1 / 16 for _ in range(2))
         varying_wh[absent] = -1
@@ -160,11 +162,11 @@ class DayTotals:
         def filled(values: Ints) -> Ints:
             return np.where(usable, values, series.missing_wh)
 
-        single = totals(1)
+        single, above_wh = totals(1), _above_wh(series)
         return cls(
-            filled(np.minimum(single, series.clamp_wh)),
-            filled(np.minimum(totals(2), series.clamp_wh)),
-            filled(single),
+            filled(np.clip(single, above_wh, series.clamp_wh) - above_wh),
+            filled(np.clip(totals(2), above_wh, series.clamp_wh) - above_wh),
+            filled(np.maximum(single, above_wh) - above_wh),
         )
 
 
@@ -250,8 +252,20 @@ def cell_values(series: AnySeries, totals_wh: Ints) -> Ints:
 def sensitivity_of(series: AnySeries) -> int:
     """Return the L1 sensitivity of a series to one household's day [Wh, or households]."""
     if not isinstance(series, Distribution):
-        return series.clamp_wh
+        return series.clamp_wh - _above_wh(series)
     return len(series.bins_kwh) - 2 if series.form == "cumulative" else 2
+
+
+def _above_wh(series: AnySeries) -> int:
+    """Return the energy above which a household's day counts [Wh]."""
+    return int(1000 * series.above_kwh) if isinstance(series, Layer) else 0
+
+
+def _middles_wh(run: RunFile) -> Floats:
+    """Return half of the lowest clamp; with layers, the middle of each layer, the lowest first [Wh]."""
+    lowest = min(series.clamp_wh for series in run.series.values())
+    layers = [series for series in run.series.values() if isinstance(series, Layer)]
+    return np.array([lowest / 2, *((_above_wh(layer) + layer.clamp_wh) / 2 for layer in layers)])
 
 
 def _readings_table(households: list[str], energy_wh: Ints) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from decimal import Decimal
 
 import pytest
@@ -14,7 +13,7 @@ from agedp_data.notions.notion import LossBound
 from agedp_data.notions.notion_text import scope_at_delta
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.bound_text import labelled_bound, scope_text
-from agedp_flows.text.run_text import format_path, noise_line, promised_bound_lines
+from agedp_flows.text.run_text import format_path, promised_bound_lines
 from tests.laws.promises import Line, bounds, kept, models, promises
 
 
@@ -44,23 +43,6 @@ def test_a_bound_with_a_delta_is_printed_with_its_delta():
     stated = state_bound(bound, {})
     expected = "Epsilon with delta 2.5e-7 of any 365 consecutive days of one household: 10.748499677"
     assert (labelled_bound(stated), stated.factor) == (expected, "")
-
-
-@pytest.mark.parametrize(
-    ("means", "text"),
-    [
-        # changes of 2 kWh; 2^2 = true^2 + 2 sd^2 with sd = 0.8: true = sqrt(2.72) = 1.649, and 0.8 / 1.649 = 0.485
-        ([10.0, 12.0, 10.0], "2.000 kWh; estimated true change 1.649 kWh. Noise-to-signal ratio: 0.49."),
-        ([10.0, 11.0, 10.0], "1.000 kWh; estimated true change 0.000 kWh. The noise hides the true change."),
-    ],
-)
-def test_the_noise_is_set_against_the_part_of_the_change_that_is_none(means, text):
-    rows = [{"day": date(2013, 1, i), "mean_kwh": mean, "noise_sd_kwh": 0.8} for i, mean in enumerate(means, 1)]
-    start = "Noise standard deviation: 0.800 kWh per household"
-    assert noise_line(rows) == f"{start}. Day-to-day change of the published mean: {text}"
-    single = noise_line(rows[:1])
-    assert single.startswith(f"{start}, 8.0% of a day of 10 kWh. ")
-    assert single.endswith("Not enough days to estimate the true change.")
 
 
 def test_a_release_by_its_url_is_named_without_user_and_query():

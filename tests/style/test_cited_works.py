@@ -42,6 +42,7 @@ WORKS = {
     "10.14778/1920841.1920970": r"\[HRMS\]",
     "10.1093/acprof:oso/9780199641178.001.0001": r"\[DK\]",
     "10.7551/mitpress/3206.001.0001": r"\[RW\]",
+    "10.1201/9780203492024": r"\[RH\]",
 }
 """DOI and what stands beside it. Add a DOI only after a look-up; otherwise cite author, title, venue and year."""
 LINK = re.compile(r"https://doi\.org/(\S+?)[.,)]?(?=\s|$)")

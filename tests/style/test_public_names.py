@@ -11,7 +11,7 @@ import pytest
 from agedp_data import errors
 
 OPTIONS = (
-    "clamp_kwh, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, missing_kwh=0, "
+    "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, missing_kwh=0, "
     "first_day=None, last_day=None, model=None, population='households', ledger=None, title=None, attribution=None, "
     "licence=None, contact=None"
 )

@@ -8,19 +8,22 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonEntry, ComparisonTarget, NotionComparison, Remedies, SeriesCost
+from agedp.signal_against_noise import three_digits
 from agedp_data.epsilon import NANO, format_delta, format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import ASSUMPTION_FREE, DAY_BOUND, LossBound
 from agedp_data.parameters import LARGEST, exact_text
+from agedp_data.smoothing.signal_estimate import Verdict
 from agedp_flows.text.bound_text import condition_text, scope_text
-from agedp_flows.text.run_text import change_json, change_text, finite_or_none, four_digits
+from agedp_flows.text.run_text import finite_or_none, four_digits
+from agedp_flows.text.signal_text import yardstick_json, yardstick_text
 
 _WIDTH = 118
 _HEADING = "   {notion:14s} {method:{width}s}     bound of    epsilon/day  noise kWh     ratio   first day   last day"
@@ -32,6 +35,8 @@ _COLUMN_NOTES = (
     "interval in the release covers nothing else. ratio: noise-to-signal ratio, the noise divided by the day-to-day "
     "change. +: the series continues."
 )
+_VERDICT_MARKS: Final[Mapping[Verdict, str]] = {"visible": " ", "hidden": "!", "uncertain": "?"}
+_USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": False, "uncertain": None}
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -73,7 +78,7 @@ def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str
         *_ended_lines(available),
         *_future_bound_lines(available),
         *_some_days_lines(available),
-        *_unusable_lines(comparison),
+        *_verdict_lines(comparison),
         *_impossible_lines(comparison),
         *_wrapped("", _COLUMN_NOTES),
     ]
@@ -92,13 +97,12 @@ def _head_lines(comparison: NotionComparison, *, is_of_day: bool) -> list[str]:
     period = f"{len(comparison.days)} days from {comparison.days[0]}" + (
         " and on" if comparison.endless else f" to {comparison.days[-1]}"
     )
-    changes = change_text(comparison.change)
     return [
         *_wrapped("", f"{_target_text(target, is_of_day=is_of_day)}: {comparison.series}, {period}"),
         *_wrapped(
             "",
             f"{comparison.households} households ({group}). Day-to-day change of the mean: "
-            f"{_kwh_text(comparison.change.kwh)} kWh per household, {changes}",
+            f"{yardstick_text(comparison.change)}",
         ),
     ]
 
@@ -144,10 +148,11 @@ def _offer_line(entry: ComparisonEntry, comparison: NotionComparison, letters: d
     mark = ("=" if entry.promised else " ") + (">" if entry.cheapest else " ")
     day = ("~" if min(series.losses) < max(series.losses) else "") + _loss_text(series.epsilon)
     noise_to_change = series.noise_kwh / comparison.change.kwh
+    verdict = comparison.change.verdict(series.noise_kwh)
     return (
         f"{mark} {entry.notion:14s} {entry.method:{width}s} {_epsilon_text(entry.epsilon):>9s} "
         f"{letters[_scope_key(bound)]:2s} {day:>14s} "
-        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{'!' if entry.needs else ' '}  "
+        f"{_kwh_text(series.noise_kwh):>10s} {_kwh_text(noise_to_change):>9s}{_VERDICT_MARKS[verdict]}  "
         f"{series.first_day}  "
         f"{series.last_day}{'+' if series.beyond else ''}"
     )
@@ -211,24 +216,40 @@ def _some_days_lines(entries: list[ComparisonEntry]) -> Iterator[str]:
             )
 
 
-def _unusable_lines(comparison: NotionComparison) -> Iterator[str]:
-    unusable = [entry for entry in comparison.entries if entry.needs is not None]
-    if not unusable:
+def _verdict_lines(comparison: NotionComparison) -> Iterator[str]:
+    """Yield what the marks of unusable and uncertain series mean, and what would lower the noise of each."""
+    noises = [entry.series.noise_kwh for entry in comparison.entries if entry.series is not None]
+    verdicts = {comparison.change.verdict(noise) for noise in noises}
+    if "hidden" in verdicts:
+        yield from _wrapped(
+            "!  ", "Unusable: the noise exceeds the day-to-day change, so single days cannot be told apart."
+        )
+    if "uncertain" in verdicts:
+        yield from _wrapped(
+            "?  ",
+            "Not certain: the noise lies within two standard errors of the estimated day-to-day change, so single days "
+            "may or may not be told apart.",
+        )
+    yield from _remedy_lines(comparison)
+
+
+def _remedy_lines(comparison: NotionComparison) -> Iterator[str]:
+    in_need = [(entry, entry.needs) for entry in comparison.entries if entry.needs is not None]
+    if not in_need:
         return
     scope = "in the smallest group" if comparison.groups else "on the roster"
     yield from _wrapped(
-        "!  ",
-        "Unusable: the noise exceeds the typical day-to-day change. Either of these would fix it: at least this number "
-        f"of households {scope}, or this larger bound under the same caps (none: not possible under these caps or this "
+        "   ",
+        f"Either of these would lower the noise to {three_digits(comparison.change.kwh)} kWh: at least this number of "
+        f"households {scope}, or this larger bound under the same caps (none: not possible under these caps or this "
         "model).",
     )
-    width = _width(unusable)
+    width = _width([entry for entry, _ in in_need])
     yield _REMEDY_ROW.format(notion="notion", method="method", width=width)
-    for entry in unusable:
-        if entry.needs is not None:
-            start = f"   {entry.notion:14s} {entry.method:{width}s} {entry.needs.households_needed:10,d}"
-            bound = _epsilon_text(entry.needs.bound)
-            yield f"{start} {bound:>9s} {_loss_text(entry.needs.epsilon):>14s}   {entry.needs.last_day or ''}".rstrip()
+    for entry, needs in in_need:
+        start = f"   {entry.notion:14s} {entry.method:{width}s} {needs.households_needed:10,d}"
+        bound = _epsilon_text(needs.bound)
+        yield f"{start} {bound:>9s} {_loss_text(needs.epsilon):>14s}   {needs.last_day or ''}".rstrip()
 
 
 def _loss_text(loss: int) -> str:
@@ -260,7 +281,7 @@ def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str,
         "by": comparison.groups,
         "households": comparison.households,
         "days": len(comparison.days),
-        **change_json(comparison.change),
+        **yardstick_json(comparison.change),
         "offers": [_offer_json(entry, comparison) for entry in comparison.entries],
     }
 
@@ -280,7 +301,7 @@ def _offer_json(entry: ComparisonEntry, comparison: NotionComparison) -> dict[st
         "bounds": None if entry.epsilon is None else exact_text(entry.epsilon),
         "figure": _bound_json(entry.bound, entry.series),
         **_series_json(entry.series, comparison),
-        "usable": entry.series.noise_kwh <= comparison.change.kwh,
+        "usable": _USABLE[comparison.change.verdict(entry.series.noise_kwh)],
         **({"needs": _needs_json(entry.needs)} if entry.needs else {}),
         **({} if entry.ahead is None else {"bounds_ahead": exact_text(entry.ahead)}),
         "promised": entry.promised,

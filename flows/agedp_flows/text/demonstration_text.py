@@ -179,13 +179,15 @@ def _mixing_json(mixing: Mixing) -> dict[str, Any]:
 
 
 def _release_json(release: ReleaseSummary, kernels: Floats) -> dict[str, Any]:
+    estimate = release.noise.signal.estimate
     return {
         "dataset": release.dataset,
         "notion": release.notion,
         "folder": format_path(str(release.folder)),
         "days": len(release.days),
         "noise_sd_kwh": release.noise.deviation,
-        "change_kwh": release.noise.estimated_change,
+        "change_kwh": None if estimate is None else estimate.change,
+        "change_error_kwh": None if estimate is None else estimate.standard_error,
         "true_change_kwh": release.noise.true_change,
         "noise_to_change": release.noise.ratio,
         "day_epsilon": release.day_epsilon,

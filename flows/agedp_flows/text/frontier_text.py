@@ -7,7 +7,8 @@ from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
-from agedp_flows.text.run_text import change_json, change_text, finite_or_none
+from agedp_flows.text.run_text import finite_or_none
+from agedp_flows.text.signal_text import yardstick_json, yardstick_text
 
 
 def frontier_json(session: LedgerSession) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def frontier_json(session: LedgerSession) -> dict[str, Any]:
         "households": frontier.households,
         "method": frontier.method,
         "target_risk": finite_or_none(frontier.target),
-        **change_json(frontier.change),
+        **yardstick_json(frontier.change),
         "choices": [_choice_json(choice) for choice in frontier.choices],
     }
 
@@ -45,8 +46,8 @@ def frontier_lines(session: LedgerSession) -> list[str]:
     return [
         f"Smallest risk for each error: {frontier.series}, {frontier.households} households, method {frontier.method}, "
         "epsilon up to the cap",
-        f"Error: noise and the day-to-day change of the mean, {frontier.change.kwh:.2f} kWh per household,",
-        f"   {change_text(frontier.change)}",
+        "Error: noise and the day-to-day change of the mean,",
+        f"   {yardstick_text(frontier.change)}",
         "   error kWh   noise kWh       risk    epsilon   age days   every days   epsilon_total lasts",
         *(_choice_line(choice) for choice in frontier.choices),
         *_legend_lines(frontier),

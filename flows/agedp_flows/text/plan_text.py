@@ -10,11 +10,13 @@ from agedp.budget import DAYS_NEAR, format_end_reason
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
+from agedp.signal_against_noise import planned_noise_text
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
+from agedp_data.series.layers import is_upper
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
 from agedp_flows.text.run_text import (
@@ -24,10 +26,10 @@ from agedp_flows.text.run_text import (
     promised_bound_lines,
     skips_json,
     skips_text,
-    typical_noise_line,
     waiting_lines,
 )
 from agedp_flows.text.share_text import share_lines
+from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.span_text import span_json, span_lines
 
 _MAX_SHOWN_LINES = 5
@@ -48,6 +50,7 @@ def plan_json(session: LedgerSession) -> dict[str, Any]:
         "spent": format_epsilon(plan.spent),
         "last_possible_day": _last_released_day(session) if reason else _last_day(plan),
         "ended": reason,
+        "signal": signal_json(session),
         **span_json(plan),
         **({"mean_noise_by_schedule": means} if (means := _mean_noise_by_schedule(session, plan)) else {}),
         **({} if session.rows else {"notions": _notions_json(session)}),
@@ -97,6 +100,7 @@ def plan_lines(session: LedgerSession) -> list[str]:
     plan = forecast_run(session)
     return [
         *_due_lines(session, plan.now.planned),
+        *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
         *_delivery_lines(session),
         *planned_preflight_lines(session, plan.due_days),
@@ -136,10 +140,17 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
-    if means := [sd for sd, unit in noises if unit == "kwh"]:
-        lines.append(typical_noise_line(max(means)))
     return lines
+
+
+def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
+    """Return the signal of the released means; before the first release the noise of the planned ones."""
+    if lines := signal_lines(session):
+        return lines
+    rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
+    noises = [noise_deviation(row, session.run.run_file.series[row.series]) for row in rows]
+    means = [sd for sd, unit in noises if unit == "kwh"]
+    return [planned_noise_text(max(means))] if means else []
 
 
 def _due_line(session: LedgerSession, planned: PlannedRelease) -> str:

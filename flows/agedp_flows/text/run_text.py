@@ -15,14 +15,12 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
-from agedp.planning.notion_comparison import DayToDayChange
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.result_tables import DISTRIBUTION
@@ -48,6 +46,7 @@ from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
+from agedp_flows.text.signal_text import signal_json, signal_lines
 
 _TITLE = "Preflight of the input files (confidential)"
 _SYNTHETIC = "Synthetic households, as many as the roster has on each day: no input file is read."
@@ -83,7 +82,6 @@ def _table(findings: Sequence[Finding]) -> list[str]:
 
 
 _MAX_COUNTS = 12
-_TYPICAL_DAY_KWH, _TYPICAL_CHANGE_KWH = 10.0, 1.0
 
 
 def four_digits(number: float) -> str:
@@ -116,6 +114,7 @@ def result_json(summary: RunSummary) -> dict[str, Any]:
         ],
         "waiting": [day.isoformat() for day in summary.due_days.waiting],
         "skipped": [{"series": row.series, "day": row.day} for row in summary.released if row.state == "skipped"],
+        "signal": signal_json(summary.session),
         "folder": format_path(run.output.release),
         "reports": format_reports_status(summary.report),
     }
@@ -141,7 +140,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += _newest_lines(folder)
+        lines += [*_newest_lines(folder), *signal_lines(summary.session)]
         bounds = folder.read_statement().bounds
         of_day, total = (labelled_bound(bound) for bound in bounds[:2])
         lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]
@@ -156,7 +155,7 @@ def _newest_lines(folder: ReleaseFolder) -> list[str]:
     if folder.averages():
         rows = folder.table().to_dict("records")
         heading = "day         households   mean kWh   noise interval       published"
-        return [heading, *map(_table_line, rows[-3:]), noise_line(rows)] if rows else []
+        return [heading, *map(_table_line, rows[-3:])] if rows else []
     counts = folder.table(DISTRIBUTION)
     return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
 
@@ -261,58 +260,6 @@ def _promised_bound_line(bound: StatedBound, when: str) -> str:
     epsilon = f"epsilon {bound.epsilon}{with_delta(bound.delta)} of at most {bound.limit}"
     text = f"{label}{when}: {epsilon}{exception_text(bound.conditional_days)}. Scope: {scope_text(bound.scope)}."
     return " ".join(filter(None, [text, assumption_text(bound.assumption)]))
-
-
-def noise_line(rows: Sequence[Mapping[Any, Any]]) -> str:
-    r"""Return one line with the noise-to-signal ratio: noise relative to the day-to-day change of the published means.
-
-    .. math:: \hat c = \sqrt{\max(\overline{\Delta^2} - 2 s^2, 0)}
-
-    The change of published means contains the noise of two days, so the mean square of the true change c is the one of
-    the published change Delta minus twice the noise variance s^2. All inputs are published values.
-    """
-    deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in rows) / len(rows))
-    pairs = [
-        (later["mean_kwh"] - earlier["mean_kwh"], later["day"] - earlier["day"]) for earlier, later in pairwise(rows)
-    ]
-    changes = [change for change, gap in pairs if gap.days == 1]
-    if not changes:
-        return f"{typical_noise_line(deviation)} Not enough days to estimate the true change."
-    observed_change = math.sqrt(sum(change**2 for change in changes) / len(changes))
-    true_change = math.sqrt(max(observed_change**2 - 2 * deviation**2, 0.0))
-    share = (
-        f"Noise-to-signal ratio: {deviation / true_change:.2f}."
-        if true_change > 0
-        else "The noise hides the true change."
-    )
-    return (
-        f"Noise standard deviation: {deviation:.3f} kWh per household. Day-to-day change of the published mean: "
-        f"{observed_change:.3f} kWh; estimated true change {true_change:.3f} kWh. {share}"
-    )
-
-
-def typical_noise_line(deviation: float) -> str:
-    """Return the noise relative to 10 kWh per household and day, and to a day-to-day change of 1 kWh."""
-    return (
-        f"Noise standard deviation: {deviation:.3f} kWh per household, {deviation / _TYPICAL_DAY_KWH:.1%} of a day of "
-        f"10 kWh. Noise-to-signal ratio at a day-to-day change of 1 kWh: {deviation / _TYPICAL_CHANGE_KWH:.2f}."
-    )
-
-
-def change_json(change: DayToDayChange) -> dict[str, Any]:
-    """Return the day-to-day change of a mean as JSON; without a standard error it is the assumed 1 kWh."""
-    return {
-        "change_kwh": change.kwh,
-        "change_error_kwh": change.error_kwh,
-        "change_from": "published series" if change.is_estimated else "yardstick",
-    }
-
-
-def change_text(change: DayToDayChange) -> str:
-    """Return the source of the day-to-day change: its standard error, or that it is assumed."""
-    if change.error_kwh is None:
-        return "assumed until it can be estimated from the published series"
-    return f"estimated from the published series (standard error {change.error_kwh:.2f} kWh)"
 
 
 def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:

@@ -2,9 +2,8 @@
 
 First the values, then their table cells, which are the same in the terminal and on the page.
 
-The noise-to-signal ratio is estimated from the published series alone, as for any release: mean squared day-to-day
-change of the published mean, less twice the noise variance. The true change comes from the confidential true means;
-it may be shown here only because no household exists.
+The noise-to-signal ratio is estimated from the published series alone, as for any release (`signal_against_noise`). The
+true change comes from the confidential true means; it may be shown here only because no household exists.
 
 The promise is kept under the estimated model. Bounds under the exact chains show that the credit for age and for mixing
 is real: they are computed from the stated chains alone, by the library's recursions for known kernels ([A] Theorem 3,
@@ -26,6 +25,7 @@ import pyarrow.parquet as pq
 from agedp.demo.mixing_table import Mixing
 from agedp.release_folder.release_folder import AVERAGES, ReleaseFolder
 from agedp.reports.axes import format_rounded_up
+from agedp.signal_against_noise import SpanSignal, span_signals
 from agedp_data.accounting.ageing import compose
 from agedp_data.accounting.temporal_half_hourly import daily_release_leakage
 from agedp_data.datasets.synthetic.households import Floats
@@ -40,18 +40,22 @@ _DAY, _TOTAL = "day", "total"
 class NoiseRatio:
     """Noise of a published series against its day-to-day change, all in kWh per household.
 
-    `estimated_change` comes from the published series; None where the noise hides the change. `true_change` is known
-    for synthetic households only.
+    `signal` is estimated from the published series; `true_change` is known for synthetic households only.
     """
 
-    deviation: float
-    estimated_change: float | None
+    signal: SpanSignal
     true_change: float
 
     @property
+    def deviation(self) -> float:
+        """Return the standard deviation of the noise, root mean square over the days."""
+        return self.signal.noise_kwh
+
+    @property
     def ratio(self) -> float | None:
-        """Return noise / estimated day-to-day change, None where the noise hides the change."""
-        return None if self.estimated_change is None else self.deviation / self.estimated_change
+        """Return noise / estimated day-to-day change, None where the change may be noise alone."""
+        estimate = self.signal.estimate
+        return self.deviation / estimate.change if estimate is not None and estimate.is_significant else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +139,16 @@ def _true_means(path: Path, days: Sequence[Mapping[str, Any]]) -> list[float]:
 def noise_ratio(days: Sequence[Mapping[str, Any]], true_means: Sequence[float]) -> NoiseRatio:
     """Return noise against day-to-day change of consecutive days.
 
-    >>> days = [{"mean_kwh": 0.0, "noise_sd_kwh": 1.0}, {"mean_kwh": 2.0, "noise_sd_kwh": 1.0}]
-    >>> noise_ratio(days, [3.0, 4.0]).ratio.__round__(3), noise_ratio(days, [3.0, 4.0]).true_change
-    (0.707, 1.0)
+    >>> from datetime import date
+    >>> days = [{"day": date(2013, 1, i), "mean_kwh": i % 2, "noise_sd_kwh": 0.001} for i in range(1, 9)]
+    >>> ratio = noise_ratio(days, [3.0, 4.0])
+    >>> round(ratio.ratio, 6), ratio.true_change
+    (0.001, 1.0)
     """
-    deviation = math.sqrt(sum(row["noise_sd_kwh"] ** 2 for row in days) / len(days))
-    published = _root_mean_square([after["mean_kwh"] - before["mean_kwh"] for before, after in pairwise(days)])
-    squared = published**2 - 2 * deviation**2
+    published, deviations = (np.array([row[name] for row in days], float) for name in ("mean_kwh", "noise_sd_kwh"))
+    numbers = np.array([row["day"].toordinal() for row in days])
     true = _root_mean_square([after - before for before, after in pairwise(true_means)])
-    return NoiseRatio(deviation, math.sqrt(squared) if squared > 0 else None, true)
+    return NoiseRatio(span_signals(published, deviations**2, numbers)[0], true)
 
 
 def _root_mean_square(values: Sequence[float]) -> float:
@@ -189,7 +194,8 @@ RELEASE_COLUMNS = (
 
 COLUMNS_ARE = (
     "Noise: standard deviation of the added noise, root mean square over the released days. Change: day-to-day change "
-    "of the mean, estimated from the published series alone; the ratio is 'hidden' where the noise hides the change.",
+    "of the mean, estimated from the published series alone; the ratio is 'hidden' where the estimate is below two of "
+    "its standard errors, so that it may be noise alone.",
     "Epsilon of a day: privacy loss of one released day. Epsilon of the period: composition of all released days, "
     "without any assumption about households. It is large, because these notions bound the loss about the present, "
     "about any one day, or about the recent past, not about all days together. Each is of the noisy releases alone: "
@@ -215,7 +221,7 @@ def release_row(release: ReleaseSummary) -> tuple[str, ...]:
 
 
 def ratio_text(release: ReleaseSummary) -> str:
-    """Return the noise-to-signal ratio, or that the noise hides the signal."""
+    """Return the noise-to-signal ratio, "hidden" where the published series does not show the signal."""
     return "hidden" if release.noise.ratio is None else f"{release.noise.ratio:.2f}"
 
 

@@ -8,9 +8,10 @@ under the run file's caps and every model in force. No notion is known here by n
   promise whose own bound stays at or below r. For an error, it has the smallest bound, in four digits (an amount that a
   person would write down), at which the noise is at most e. Cheapest is the least noise
   for a risk, the smallest bound for an error.
-* A series is UNUSABLE if its noise (`simulated_days`) exceeds the day-to-day change of the mean, estimated from the
-  published values, or 1 kWh per household: its days cannot be distinguished. Noise is inverse to the number of
-  households, so either more households by that factor or a larger bound, found by simulating the days again, fixes it.
+* A series is UNUSABLE if its noise (`simulated_days`) exceeds the day-to-day change of the mean (`change_yardstick`):
+  its days cannot be told apart. Noise is inverse to the number of households, so either more households by that factor
+  or a larger bound, found by simulating the days again, brings the noise down to the change. Both are shown for every
+  series whose noise is above it, also where the error of the estimate leaves the verdict uncertain.
 
 Decisions. The scope of the bound differs between alternatives, and noise cannot weigh scopes against each other. So the
 cheapest is marked among the assumption-free alternatives and, separately, among those conditional on the model.

@@ -215,8 +215,8 @@ def _noise_sd(contract: ForecastContract, loss: int, households: Mapping[str, in
     for name, series in contract.contract["series"].items():
         part = int(_share(contract, name) * loss)
         if part > 0 and households.get(name):
-            clamp = watt_hours(Decimal(series["clamp_kwh"]))
-            scale = mechanisms.laplace_scale(sensitivity=clamp, loss=Fraction(part, NANO))
+            width = watt_hours(Decimal(series["clamp_kwh"]) - Decimal(series.get("above_kwh", "0")))
+            scale = mechanisms.laplace_scale(sensitivity=width, loss=Fraction(part, NANO))
             noise_sd_kwh[name] = mechanisms.standard_deviation(scale) / (1000.0 * households[name])
     return noise_sd_kwh
 

@@ -5,10 +5,11 @@ an estimate of the current day its error consists of the noise and of the change
 
     f(A + S, e)^2 = (standard deviation of the noise at e)^2 + (A + S) change^2      [kWh per household]
 
-for a random walk of the mean with `change` from day to day: estimated from the published series, or 1 kWh per household
-without one. The risk is the peak of an endless series of such releases, L_A(z*) with z* the supremum of
-z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's releases by the
-sum rule. The search is exact over whole days (`accounting.age_planner`); no loss exceeds `max_day_epsilon`.
+for a random walk of the mean with `change` from day to day (`change_yardstick`): estimated from the published series,
+or 1 kWh per household without enough days. The risk is the peak of an endless series of such releases, L_A(z*) with z*
+the supremum of z -> e + L_S(z) under assume = "markov" ([A] Theorem 3); under "curve" the composed loss of the period's
+releases by the sum rule. The search is exact over whole days (`accounting.age_planner`); no loss exceeds
+`max_day_epsilon`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
 from agedp.planning.forecast import ForecastView
-from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
 from agedp.planning.simulated_days import smallest_group
 from agedp.planning.span_price import permitted_days
 from agedp_data import mechanisms
@@ -34,6 +35,7 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
+from agedp_data.series.series import Mean
 
 HORIZON_DAYS = 28
 
@@ -76,7 +78,7 @@ class Frontier:
     households: int
     method: Method
     target: float | None
-    change: DayToDayChange
+    change: ChangeYardstick
 
 
 def compute_frontier(run: RunFile, model: Model | None, view: ForecastView) -> Frontier:
@@ -96,7 +98,7 @@ class _FrontierSearch:
     def __init__(
         self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
     ) -> None:
-        means = [(name, series) for name, series in run.series.items() if series.statistic == "mean"]
+        means = [(name, series) for name, series in run.series.items() if isinstance(series, Mean)]
         if not means:
             raise RunFileError("a frontier shows the error of a mean; the run file publishes no mean")
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]
@@ -108,13 +110,13 @@ class _FrontierSearch:
         self.share = float(run.shares[self.name])
         self.charge = total_charge(run.notion.charges)
         self.cap = to_float(promise.day_cap)
-        self.change = day_to_day_change([row for row in rows if row.series == self.name])
+        self.change = change_yardstick(rows, self.name)
         self.horizon = min(HORIZON_DAYS, max(1, int(leakage_bound.ages[-1]) // leakage_bound.steps_per_day + 1))
         self.peak = lru_cache(maxsize=None)(self._peak)
         self.permitted = lru_cache(maxsize=None)(self._permitted)
 
     def noise_kwh(self, loss: float) -> float:
-        scale = self.series.clamp_wh / (self.share * loss)
+        scale = self.series.width_wh / (self.share * loss)
         return mechanisms.standard_deviation(scale) / (1000.0 * self.households)
 
     def error(self, total_days: float, loss: float) -> float:

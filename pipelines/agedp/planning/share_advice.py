@@ -80,7 +80,7 @@ def advise_shares(terms: ReleaseTerms, expected: Forecast, roster: Roster) -> li
 
 def _quantities(run: RunFile, roster: Roster) -> Iterator[list[str]]:
     """Yield the means of each quantity that has groups and at most one total, the total first."""
-    by_quantity: dict[tuple[int, int, int, str], list[tuple[str, str]]] = {}
+    by_quantity: dict[tuple[int, int, int, int, str], list[tuple[str, str]]] = {}
     for name, series in run.series.items():
         if isinstance(series, Mean) and (series.by is None or series.by in roster.groups):
             by_quantity.setdefault(series.quantity, []).append((series.by or "", name))
@@ -136,7 +136,7 @@ def _span_budget(
 ) -> SpanBudget:
     """Return the bound that a quantity's series have over the days of the promise, at a delta."""
     days = _span_days(run, promise, expected)
-    sensitivity = run.series[next(iter(parts))].clamp_wh
+    sensitivity = run.series[next(iter(parts))].sensitivity("replacement")
     losses = [float(part * expected.loss / NANO) for part in parts.values()]
     epsilon = span_epsilon(losses, days=days, delta=delta, sensitivity=sensitivity)
     cap = promise.day_cap if promise.delta is not None else _WITHOUT_CAP * expected.loss

@@ -15,14 +15,17 @@ from itertools import islice
 from typing import Final
 
 from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
+from agedp.planning.change_yardstick import change_yardstick
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
-from agedp.planning.notion_comparison import SeriesCost, day_to_day_change
+from agedp.planning.notion_comparison import SeriesCost
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import Roster
+from agedp_data.series.layers import is_upper
+from agedp_data.series.series import Mean
 
 _MAX_DAYS_AHEAD: Final = 366
 
@@ -40,6 +43,7 @@ class SimulatedDays:
         self.leakage_bounds = terms.leakage_bounds
         self.view = view
         self.name = self._noisiest()
+        self.sensitivity = self.run.series[self.name].sensitivity("replacement")
         self.households = dict(self._household_counts())
         if not self._days():
             raise RunFileError("every day of the period is released or skipped; there is nothing left to promise")
@@ -48,18 +52,20 @@ class SimulatedDays:
                 "no remaining day has enough households on the roster ([population] min_households = "
                 f"{self.run.population.min_households}); there is nothing to promise"
             )
-        self.change = day_to_day_change([row for row in view.rows if row.series == self.name])
+        self.change = change_yardstick(view.rows, self.name)
 
     def _noisiest(self) -> str:
-        """Return the mean with the most noise at the same loss: largest clamp / (share x households)."""
-        means = {name: series for name, series in self.run.series.items() if series.statistic == "mean"}
+        """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
+        means = {
+            name: series for name, series in self.run.series.items() if isinstance(series, Mean) and not is_upper(name)
+        }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")
         day = next(iter(self._days()), self.run.schedule.first_day)
 
         def weight(name: str) -> Fraction:
             households = smallest_group(self.view.roster, day, means[name].by, self.run.population.min_households) or 1
-            return Fraction(means[name].clamp_wh) / (Fraction(self.run.shares[name]) * households)
+            return Fraction(means[name].width_wh) / (Fraction(self.run.shares[name]) * households)
 
         return max(means, key=weight)
 
@@ -97,7 +103,10 @@ class SimulatedDays:
         noises_kwh = [self.noise_of(loss, run) / self.households[day] for loss, day in zip(losses, days, strict=True)]
         dates = [row.published_on for row in simulated.released]
         rms = math.sqrt(sum(noise_kwh**2 for noise_kwh in noises_kwh) / len(noises_kwh))
-        unusable, skipped = sum(noise_kwh > self.change.kwh for noise_kwh in noises_kwh), len(simulated.skipped)
+        unusable, skipped = (
+            sum(self.change.verdict(noise_kwh) == "hidden" for noise_kwh in noises_kwh),
+            len(simulated.skipped),
+        )
         noise = rms, max(noises_kwh), unusable
         published, ended_by = (min(dates), max(dates)), _ended_by(run.notion, simulated)
         beyond = self.is_endless and not simulated.ended
@@ -108,7 +117,7 @@ class SimulatedDays:
         part = int(run.notion.part_of_day(self.name, Fraction(run.shares[self.name])) * loss)
         if part <= 0:
             return math.inf
-        return mechanisms.standard_deviation(self.run.series[self.name].clamp_wh * NANO / part) / 1000.0
+        return mechanisms.standard_deviation(self.sensitivity * NANO / part) / 1000.0
 
     def exceeds_noise(self, error_kwh: float, run: RunFile) -> bool:
         """Return whether even days that spend the day cap have more noise than this."""
@@ -121,7 +130,7 @@ class SimulatedDays:
         """
         sd_wh = noise_kwh * 1000.0 * min(self.households.values())
         scale = 1 / (2 * math.asinh(1 / (math.sqrt(2) * sd_wh)))
-        return ceil_nano(self.run.series[self.name].clamp_wh / (scale * float(self.run.shares[self.name])))
+        return ceil_nano(self.sensitivity / (scale * float(self.run.shares[self.name])))
 
 
 def smallest_group(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:

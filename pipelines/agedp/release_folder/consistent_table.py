@@ -31,7 +31,8 @@ from agedp_data import mechanisms, table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
 from agedp_data.series.consistency import HierarchyNode, NoisyValue, consistent_estimates, precision_mean
-from agedp_data.series.series import Mean, totals_with_groups
+from agedp_data.series.quantities import totals_with_groups
+from agedp_data.series.series import Mean
 from agedp_data.statement.document import Statement
 
 CONSISTENT_AVERAGES: Final = "consistent_daily_averages"

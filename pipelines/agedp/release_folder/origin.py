@@ -29,7 +29,7 @@ from agedp.release_folder.release_folder import (
     ReleaseFolder,
     is_release_file,
 )
-from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, read_guarantee
+from agedp.release_folder.result_tables import DISTRIBUTION, FILES, LAYERS, read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
 
@@ -106,8 +106,8 @@ def list_published_files(folder: Path) -> list[Path]:
 def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
         series = _guarantee(path.read_bytes())["of"]
-        names = (f"{DISTRIBUTION}.parquet", f"{MEANS}_{series}.parquet", f"{DISTRIBUTION}_{series}.parquet")
-        return path.name in (*names, CONSISTENT_FILE)
+        names = [f"{file}_{series}.parquet" for file in FILES.values()]
+        return path.name in (*names, f"{DISTRIBUTION}.parquet", f"{LAYERS}.parquet", CONSISTENT_FILE)
     return False
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table
-from agedp.release_folder.result_tables import DISTRIBUTION, MEANS, check_losses, check_tables
+from agedp.release_folder.result_tables import DISTRIBUTION, LAYERS, MEANS, check_losses, check_tables
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp.release_folder.statement_check import (
     check_account,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-_RELEASE_FILE = re.compile(r"daily_(averages|distribution)(_.+)?\.parquet|report\.html")
+_RELEASE_FILE = re.compile(r"daily_(averages|average_layers|distribution)(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
 
 
@@ -58,7 +58,8 @@ class ReleaseFolder:
         Raises:
             InputError: the release has no such table, or it is damaged.
         """
-        name = name or min((path.stem for path in self.path.glob("daily_*.parquet")), default=MEANS)
+        tables = (path.stem for path in self.path.glob("daily_*.parquet") if not path.name.startswith(LAYERS))
+        name = name or min(tables, default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
@@ -78,6 +79,16 @@ class ReleaseFolder:
         """
         return self._tables(MEANS)
 
+    def layers(self) -> dict[str, pa.Table]:
+        """Return the upper layers of daily averages by file name: one file for each mean with a list of clamps.
+
+        The values of the layers of a day, that of the daily averages included, add up to the mean up to the last clamp.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(LAYERS)
+
     def distributions(self) -> dict[str, pa.Table]:
         """Return the daily distributions by file name, one file for each such series.
 
@@ -85,6 +96,14 @@ class ReleaseFolder:
             InputError: a file that is missing or damaged.
         """
         return self._tables(DISTRIBUTION)
+
+    def series_tables(self) -> dict[str, pa.Table]:
+        """Return the tables of all series by file name.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self.averages() | self.layers() | self.distributions()
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
         names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
@@ -192,7 +211,7 @@ class ReleaseFolder:
         try:
             check_rows_belong(statement, releases, contracts)
             check_losses(ROWS, releases, contracts)
-            check_tables(self.averages() | self.distributions(), statement, releases, contracts)
+            check_tables(self.series_tables(), statement, releases, contracts)
             if CONSISTENT_FILE in self.checksums:  # releases of early versions have none
                 check_consistent_table(self._arrow(CONSISTENT_FILE), statement, releases, contracts)
             check_statement(statement, releases, contracts)

@@ -1,4 +1,4 @@
-"""LEDGER rows -> published tables, daily averages and daily distributions, and the file of each series ever published.
+"""LEDGER rows -> published tables: daily averages, their upper layers, daily distributions; one file for each series.
 
 The tables are Parquet, each with its guarantee: one JSON key in the schema's metadata. Publication writes them,
 verification computes them again from the rows in the folder.
@@ -6,6 +6,8 @@ verification computes them again from the rows in the folder.
 Decisions:
 
 * The first series of a statistic keeps the plain file name.
+* Layer 1 of a mean with a list of clamps (`series.layers`) is in the file of the mean, before and after an amendment
+  that changes the number of clamps. Its upper layers, which are no means of a day, have a file of their own.
 * A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
   contract.
 * Verification compares cell by cell with tables that are computed again from the ledger rows beside them. The rows in
@@ -42,10 +44,12 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.roster import ALL
+from agedp_data.series.layers import is_upper, layer_number, table_name
 from agedp_data.series.series import AnySeries, Distribution, series_in
 from agedp_data.statement.document import Statement
 
 MEANS: Final = "daily_averages"
+LAYERS: Final = "daily_average_layers"
 DISTRIBUTION: Final = "daily_distribution"
 METADATA_KEY: Final = b"agedp"
 
@@ -62,6 +66,20 @@ def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions
         for i in range(len(row.cells))
     ]
     return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
+
+
+def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
+    """Return the upper layers of daily averages of released rows, those of a day together."""
+    by_layer: dict[int, list[ReleaseRecord]] = {}
+    for row in rows:
+        by_layer.setdefault(layer_number(row.series), []).append(row)
+    lines = [
+        {**line, "layer": layer}
+        for layer, of_layer in sorted(by_layer.items())
+        for line in averages_table(of_layer, coverage=coverage, versions=versions).to_pylist()
+    ]
+    lines.sort(key=lambda line: (line["day"], line["revision"]))
+    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGE_LAYERS, lines)
 
 
 def distribution_table(
@@ -126,37 +144,46 @@ def parquet_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-FILES: Final[Mapping[str, str]] = {"mean": MEANS, "distribution": DISTRIBUTION}
-"""File name of each statistic, without ending."""
+FILES: Final[Mapping[str, str]] = {"mean": MEANS, "layers": LAYERS, "distribution": DISTRIBUTION}
+"""File name of each kind of table, without ending."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSeries:
-    """A series of one statistic: its file, and its terms by the hash of each contract that has it."""
+    """A table of the run file and one kind of its series: their file, and their terms by contract hash and series.
+
+    `kind` is a key of `FILES`; `name` is the table's name, which the layers of a mean share.
+    """
 
     name: str
-    statistic: str
+    kind: str
     file: str = ""
-    terms: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    terms: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def has(self, row: ReleaseRecord) -> bool:
-        """Return whether a row is of this series and statistic."""
-        return row.series == self.name and row.contract in self.terms
+        """Return whether a row is of this table and kind."""
+        return row.series in self.terms.get(row.contract, {})
 
 
 def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
     """Return the series, means first, by first release, then by name; a series without a release has a file too."""
-    terms_by_series: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    terms_by_series: dict[tuple[str, str], dict[str, dict[str, Mapping[str, Any]]]] = {}
     for contract in contracts:
         for name, terms in meaning_of(contract.promise)["series"].items():
-            terms_by_series.setdefault((terms["statistic"], name), {})[contract.hash] = terms
+            kind = "layers" if is_upper(name) else terms["statistic"]
+            of_contracts = terms_by_series.setdefault((kind, table_name(name)), {})
+            of_contracts.setdefault(contract.hash, {})[name] = terms
     ordered = []
-    for statistic, file in FILES.items():
-        in_contracts = [name for kind, name in sorted(terms_by_series) if kind == statistic]
-        released = [row.series for row in rows if row.contract in terms_by_series.get((statistic, row.series), {})]
+    for kind, file in FILES.items():
+        in_contracts = [name for of_kind, name in sorted(terms_by_series) if of_kind == kind]
+        released = [
+            table_name(row.series)
+            for row in rows
+            if row.series in terms_by_series.get((kind, table_name(row.series)), {}).get(row.contract, {})
+        ]
         for index, name in enumerate(dict.fromkeys([*released, *in_contracts])):
             file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
-            ordered.append(PublishedSeries(name, statistic, file_name, terms_by_series[statistic, name]))
+            ordered.append(PublishedSeries(name, kind, file_name, terms_by_series[kind, name]))
     return ordered
 
 
@@ -180,34 +207,44 @@ def series_table(
 ) -> pa.Table:
     """Return the table of one series with its guarantee in the metadata of the schema; `coverage` of the intervals."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    terms = {str(versions[contract]): series_terms for contract, series_terms in series.terms.items()}
+    terms = {str(versions[contract]): of_contract for contract, of_contract in series.terms.items()}
     released = [row for row in rows if series.has(row) and row.state == "released"]
     guarantee = {
         **common_guarantee(statement),
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": series.name,
-        "schema": f"agedp-{FILES[series.statistic].replace('_', '-')}-1",
+        "schema": f"agedp-{FILES[series.kind].replace('_', '-')}-1",
     }
     states = {
         str(versions[contract.hash]): _represented_states(meaning_of(contract.promise))
         for contract in contracts
-        if series.terms.get(contract.hash, {}).get("values") == "states"
+        if any(of_series.get("values") == "states" for of_series in series.terms.get(contract.hash, {}).values())
     }
     if states:
         guarantee["states_by_version"] = states
-    if series.statistic == "distribution":
-        table = distribution_table(
-            released,
-            series={name: series_in(series_terms) for name, series_terms in series.terms.items()},
-            versions=versions,
-        )
-        guarantee["series_by_version"] = terms
+    if series.kind == "distribution":
+        by_contract = {name: series_in(of_contract[series.name]) for name, of_contract in series.terms.items()}
+        table = distribution_table(released, series=by_contract, versions=versions)
+        guarantee["series_by_version"] = {number: of_contract[series.name] for number, of_contract in terms.items()}
+    elif series.kind == "layers":
+        table = layers_table(released, coverage=coverage, versions=versions)
+        guarantee["layers_by_version"] = {number: _layer_ranges(of_contract) for number, of_contract in terms.items()}
     else:
         table = averages_table(released, coverage=coverage, versions=versions)
         guarantee["clamp_kwh_by_version"] = {
-            number: series_terms["clamp_kwh"] for number, series_terms in terms.items()
+            number: of_series["clamp_kwh"]
+            for number, of_contract in terms.items()
+            for of_series in of_contract.values()
         }
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+
+
+def _layer_ranges(of_contract: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the range of each upper layer by its number, kWh as text."""
+    return {
+        str(layer_number(name)): {key: terms[key] for key in ("above_kwh", "clamp_kwh")}
+        for name, terms in of_contract.items()
+    }
 
 
 def common_guarantee(statement: Statement) -> dict[str, Any]:
@@ -246,7 +283,6 @@ def read_guarantee(schema: pa.Schema) -> dict[str, Any]:
     return guarantee
 
 
-_KEY: Final = ("day", "group", "revision", "bin_low_kwh", "bin_high_kwh")
 _ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
 _TOLERANCE: Final = 1e-9
 _ADVICE: Final = "Ask for the release again."
@@ -317,7 +353,8 @@ def _place(row: Mapping[str, Any]) -> str:
     """Return day, group and range of a row, for messages."""
     group = "" if row["group"] == ALL else f", {escape_text(row['group'])}"
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
-    return f"{row['day']}{group}{bins}"
+    layer = f", layer {row['layer']}" if "layer" in row else ""
+    return f"{row['day']}{group}{bins}{layer}"
 
 
 def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:

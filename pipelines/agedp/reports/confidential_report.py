@@ -22,6 +22,7 @@ from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_pa
 from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.report_data import InternalSources, read_model_files
+from agedp.reports.signal_table import signal_parts
 from agedp.reports.svg import Line, chart
 from agedp.reports.utility import (
     CellUtility,
@@ -55,6 +56,8 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
     results = {
         key: utility(cell_days, age_days=sources.run.promise.age_days or 0) for key, cell_days in utilities.items()
     }
+    means = {series for series, _ in utilities}
+    mean_rows = [row for row in rows if row.series in means]
     coverage_rows = COVERAGE.of_population(sources.paths.coverage, sources.population)
     clamp_effects_by_series = clamp_effects(sources, released)
     files = read_model_files(sources)
@@ -63,7 +66,7 @@ def write_confidential_report(sources: InternalSources, rows: Sequence[ReleaseRe
         title=f"{sources.run.output.title or sources.population}: published and true values",
         note="" if sources.run.schedule.reads_input else _SYNTHETIC_NOTE,
         facts=[*_facts(sources, results, coverage_rows, clamp_effects_by_series, len(released))],
-        means=[*_mean_parts(sources, utilities, results)],
+        means=[*_mean_parts(sources, utilities, results), *signal_parts(mean_rows)],
         counts=[*count_parts(sources, rows)],
         coverage=[*_coverage_parts(coverage_rows)],
         clamp=[*clamp_parts(clamp_effects_by_series)],

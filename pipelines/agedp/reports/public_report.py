@@ -31,6 +31,7 @@ from agedp.reports.privacy_loss import (
     size_parts,
 )
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
+from agedp.reports.signal_table import signal_parts
 from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
 from agedp_data import mechanisms
@@ -201,6 +202,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     for name in names:
         rows = series_rows(report, name, "mean")
         yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1)
+    yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
         rows = series_rows(report, name, "distribution")
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from html import unescape
 from itertools import pairwise
@@ -108,15 +109,16 @@ def test_bounds_under_exact_chains_follow_the_recursions(demonstration: Demonstr
 
 
 def test_noise_to_change_is_what_the_published_series_says() -> None:
-    means, deviation = [1.0, 1.5, 1.1, 1.9], 0.1
-    days = [{"mean_kwh": mean, "noise_sd_kwh": deviation} for mean in means]
+    means, deviation = [1.0, 1.5, 1.1, 1.9, 1.2, 1.6, 1.0, 1.7], 0.1
+    days = [
+        {"day": date(2013, 1, i), "mean_kwh": mean, "noise_sd_kwh": deviation} for i, mean in enumerate(means, start=1)
+    ]
     value = noise_ratio(days, means)
-    squares = [(after - before) ** 2 for before, after in pairwise(means)]
-    assert value.true_change == pytest.approx(math.sqrt(sum(squares) / 3))
-    assert value.estimated_change == pytest.approx(math.sqrt(sum(squares) / 3 - 2 * deviation**2))
-    assert value.ratio == pytest.approx(deviation / value.estimated_change)
+    change = math.sqrt(sum((after - before) ** 2 for before, after in pairwise(means)) / 7)
+    assert value.true_change == pytest.approx(change)
+    assert value.ratio == pytest.approx(deviation / math.sqrt(change**2 - 2 * deviation**2))
     hidden = noise_ratio([{**day, "noise_sd_kwh": 1.0} for day in days], means)
-    assert hidden.ratio is None
+    assert (hidden.ratio, noise_ratio(days[:7], means[:7]).ratio) == (None, None)
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to look at pages with (Debian package chromium)")

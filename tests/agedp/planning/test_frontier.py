@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 import numpy as np
 import pytest
 
 from agedp.planning.frontier import compute_frontier
-from agedp.planning.notion_comparison import DayToDayChange, day_to_day_change
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_flows.text.frontier_text import frontier_lines
@@ -145,44 +143,3 @@ def test_a_promise_without_age_has_a_frontier_without_a_target(house):
 def test_what_a_frontier_lacks_is_named(house, settings, message):
     with pytest.raises(RunFileError, match=message):
         frontier_of(house, **settings)
-
-
-@dataclass
-class Row:
-    day: str
-    values: tuple[int, ...]
-    households: tuple[int, ...] = (100,)
-    scale: float = 1.0
-    state: str = "released"
-    cells: tuple[str, ...] = ("all",)
-
-
-def rows_of(values_wh, *, every=1, **fields):
-    """Return releases of one value each, a number of days apart."""
-    return [Row(str(FIRST + timedelta(days=every * i)), (value,), **fields) for i, value in enumerate(values_wh)]
-
-
-SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        (rows_of(SWING), 0.5),
-        # 100 households, a standard deviation of sqrt 2 x scale / 1e5 kWh each: noise of two days hides a change
-        (rows_of(SWING, scale=10_000.0), math.sqrt(0.25 - 2 * 2 * 0.1**2)),
-        (rows_of(SWING, scale=30_000.0), None),
-        # 20 kWh in 10 households, not 110 in 100: the smallest group decides
-        ([Row(row.day, (9 * row.values[0], 300_000 + 20_000 * (i % 2)), (90, 10), cells=("low", "high"))
-          for i, row in enumerate(rows_of(SWING))], 2.0),
-        (rows_of(range(0, 60_000, 1000), every=2), None),
-        (rows_of(range(0, 20_000, 1000)), None),
-        ([], None),
-    ],
-)  # fmt: skip
-def test_the_day_to_day_change_is_without_the_noise(rows, expected):
-    found = day_to_day_change(rows)
-    if expected is None:
-        assert found == DayToDayChange(1.0)
-    else:
-        assert found.kwh == pytest.approx(expected, rel=1e-5)

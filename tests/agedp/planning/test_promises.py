@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agedp.planning.change_yardstick import ChangeYardstick
 from agedp.planning.compare_notions import compare_promises
-from agedp.planning.notion_comparison import ComparisonTarget, DayToDayChange, epsilon_at, smallest_epsilon
+from agedp.planning.notion_comparison import ComparisonTarget, epsilon_at, smallest_epsilon
 from agedp_data.accounting.ageing import peak
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS, Classical
@@ -105,7 +106,7 @@ def test_for_a_risk_each_row_has_its_closed_form(compared):
         assert (series.first_day, series.last_day) == (FIRST, FIRST + timedelta(days=DAYS - 1))
     aged = rows["age-dependent", "tight"].series.losses[-1] / 1e9
     assert 0.95 * constant <= aged <= constant + 1e-4  # the leakage bound is rounded up between its grid's points
-    assert (found.households, found.change) == (HOMES, DayToDayChange(1.0))
+    assert (found.households, found.change) == (HOMES, ChangeYardstick(1.0))
     assert found.target == ComparisonTarget(risk=Decimal("0.6"))
 
 

@@ -40,14 +40,31 @@ def test_gaps_and_weeks_count_only_whole_neighbours():
     assert weekly.change == pytest.approx(np.sqrt(4 - 0.2))
 
 
-def test_what_is_hidden_is_said_to_be():
-    rng = np.random.default_rng(12)
-    published = 10 + rng.laplace(scale=3, size=365)
-    estimate = estimate_change(published, np.full(365, 18.0), np.arange(365))
-    assert not estimate.is_visible
-    assert estimate.change <= 2 * estimate.standard_error
+@pytest.mark.parametrize("span_days", [1, 28, 365])
+@pytest.mark.parametrize("pairs", [1, 3, 7])
+@pytest.mark.parametrize("ratio", [0.0, 1.0, 3.0, 20.0])
+def test_few_pairs_of_any_span_have_an_error_that_holds(span_days, pairs, ratio):
+    rng, held, days = np.random.default_rng(14), 0, np.arange((pairs + 1) * span_days)
+    for _ in range(300):
+        means = rng.normal(size=pairs + 1)
+        change = ratio / np.sqrt(span_days)  # in standard deviations of a span's mean
+        truth = np.repeat(means * change / np.sqrt(np.mean(np.diff(means) ** 2)), span_days)
+        published = truth + rng.laplace(scale=1 / np.sqrt(2), size=days.size)
+        estimate = estimate_change(published, np.ones(days.size), days, span_days=span_days)
+        held += abs(estimate.change - change) <= 2 * estimate.standard_error
+    assert held >= 0.93 * 300
+
+
+def test_a_hidden_change_is_never_called_visible():
+    rng, verdicts = np.random.default_rng(12), []
+    for _ in range(200):
+        published = 10 + rng.laplace(scale=3, size=365)
+        estimate = estimate_change(published, np.full(365, 18.0), np.arange(365))
+        verdicts.append(estimate.verdict(estimate.noise))
+    assert verdicts.count("hidden") >= 160
+    assert "visible" not in verdicts
     clear = estimate_change(10 + rng.normal(size=365), np.full(365, 1e-4), np.arange(365))
-    assert clear.is_visible
+    assert clear.verdict(clear.noise) == "visible"
 
 
 @pytest.mark.parametrize("days", [[], [4], [1, 3]])

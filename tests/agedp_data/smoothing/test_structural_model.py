@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from agedp_data.errors import ChainError
+from agedp_data.smoothing.amplitude_fit import draw_amplitudes, most_probable
+from agedp_data.smoothing.daily_estimates import estimate_all, estimate_so_far
 from agedp_data.smoothing.structural_model import (
     PRIOR,
     Amplitudes,
     Covariates,
-    draw_amplitudes,
-    estimate_all,
-    estimate_so_far,
-    most_probable,
 )
 
 ONE = np.exp(PRIOR.logarithms())[None, :]
@@ -41,7 +39,7 @@ def covariance(known: Covariates, amplitudes: Amplitudes) -> np.ndarray:
         before = np.concatenate([known.heating[:1], known.heating[:-1]])
         for column in (known.heating, (known.heating + before) / 2):
             total = total + amplitudes.heating**2 * np.outer(column, column)
-    return total + np.diag(np.where(known.special, amplitudes.special**2, amplitudes.own**2))
+    return total + np.diag(np.where(known.special, amplitudes.special**2, amplitudes.single**2))
 
 
 def dense(observed, noise, prior):
@@ -116,7 +114,7 @@ def test_intervals_of_series_of_the_model_are_calibrated():
 
 def test_the_fit_is_the_maximum_of_the_dense_density():
     rng, known = np.random.default_rng(10), covariates(90)
-    true = replace(PRIOR, level=3.0, own=0.1)
+    true = replace(PRIOR, level=3.0, single=0.1)
     noise, observed = np.full(90, 0.25), draw(rng, known, true, 0.5)[1]
 
     def cost(amplitudes: Amplitudes) -> float:
@@ -126,7 +124,7 @@ def test_the_fit_is_the_maximum_of_the_dense_density():
 
     fitted = most_probable(observed, noise, known)
     best = cost(fitted)
-    for name in ("level", "weekday", "holiday", "heating", "short", "own", "special"):
+    for name in ("level", "weekday", "holiday", "heating", "short", "single", "special"):
         for factor in (0.97, 1.03):
             assert cost(replace(fitted, **{name: getattr(fitted, name) * factor})) > best
 

@@ -1,0 +1,208 @@
+"""A layered clamp: a list of clamps in the run file <-> one series per layer below it.
+
+A high clamp costs noise, a low one cuts large households off. A layered clamp cuts a household's day at public clamps
+U_1 < .. < U_m into layers, each of which is a series with its own share of the day's epsilon:
+
+    clamp_kwh = [30, 75]        daily_mean/1   the mean up to 30 kWh, share 0.77
+    share     = [0.77, 0.23]    daily_mean/2   the mean of what lies above 30 and up to 75 kWh, share 0.23
+
+The layers of a day add up to min(x, U_m) exactly. Their sensitivities are their widths, and one household's replaced
+day can change all of them by their widths at once, so their losses add.
+
+Decisions:
+
+* Everything below the run file sees ordinary series: budgets, accounting, ledger and tables know no layers. Layer 1 is
+  the mean with a clamp of U_1, so that it continues the file of a mean that had one clamp.
+* `missing_kwh` is cut like a day, so that a missing day counts as `missing_kwh` in the sum of the layers.
+* A change of at most x kWh is charged as min(x, width) in every layer. One household cannot attain this in all layers
+  at once, so the sum is an upper bound of the joint loss about such a change.
+* Differences of contracts are shown in the keys of the run file (`as_written`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import PlainValidator, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+
+from agedp_data.parameters import (
+    NUMBERS,
+    Kwh,
+    Section,
+    Text,
+    ascending,
+    exact,
+    exact_text,
+    positive_kwh,
+    share,
+    wrong,
+)
+from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column
+
+MOST_LAYERS: Final = 4
+_SEPARATOR: Final = "/"
+_EXAMPLES: Final[Mapping[int, str]] = {2: "[0.77, 0.23]", 3: "[0.7, 0.2, 0.1]", 4: "[0.7, 0.15, 0.1, 0.05]"}
+_PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
+"""Keys in which the layers of a mean differ."""
+
+
+def _clamps(values: object) -> tuple[Decimal, ...]:
+    clamps = ascending(values, positive_kwh) if isinstance(values, list | tuple) else ()
+    if not 2 <= len(clamps) <= MOST_LAYERS:
+        raise wrong(f"must be one number, or a list of 2 to {MOST_LAYERS} clamps such as [30, 75]")
+    return clamps
+
+
+def _shares(values: object) -> tuple[Decimal, ...]:
+    if not isinstance(values, list | tuple):
+        raise wrong("must be a list of one share per clamp, because clamp_kwh is a list")
+    return tuple(map(share, values))
+
+
+class LayeredMean(Section):
+    """A mean with a list of clamps, as the run file has it; `layers` are its series."""
+
+    statistic: Literal["mean"]
+    """Published statistic of a day."""
+    clamp_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_clamps), NUMBERS]
+    """Ascending upper bounds of the layers of a household's daily total. Public, never derived from the data."""
+    share: Annotated[tuple[Decimal, ...] | None, PlainValidator(_shares), NUMBERS] = None
+    """Share of each day's epsilon for each layer; the shares of all series and layers add up to 1."""
+    by: Text | None = None
+    """Group column of the roster; the series then has one value per group and day."""
+    max_missing: Missing = 2
+    """A household-day that lacks more readings than this counts as missing."""
+    missing_kwh: Kwh = exact(0)
+    """Value of a missing household-day, cut into layers like any day."""
+    values: Literal["readings", "states"] = "readings"
+    """Readings as they are, or the representative values of their states under public `[model]` edges."""
+
+    @property
+    def layers(self) -> Iterator[Mean]:
+        """Yield the series of the layers, the lowest first."""
+        shared = self.model_dump(include={"statistic", "by", "max_missing", "values"})
+        for above, clamp, part in zip((Decimal(0), *self.clamp_kwh), self.clamp_kwh, self.share or (), strict=False):
+            missing = min(max(self.missing_kwh - above, Decimal(0)), clamp - above)
+            keys = {**shared, "clamp_kwh": clamp, "share": part, "missing_kwh": missing}
+            yield Layer(**keys, above_kwh=above) if above else Mean(**keys)
+
+    @model_validator(mode="after")
+    def _tables_agree(self) -> Self:
+        number = len(self.clamp_kwh)
+        if self.share is None:
+            raise wrong(f"is missing; write one share per clamp, such as share = {_EXAMPLES[number]}", "share")
+        if len(self.share) != number:
+            raise wrong(f"must have {number} numbers, one per clamp, such as {_EXAMPLES[number]}", "share")
+        if self.missing_kwh > self.clamp_kwh[-1]:
+            raise wrong("must not exceed the last clamp_kwh", "missing_kwh")
+        check_group_column(self.by)
+        return self
+
+
+_LAYERED: Final = TypeAdapter(dict[str, LayeredMean])
+
+
+def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> object:
+    """Return the series of one table of the run file, a `LayeredMean` for a list of clamps."""
+    is_mean = isinstance(table, Mapping) and table.get("statistic") == "mean"
+    if not isinstance(table, Mapping) or not isinstance(table.get("clamp_kwh"), list | tuple):
+        if is_mean and isinstance(table, Mapping) and isinstance(table.get("share"), list | tuple):
+            raise wrong("must be one number, because clamp_kwh is one number", "share")
+        return read_series(table)
+    if table.get("statistic") == "distribution":
+        raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")
+    return _LAYERED.validate_python({"mean": dict(table)})["mean"] if is_mean else read_series(table)
+
+
+SeriesTable = Annotated[AnySeries, WrapValidator(_read_table, json_schema_input_type=AnySeries | LayeredMean)]
+"""A table [series.NAME] of the run file."""
+
+
+def expanded(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
+    """Return the series of a run file by name, one per layer where a mean has a list of clamps.
+
+    >>> table = LayeredMean(statistic="mean", clamp_kwh=[30, 75], share=[Decimal("0.77"), Decimal("0.23")])
+    >>> [(name, series.clamp_wh, series.width_wh) for name, series in expanded({"use": table}).items()]
+    [('use/1', 30000, 30000), ('use/2', 75000, 45000)]
+    """
+    series: dict[str, AnySeries] = {}
+    for name, table in tables.items():
+        if isinstance(table, LayeredMean):
+            series |= {f"{name}{_SEPARATOR}{number}": layer for number, layer in enumerate(table.layers, 1)}
+        else:
+            series[name] = table
+    return series
+
+
+def table_name(series: str) -> str:
+    """Return the name in the run file of a series, which a layer shares with the others of its mean.
+
+    >>> table_name("daily_mean/2"), table_name("daily_mean")
+    ('daily_mean', 'daily_mean')
+    """
+    return series.partition(_SEPARATOR)[0]
+
+
+def layer_number(series: str) -> int:
+    """Return which layer of its mean a series is, from 1; 0 for a series that is no layer.
+
+    >>> layer_number("daily_mean/2"), layer_number("daily_mean")
+    (2, 0)
+    """
+    number = series.partition(_SEPARATOR)[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def is_upper(series: str) -> bool:
+    """Return whether a series is a layer above the first: a part of a mean, which is none by itself."""
+    return layer_number(series) > 1
+
+
+def as_written(contract: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a contract with the layers of a mean as one table of lists, as the run file has it.
+
+    Use it to compare contracts. Layers that no run file writes are left as they are.
+
+    >>> mean = {"statistic": "mean", "missing_kwh": "0"}
+    >>> layers = {"use/1": {**mean, "clamp_kwh": "30", "share": "0.8"}}
+    >>> layers["use/2"] = {**mean, "clamp_kwh": "75", "above_kwh": "30", "share": "0.2"}
+    >>> as_written({"series": layers})["series"]["use"]["clamp_kwh"]
+    ['30', '75']
+    """
+    tables = contract.get("series")
+    if not isinstance(tables, Mapping):
+        return dict(contract)
+    written: dict[str, Any] = {}
+    for name, names in groupby(
+        sorted(tables, key=lambda series: (table_name(series), layer_number(series))), table_name
+    ):
+        layers = {series: tables[series] for series in names}
+        joined = _joined(name, layers)
+        written |= layers if joined is None else {name: joined}
+    return {**contract, "series": written}
+
+
+def _joined(name: str, layers: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table of lists of these layers, None if they are not those of one table."""
+    names = [f"{name}{_SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
+    if list(layers) != names or len(names) < 2 or not all(isinstance(terms, Mapping) for terms in layers.values()):
+        return None
+    of_layers: Sequence[Mapping[str, Any]] = list(layers.values())
+    shared = [{key: value for key, value in terms.items() if key not in _PER_LAYER} for terms in of_layers]
+    clamps = [terms.get("clamp_kwh") for terms in of_layers]
+    above = [terms.get("above_kwh") for terms in of_layers]
+    if any(terms != shared[0] for terms in shared) or [above[0], *above[1:]] != [None, *clamps[:-1]]:
+        return None
+    return {
+        **shared[0],
+        "clamp_kwh": clamps,
+        "share": [terms.get("share") for terms in of_layers],
+        "missing_kwh": _sum(terms.get("missing_kwh", "0") for terms in of_layers),
+    }
+
+
+def _sum(amounts: Iterable[str]) -> str:
+    return exact_text(sum(map(Decimal, amounts), Decimal()))

@@ -1,0 +1,264 @@
+"""Released rows of a mean -> its change against its noise by time span, and the one sentence about both.
+
+    daily_mean: noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs);
+    single days cannot be told apart, months can.
+
+`plan`, `run`, both reports and the demonstration print it, so they never differ. Two neighbouring days differ by their
+true change and by the noise of both. The noise is known, so the part of the differences that it does not explain
+estimates the true change (`agedp_data.smoothing.signal_estimate`). Days can be told apart if that change exceeds the
+noise of a day. Means of 7 or 28 days in a row have less noise, and a change of their own: what days hide, weeks or
+months may show. Public: released rows are the only input.
+
+Decisions:
+
+* The verdict allows for two standard errors. Between them the sentence says that it is not certain.
+* Fewer pairs than `MIN_PAIRS` say little about ordinary days: seven contain the change from each weekday to the next.
+  Without them no change is estimated. Of such a span only the noise is known, and it "cannot be judged yet".
+* A span counts if it has a released mean on each of its days; a skipped day leaves a gap. Days before and after another
+  clamp are no neighbours, because the same use counts differently. The sensitivity of a row shows the clamp; not under
+  a smaller delta-neighbourhood, where one pair then contains the step.
+* Of groups the smallest of the newest day speaks for a series, since its noise is the largest; the reports show all.
+* Of a layered mean (`NAME/1`, `NAME/2`) the sentence is about layer 1, which the daily averages contain. Counts of a
+  distribution have no sentence: each has a noise of its own in its table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agedp_data import mechanisms
+from agedp_data.arrays import Floats
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.layers import is_upper, layer_number, table_name
+from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
+
+MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}
+"""Pairs of neighbouring spans that an estimate needs, by the length of the span [days]."""
+
+ASSUMED_CHANGE_KWH: Final = 1.0
+"""Day-to-day change that a plan assumes until it can be estimated; a household uses about 10 kWh a day."""
+
+_TYPICAL_DAY_KWH: Final = 10.0
+_VERSION_DAYS: Final = 100_000
+"""Days put between two versions of a series, so that no span and no pair contains days of both."""
+
+_NAMES: Final = {1: "single days", 7: "weeks", 28: "months", 365: "years"}
+_GROUP_OF_ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSignal:
+    """Means over spans of `days` days: their noise [kWh per household], and the estimate of their change.
+
+    `noise_kwh` is the root mean square over the spans, or that of days divided by the root of `days` where no span is
+    complete. `estimate` is None with too few `pairs`.
+    """
+
+    days: int
+    pairs: int
+    noise_kwh: float
+    estimate: SignalEstimate | None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Return whether neighbouring spans can be told apart, None without an estimate."""
+        return None if self.estimate is None else self.estimate.verdict(self.noise_kwh)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesSignal:
+    """One group of a series: `households` on its newest day, and its signal over each span, days first."""
+
+    series: str
+    group: str
+    households: int
+    spans: tuple[SpanSignal, ...]
+    groups: int = 1
+
+    @property
+    def daily(self) -> SpanSignal:
+        """Return the signal of single days."""
+        return self.spans[0]
+
+
+def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[SeriesSignal, ...]:
+    """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row.
+
+    Args:
+        rows: rows of all series, or of this one.
+        series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
+    """
+    released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
+    released.sort(key=lambda row: row.day)
+    if not released:
+        return ()
+    newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
+    deviation_wh = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in released}}
+    daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
+    for number, row in zip(_day_numbers(released), released, strict=True):
+        for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+            if group in daily:
+                wh_per_kwh_mean = 1000.0 * households
+                daily[group].append((number, value / wh_per_kwh_mean, deviation_wh[row.scale] / wh_per_kwh_mean))
+    return tuple(
+        SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
+        for group in sorted(newest, key=lambda cell: (-newest[cell], cell))
+    )
+
+
+def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSignal, ...]:
+    """Return the signals of a group; of each day its number, mean and standard deviation [kWh per household]."""
+    days, means, deviations = zip(*daily, strict=True)
+    return span_signals(np.array(means), np.square(deviations), np.array(days))
+
+
+def _continues(name: str, series: str) -> bool:
+    return table_name(name) == table_name(series) and not is_upper(name)
+
+
+def mean_names(series: Iterable[str]) -> list[str]:
+    """Return the names of means in the run file, each once however many layers it has.
+
+    >>> mean_names(["use/1", "use/2", "night"])
+    ['use', 'night']
+    """
+    return list(dict.fromkeys(map(table_name, series)))
+
+
+def _day_numbers(released: Sequence[ReleaseRecord]) -> list[int]:
+    """Return the number of each row's day; days of different clamps lie far apart."""
+    numbers, version = [], 0
+    for i, row in enumerate(released):
+        version += i > 0 and row.sensitivity != released[i - 1].sensitivity
+        numbers.append(date.fromisoformat(row.day).toordinal() + version * _VERSION_DAYS)
+    return numbers
+
+
+def span_signals(published: Floats, noise_variance: Floats, days: NDArray[np.int64]) -> tuple[SpanSignal, ...]:
+    """Return the signal over each span; of years only with two years in a row.
+
+    Args:
+        published: means, shape (T,), T >= 1 [kWh per household].
+        noise_variance: variance of their noise, shape (T,) [kWh^2].
+        days: numbers of their days, increasing, shape (T,).
+    """
+    signals = []
+    for span_days in SPANS:
+        estimate = estimate_change(published, noise_variance, days, span_days=span_days)
+        if estimate is None:
+            noise = math.sqrt(float(noise_variance.mean()) / span_days)
+            signals.append(SpanSignal(span_days, 0, noise, None))
+        else:
+            has_enough = estimate.pairs >= MIN_PAIRS[span_days]
+            signals.append(SpanSignal(span_days, estimate.pairs, estimate.noise, estimate if has_enough else None))
+    return tuple(signal for signal in signals if signal.days != SPANS[-1] or signal.estimate is not None)
+
+
+def smallest_group(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
+    """Return the signal of the group that speaks for a series, None without a released row."""
+    signals = signals_by_group(rows, series)
+    return smallest_of(signals) if signals else None
+
+
+def smallest_of(signals: Sequence[SeriesSignal]) -> SeriesSignal:
+    """Return the signal of the smallest of the groups."""
+    return min(signals, key=lambda signal: (signal.households, signal.group))
+
+
+def signal_text(signal: SeriesSignal) -> str:
+    """Return the sentence about a group of a series: noise, change with its error, and which spans can be told apart.
+
+    >>> days = SpanSignal(1, 364, 2.5, SignalEstimate(1, 364, 3.6, 2.5, 0.7, 0.3))
+    >>> months = SpanSignal(28, 12, 0.47, SignalEstimate(28, 12, 1.4, 0.47, 1.3, 0.1))
+    >>> text = signal_text(SeriesSignal("daily_mean", "all", 60, (days, months)))
+    >>> text.partition("; ")[0], text.rpartition("; ")[2]
+    ('daily_mean: noise 2.5 kWh per household', 'single days cannot be told apart, months can.')
+    """
+    daily = signal.daily
+    start = f"{_label(signal)}: noise {three_digits(daily.noise_kwh)} kWh per household"
+    if daily.estimate is None:
+        pairs = f"{daily.pairs} of {MIN_PAIRS[1]} pairs of neighbouring days"
+        return f"{start}. Not enough days to estimate the true change ({pairs}): {span_advice(signal.spans)}."
+    return f"{start}; day-to-day change {change_text(daily.estimate)}; {span_advice(signal.spans)}."
+
+
+def _label(signal: SeriesSignal) -> str:
+    name, layer = table_name(signal.series), layer_number(signal.series)
+    layer_text = f", layer {layer}" if layer else ""
+    if signal.groups == 1 and signal.group == _GROUP_OF_ALL:
+        return f"{name}{layer_text}"
+    return f"{name}{layer_text}, group {signal.group} ({signal.households:,} households)"
+
+
+def change_text(estimate: SignalEstimate) -> str:
+    """Return an estimated change with its error and the number of pairs."""
+    pairs = "1 pair" if estimate.pairs == 1 else f"{estimate.pairs:,} pairs"
+    change, error = three_digits(estimate.change), three_digits(estimate.standard_error)
+    return f"{change} ± {error} kWh (± standard error, from {pairs})"
+
+
+def span_advice(spans: Sequence[SpanSignal]) -> str:
+    """Return which spans can be told apart, from days up to the first that can.
+
+    >>> span_advice([SpanSignal(1, 364, 0.5, SignalEstimate(1, 364, 1.0, 0.5, 0.7, 0.05))])
+    'single days can be told apart'
+    >>> span_advice([SpanSignal(1, 1, 0.5, None), SpanSignal(7, 0, 0.19, None)])
+    'single days and weeks cannot be judged yet (noise 0.5 and 0.19 kWh)'
+    """
+    parts: list[tuple[Verdict | None, list[SpanSignal]]] = []
+    for span in spans:
+        if parts and parts[-1][0] == span.verdict:
+            parts[-1][1].append(span)
+        else:
+            parts.append((span.verdict, [span]))
+        if span.verdict == "visible":
+            break
+    return ", ".join(_part_text(*part, is_first=i == 0) for i, part in enumerate(parts))
+
+
+def _part_text(verdict: Verdict | None, spans: Sequence[SpanSignal], *, is_first: bool) -> str:
+    names = _joined([_NAMES[span.days] for span in spans])
+    verb = "can be told apart" if is_first else "can"
+    if verdict is None:
+        noises = _joined([three_digits(span.noise_kwh) for span in spans])
+        return f"{names} cannot be judged yet (noise {noises} kWh)"
+    if verdict == "uncertain":
+        return f"whether {names} {verb} is not certain"
+    return f"{names} {verb}" if verdict == "visible" else f"{names} {verb.replace('can', 'cannot', 1)}"
+
+
+def _joined(texts: Sequence[str]) -> str:
+    *before, last = texts
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def planned_noise_text(noise_kwh: float) -> str:
+    """Return the sentence about the noise of planned days before any is released, against the assumed change.
+
+    >>> planned_noise_text(1.414).rpartition("; ")[2]
+    'at a day-to-day change of 1 kWh single days cannot be told apart.'
+    """
+    verb = "can" if noise_kwh <= ASSUMED_CHANGE_KWH else "cannot"
+    week, month = (three_digits(noise_kwh / math.sqrt(days)) for days in (7, 28))
+    return (
+        f"Noise {three_digits(noise_kwh)} kWh per household, {noise_kwh / _TYPICAL_DAY_KWH:.1%} of a day of 10 kWh; of "
+        f"a week's mean {week} kWh, of a month's {month} kWh. Not enough days to estimate the true change; at a "
+        f"day-to-day change of {ASSUMED_CHANGE_KWH:g} kWh single days {verb} be told apart."
+    )
+
+
+def three_digits(value: float) -> str:
+    """Return a number in three significant digits, without an exponent.
+
+    >>> three_digits(2.4961), three_digits(0.00012345), three_digits(12345.0)
+    ('2.5', '0.000123', '12300')
+    """
+    return f"{Decimal(f'{value:.3g}'):f}"

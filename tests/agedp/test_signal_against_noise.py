@@ -1,0 +1,186 @@
+"""Signal against noise of released rows: by hand and simulated; one sentence, the same figures wherever they appear."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from agedp.signal_against_noise import (
+    SeriesSignal,
+    SpanSignal,
+    planned_noise_text,
+    signal_text,
+    signals_by_group,
+    smallest_group,
+    three_digits,
+)
+from agedp_data.smoothing.signal_estimate import SignalEstimate
+from agedp_flows.text.plan_text import plan_json, plan_lines
+from agedp_flows.text.run_text import result_json, result_lines
+from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
+
+
+def span(days, noise, change=None, error=0.0, pairs=12):
+    estimate = None if change is None else SignalEstimate(days, pairs, 0.0, noise, change, error)
+    return SpanSignal(days, pairs, noise, estimate)
+
+
+@pytest.mark.parametrize(
+    ("spans", "text"),
+    [
+        (
+            [span(1, 2.5, 0.7, 0.3, 364), span(7, 0.945, 0.6, 0.2), span(28, 0.4724, 1.3, 0.1)],
+            "noise 2.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 364 pairs); single "
+            "days cannot be told apart, whether weeks can is not certain, months can.",
+        ),
+        (
+            [span(1, 0.1, 0.7, 0.01), span(7, 0.04, 0.5, 0.01), span(28, 0.02)],
+            "noise 0.1 kWh per household; day-to-day change 0.7 ± 0.01 kWh (± standard error, from 12 pairs); single "
+            "days can be told apart.",
+        ),
+        (
+            [span(1, 2.5, 0.1, 0.1), span(7, 0.945, 0.1, 0.1), span(28, 0.472, 0.1, 0.1), span(365, 0.131, 1, 0.1, 1)],
+            "noise 2.5 kWh per household; day-to-day change 0.1 ± 0.1 kWh (± standard error, from 12 pairs); single "
+            "days, weeks and months cannot be told apart, years can.",
+        ),
+        (
+            [span(1, 0.5, 0.7, 0.3, 19), span(7, 0.189, pairs=1), span(28, 0.0945, pairs=0)],
+            "noise 0.5 kWh per household; day-to-day change 0.7 ± 0.3 kWh (± standard error, from 19 pairs); whether "
+            "single days can be told apart is not certain, weeks and months cannot be judged yet (noise 0.189 and "
+            "0.0945 kWh).",
+        ),
+        (
+            [span(1, 1.2345, pairs=6), span(7, 0.467, pairs=0), span(28, 0.233, pairs=0)],
+            "noise 1.23 kWh per household. Not enough days to estimate the true change (6 of 7 pairs of neighbouring "
+            "days): single days, weeks and months cannot be judged yet (noise 1.23, 0.467 and 0.233 kWh).",
+        ),
+    ],
+)
+def test_the_sentence_names_the_spans_that_can_be_told_apart(spans, text):
+    signal = SeriesSignal("daily_mean", "all", 60, tuple(spans))
+    assert signal_text(signal) == f"daily_mean: {text}"
+    of_group = replace(signal, series="use/1", group="north", groups=2, households=1200)
+    assert signal_text(of_group) == f"use, layer 1, group north (1,200 households): {text}"
+
+
+def test_before_a_release_the_noise_is_set_against_the_assumed_change():
+    change = "Not enough days to estimate the true change; at a day-to-day change of 1 kWh single days"
+    week_and_month = "of a week's mean 0.535 kWh, of a month's 0.267 kWh"
+    start = f"Noise 1.41 kWh per household, 14.1% of a day of 10 kWh; {week_and_month}"
+    assert planned_noise_text(1.4142) == f"{start}. {change} cannot be told apart."
+    assert planned_noise_text(1.0).endswith(f"{change} can be told apart.")
+
+
+@pytest.mark.parametrize("sd_kwh", [0.2, 0.7, 2.5])
+def test_released_rows_give_the_true_change_within_two_errors(sd_kwh):
+    held = 0
+    for seed in range(100):
+        [signal] = signals_by_group(noisy_rows(alternating(120, 0.7), sd_kwh, seed), "daily_mean")
+        assert signal.daily.noise_kwh == pytest.approx(sd_kwh, rel=1e-3)
+        assert [(part.days, part.pairs) for part in signal.spans] == [(1, 119), (7, 16), (28, 3)]
+        held += abs(signal.daily.estimate.change - 0.7) <= 2 * signal.daily.estimate.standard_error
+    assert held >= 93
+
+
+def earlier_true_change(rows):
+    """Return what `agedp run` called "not noise" before: the published change of all lines less the noise."""
+    lines = [
+        (date.fromisoformat(row.day), value / households / 1000, math.sqrt(2) * row.scale / households / 1000)
+        for row in rows
+        for value, households in zip(row.values, row.households, strict=True)
+    ]
+    changes = [after[1] - before[1] for before, after in pairwise(lines) if (after[0] - before[0]).days == 1]
+    noise = sum(line[2] ** 2 for line in lines) / len(lines)
+    return math.sqrt(max(sum(change**2 for change in changes) / len(changes) - 2 * noise, 0))
+
+
+def test_where_5_2_was_called_true_and_0_7_is_the_estimate_says_so():
+    # 13 pairs of noise 6 kWh, which by chance change by more than noise does on average
+    rows = noisy_rows(alternating(14, 0.7), 6.0, 1155)
+    assert earlier_true_change(rows) == pytest.approx(5.2, abs=0.1)
+    daily = smallest_group(rows, "daily_mean").daily
+    assert abs(daily.estimate.change - 0.7) <= 2 * daily.estimate.standard_error
+    assert (daily.verdict, daily.estimate.is_significant) == ("uncertain", False)
+    # two groups of which one uses 5.2 kWh less: their lines were compared with each other
+    means = np.array(alternating(60, 0.7))
+    groups = [
+        replace(
+            row, values=(round(100_000 * mean), round(100_000 * (mean - 5.2))), households=(100, 100), cells=("a", "b")
+        )
+        for row, mean in zip(rows_of([0] * 60), means, strict=True)
+    ]
+    assert earlier_true_change(groups) == pytest.approx(5.2, abs=0.1)
+    assert {round(signal.daily.estimate.change, 3) for signal in signals_by_group(groups, "daily_mean")} == {0.7}
+
+
+def test_skips_other_clamps_and_missing_groups_leave_gaps():
+    rows = rows_of([1_000_000 + 70_000 * (i % 2) for i in range(60)])
+    skipped = [
+        replace(row, state="skipped", values=(), cells=(), households=()) if i == 30 else row
+        for i, row in enumerate(rows)
+    ]
+    assert smallest_group(skipped, "daily_mean").daily.pairs == 57
+    higher = [replace(row, sensitivity=50_000, values=(row.values[0] + 900_000,)) for row in rows[40:]]
+    spans = smallest_group([*rows[:40], *higher], "daily_mean").spans
+    assert (spans[0].pairs, spans[0].estimate.change) == (58, pytest.approx(0.7, rel=1e-4))
+    assert spans[1].pairs == 4 + 1  # five whole weeks before, two after
+    grown = [Row(row.day, (0, *row.values), households=(50, 100), cells=("new", "all")) for row in rows[50:]]
+    pairs = {signal.group: signal.daily.pairs for signal in signals_by_group([*rows[:50], *grown], "daily_mean")}
+    assert pairs == {"all": 59, "new": 9}
+
+
+def test_a_group_that_grows_has_the_noise_of_each_of_its_days():
+    rows = [
+        replace(row, households=(100 * (1 + i % 2),)) for i, row in enumerate(rows_of([10**6] * 60, scale=50_000.0))
+    ]
+    signal = smallest_group(rows, "daily_mean")
+    assert signal.daily.noise_kwh == pytest.approx(math.sqrt((0.5 + 0.125) / 2), rel=1e-3)
+
+
+def test_layer_one_continues_a_mean_and_upper_layers_have_no_sentence():
+    rows = rows_of([1_000_000 + 70_000 * (i % 2) for i in range(60)])
+    layers = [replace(row, series="daily_mean/1") for row in rows[30:]]
+    layers += [replace(row, series="daily_mean/2", values=(5 * row.values[0],)) for row in rows[30:]]
+    [signal] = signals_by_group([*rows[:30], *layers], "daily_mean")
+    assert (signal.daily.pairs, signal.daily.estimate.change) == (59, pytest.approx(0.7, rel=1e-4))
+    assert signal_text(signal).startswith("daily_mean, layer 1: noise ")
+    assert signals_by_group(layers[-30:], "daily_mean") == ()
+    assert signals_by_group([*rows[:30], *layers], "daily_mean/2") == (signal,)
+
+
+def test_a_number_has_three_digits_and_no_exponent():
+    assert [three_digits(value) for value in (0.69951, 2.5, 1234.5, 1e-5)] == ["0.7", "2.5", "1230", "0.00001"]
+
+
+def test_plan_run_and_both_reports_print_the_same_figures(house):
+    first = date(2013, 1, 1)
+    days = [first + timedelta(days=i) for i in range(30)]
+    house.london(
+        {(home, day, slot): 100 + 40 * (i % 5) for home in "ABC" for i, day in enumerate(days) for slot in range(48)}
+    )
+    house.roster([(home, first, None) for home in "ABC"])
+    house.write(first, days[-1] + timedelta(days=9))
+    summary = house.run(today=date(2013, 1, 31))
+    signal = smallest_group(house.rows("daily_mean"), "daily_mean")
+    sentence = signal_text(signal)
+    assert sentence.startswith("daily_mean: noise ")
+    assert f"day-to-day change {three_digits(signal.daily.estimate.change)} ± " in sentence
+    assert sentence in result_lines(summary)
+    session = house.session()
+    assert sentence in plan_lines(session)
+    [as_json] = plan_json(session)["signal"]
+    assert as_json == json.loads(json.dumps(result_json(summary)["signal"]))[0]
+    assert as_json["text"] == sentence
+    assert as_json["spans"][0]["change_kwh"] == signal.daily.estimate.change
+    table_row = [three_digits(value) for value in (signal.daily.noise_kwh, signal.daily.estimate.change)]
+    for folder in ("release", "confidential"):
+        page = html.unescape((house.folder / folder / "report.html").read_text("utf-8"))
+        assert sentence in page
+        assert all(f">{number}</td>" in page for number in table_row)
