@@ -244,7 +244,12 @@ PERIOD_AVERAGES = _schema(
     ("group_column", _TEXT, "column of the roster, or all: all households"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
-    ("clamp_kwh", pa.float64(), "a household's day counted as this at most, kWh"),
+    (
+        "above_kwh",
+        pa.float64(),
+        "a household's day counted as its energy above this, kWh; 0 unless it is an upper layer",
+    ),
+    ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
     ("days_released", pa.int32(), "days of the period whose released values enter; missing days are not estimated"),
     ("days_in_period", pa.int32(), "days of the period"),
     ("is_complete", pa.int32(), "1 if all days of the period enter, otherwise 0"),

@@ -11,6 +11,7 @@ Decisions:
 
 * A mean is energy per household and day: days with more households weigh more. Energy and means of groups then add up
   as those of days do, and the noise is an unweighted sum of the days' noises.
+* A layer of a mean (`series.layers`) is a series of its own here too; means of layers add up, as do their variances.
 * Missing days are not estimated. `is_complete` marks a period of which all days were released; the mean of any other is
   that of its released days.
 * A period whose days count differently (another clamp, missing value or number of readings that may be missing) has a
@@ -220,6 +221,7 @@ def _columns(part: _PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
         "series": part.series,
         "group_column": part.mean.by or ALL,
         "version": part.version,
+        "above_kwh": part.mean.above_wh / 1000,
         "clamp_kwh": part.mean.clamp_wh / 1000,
         "days_in_period": days_in_period,
     }
