@@ -44,7 +44,7 @@ from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
-from agedp_data.series.layers import as_written
+from agedp_data.series.layers import written_contracts
 from agedp_data.series.series import AnySeries, series_of
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
@@ -194,7 +194,7 @@ def amendment(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[ContractC
     >>> change.key, change.old, change.new, change.verdict
     ('promise.epsilon', '"0.5"', '"0.4"', 'allowed')
     """
-    old, new = as_written(old), as_written(new)
+    old, new = written_contracts(old, new)
     units = _on_one_side(old, new)
     old_values, new_values = _entries(old, units), _entries(new, units)
     fits: dict[Rule, bool] = {"share": _shares_fit(new), "end": _has_total(new)}

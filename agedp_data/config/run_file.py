@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, PlainValidator, PrivateAttr, ValidationInfo, WithJsonSchema, model_validator
 
@@ -30,7 +30,7 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.parameters import Section, exact_text, wrong
-from agedp_data.series.layers import SeriesTable, expanded, table_name
+from agedp_data.series.layers import SeriesTable, series_by_name, table_name
 from agedp_data.series.series import AnySeries
 
 Problem = tuple[str, str, str]
@@ -43,15 +43,6 @@ def _version(value: object) -> int:
     return value
 
 
-def _series_by_name(series: dict[str, Any]) -> dict[str, AnySeries]:
-    if not series:
-        raise wrong("names no series; write a table such as [series.daily_mean]")
-    for name in series:
-        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
-            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
-    return expanded(series)
-
-
 class RunFile(Section):
     """One population, one promise, one or more series that share each day's loss."""
 
@@ -61,7 +52,7 @@ class RunFile(Section):
     output: OutputSection
     population: PopulationSection
     schedule: AnySchedule
-    series: Annotated[dict[str, SeriesTable], AfterValidator(_series_by_name)]
+    series: Annotated[dict[str, SeriesTable], AfterValidator(series_by_name)]
     promise: AnyPromise
     model: AnyModel | None = None
     compare: CompareSection = Field(default_factory=CompareSection)

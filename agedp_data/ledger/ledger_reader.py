@@ -36,7 +36,7 @@ from agedp_data.ledger.records import (
     canonical,
     differences,
 )
-from agedp_data.series.layers import as_written
+from agedp_data.series.layers import written_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -320,8 +320,9 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
     promise = canonical(contract)
     if registered.promise == promise:
         return registered
-    contracts = (without_zone_changes(meaning_of(text)) for text in (registered.promise, promise))
-    changes = differences(*map(as_written, contracts))
+    changes = differences(
+        *written_contracts(*(without_zone_changes(meaning_of(text)) for text in (registered.promise, promise)))
+    )
     if not changes:
         return registered
     raise ContractChanged(

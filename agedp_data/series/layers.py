@@ -16,12 +16,12 @@ Decisions:
 * `missing_kwh` is cut like a day, so that a missing day counts as `missing_kwh` in the sum of the layers.
 * A change of at most x kWh is charged as min(x, width) in every layer. One household cannot attain this in all layers
   at once, so the sum is an upper bound of the joint loss about such a change.
-* Differences of contracts are shown in the keys of the run file (`as_written`).
+* Differences of contracts are shown in the keys of the run file (`written_contracts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from itertools import groupby
 from typing import Annotated, Any, Final, Literal, Self
@@ -40,7 +40,7 @@ from agedp_data.parameters import (
     share,
     wrong,
 )
-from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column
+from agedp_data.series.series import AnySeries, Layer, Mean, Missing, check_group_column, series_in
 
 MOST_LAYERS: Final = 4
 _SEPARATOR: Final = "/"
@@ -121,15 +121,22 @@ SeriesTable = Annotated[AnySeries, WrapValidator(_read_table, json_schema_input_
 """A table [series.NAME] of the run file."""
 
 
-def expanded(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
+def series_by_name(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
     """Return the series of a run file by name, one per layer where a mean has a list of clamps.
 
     >>> table = LayeredMean(statistic="mean", clamp_kwh=[30, 75], share=[Decimal("0.77"), Decimal("0.23")])
-    >>> [(name, series.clamp_wh, series.width_wh) for name, series in expanded({"use": table}).items()]
+    >>> [(name, series.clamp_wh, series.width_wh) for name, series in series_by_name({"use": table}).items()]
     [('use/1', 30000, 30000), ('use/2', 75000, 45000)]
+
+    Raises:
+        PydanticCustomError: no table, or a name with another character; "/" is kept for layers.
     """
+    if not tables:
+        raise wrong("names no series; write a table such as [series.daily_mean]")
     series: dict[str, AnySeries] = {}
     for name, table in tables.items():
+        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
+            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
         if isinstance(table, LayeredMean):
             series |= {f"{name}{_SEPARATOR}{number}": layer for number, layer in enumerate(table.layers, 1)}
         else:
@@ -161,48 +168,58 @@ def is_upper(series: str) -> bool:
     return layer_number(series) > 1
 
 
-def as_written(contract: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a contract with the layers of a mean as one table of lists, as the run file has it.
+def written_contracts(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return two contracts with the layers of a mean as one table of lists, as the run file has it.
 
-    Use it to compare contracts. Layers that no run file writes are left as they are.
+    Use it to compare contracts. Layers are left as they are if one of the contracts has some that no run file writes.
 
     >>> mean = {"statistic": "mean", "missing_kwh": "0"}
     >>> layers = {"use/1": {**mean, "clamp_kwh": "30", "share": "0.8"}}
     >>> layers["use/2"] = {**mean, "clamp_kwh": "75", "above_kwh": "30", "share": "0.2"}
-    >>> as_written({"series": layers})["series"]["use"]["clamp_kwh"]
+    >>> _, written = written_contracts({"series": {}}, {"series": layers})
+    >>> written["series"]["use"]["clamp_kwh"]
     ['30', '75']
     """
+    joined = [_joined_tables(contract) for contract in (old, new)]
+    unwritten = {name for tables in joined for name, table in tables.items() if table is None}
+    return _with_tables(old, joined[0], unwritten), _with_tables(new, joined[1], unwritten)
+
+
+def _joined_tables(contract: Mapping[str, Any]) -> dict[str, dict[str, Any] | None]:
+    """Return, by name, the tables of lists of a contract's means with layers, None where no run file writes them."""
     tables = contract.get("series")
     if not isinstance(tables, Mapping):
+        return {}
+    in_order = sorted(filter(layer_number, tables), key=lambda series: (table_name(series), layer_number(series)))
+    by_table = {name: list(series) for name, series in groupby(in_order, table_name)}
+    return {name: _joined(name, {of: tables[of] for of in series}) for name, series in by_table.items()}
+
+
+def _with_tables(
+    contract: Mapping[str, Any], joined: Mapping[str, dict[str, Any] | None], unwritten: Collection[str]
+) -> dict[str, Any]:
+    """Return a contract with these tables in place of their layers, except the unwritten ones."""
+    used = {name: table for name, table in joined.items() if name not in unwritten}
+    if not used:
         return dict(contract)
-    written: dict[str, Any] = {}
-    for name, names in groupby(
-        sorted(tables, key=lambda series: (table_name(series), layer_number(series))), table_name
-    ):
-        layers = {series: tables[series] for series in names}
-        joined = _joined(name, layers)
-        written |= layers if joined is None else {name: joined}
-    return {**contract, "series": written}
+    kept = {name: terms for name, terms in contract["series"].items() if table_name(name) not in used}
+    return {**contract, "series": {**kept, **used}}
 
 
-def _joined(name: str, layers: Mapping[str, Any]) -> dict[str, Any] | None:
+def _joined(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the table of lists of these layers, None if they are not those of one table."""
+    terms = list(tables.values())
+    try:
+        layers = [series_in(of_layer) for of_layer in terms]
+        shared = {key: getattr(layers[0], key) for key in ("statistic", "by", "max_missing", "values")}
+        lists = {key: [getattr(layer, key) for layer in layers] for key in ("clamp_kwh", "share")}
+        missing_kwh = sum((layer.missing_kwh for layer in layers), Decimal())
+        written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return None
+    others = [{key: value for key, value in of.items() if key not in _PER_LAYER} for of in terms]
     names = [f"{name}{_SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
-    if list(layers) != names or len(names) < 2 or not all(isinstance(terms, Mapping) for terms in layers.values()):
+    if [*tables] != names or [*written.layers] != layers or any(keys != others[0] for keys in others):
         return None
-    of_layers: Sequence[Mapping[str, Any]] = list(layers.values())
-    shared = [{key: value for key, value in terms.items() if key not in _PER_LAYER} for terms in of_layers]
-    clamps = [terms.get("clamp_kwh") for terms in of_layers]
-    above = [terms.get("above_kwh") for terms in of_layers]
-    if any(terms != shared[0] for terms in shared) or [above[0], *above[1:]] != [None, *clamps[:-1]]:
-        return None
-    return {
-        **shared[0],
-        "clamp_kwh": clamps,
-        "share": [terms.get("share") for terms in of_layers],
-        "missing_kwh": _sum(terms.get("missing_kwh", "0") for terms in of_layers),
-    }
-
-
-def _sum(amounts: Iterable[str]) -> str:
-    return exact_text(sum(map(Decimal, amounts), Decimal()))
+    of_layers = {key: [of[key] for of in terms] for key in ("clamp_kwh", "share")}
+    return {**others[0], **of_layers, "missing_kwh": exact_text(missing_kwh)}

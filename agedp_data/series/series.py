@@ -77,10 +77,12 @@ class Series(Section):
     """Published statistic of a day."""
     share: Share | None = None
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
-    series; the shares add up to 1.
+    series; the shares add up to 1. With a list of clamps: a list, one share per layer.
     """
     clamp_kwh: PositiveKwh
-    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data."""
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. A
+    mean may have a list of 2 to 4 ascending bounds: the day is cut into layers, each a series with a share of its own.
+    """
     by: Text | None = None
     """Group column of the roster; the series then has one value per group and day."""
     max_missing: Missing = 2

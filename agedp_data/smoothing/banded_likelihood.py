@@ -93,4 +93,6 @@ def whitened_products(
     sides = (weighted[..., None] * design).reshape(number, days * size)
     whitened, _ = linalg.lapack.dtbtrs(factor, sides.T, uplo="L", overwrite_b=1)
     determinant = 2 * np.log(factor[0]).sum() - states.log_determinant
-    return columns @ weighted.T - whitened.T @ whitened, float(determinant)
+    # einsum rather than BLAS, whose threads cost more than such small products on a busy machine
+    products = np.einsum("it,jt->ij", columns, weighted) - np.einsum("ti,tj->ij", whitened, whitened)
+    return products, float(determinant)

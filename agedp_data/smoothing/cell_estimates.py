@@ -4,11 +4,12 @@ Example: layers estimated as 9.8 and 0.3 kWh with variances 0.04 and 0.01 add up
 
 Decisions:
 
-* A layer above the first has priors of its own: a tenth to a seventh of those of the mean above 30 kWh, falling with
-  e^(-1/10 kWh) as the part of the use above does. In 5,000 synthetic households (30 + 45 kWh) the sum errs by 0.19 kWh.
-* Given the estimates of the first layer, it follows them, in place of the weather: an error of 0.16 kWh, and of 0.17 in
-  place of 0.23 kWh live. What drives a household above 30 kWh drives the mean, which is published with less noise.
-* Variances of layers add. The intervals of the sum hold 91 % of days (live 94 %), on 37 real households 88 to 90 %.
+* A layer above the first has priors of its own: a seventh of those of the mean above 30 kWh, falling with e^(-1/10 kWh)
+  as the part of the use above does. In towns of 5,000 synthetic households (30 + 45 kWh) the sum errs by 0.19 kWh.
+* Given the estimates of the first layer, an upper layer follows them, in place of the weather: an error of 0.16 kWh.
+  What drives a household above 30 kWh drives the mean, which is published with less noise.
+* Variances of layers add. Intervals of 90 % for the sum held 95 % of days in three such towns, 89 % with 37 real
+  households; both live and archive. The bias is below 0.02 kWh, that of a single clamp of 30 kWh is 0.3 to 0.5 kWh.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ Decisions:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from agedp_data.smoothing.structural_model import Amplitudes, Covariates, Estima
 
 Variant = Literal["archive", "live"]
 
+_LEAST_NOISE: Final = 1e-9
 _SAMPLE_SIZE: Final = 9
 """Households of the groups that the prior of differences is taken from."""
 DIFFERENCE: Final = Prior(0.0, 5.0, Amplitudes(0.8, 0.15, 0.15, 0.3, 0.5, 0.5, 0.6))
@@ -68,14 +70,16 @@ def estimate_groups(
 ) -> Estimate:
     r"""Return the estimates of a total and its groups, shape (1 + G, T); their weighted mean is the total.
 
-    With y the figures, v their variances and w_g = n_g / n: the total \hat y of the day by precision from y_0 and
-    \sum w_g y_g, with \kappa the weight of y_0, and the differences
+    With y the figures, v their variances, w_g = n_g / n, s = \sum w_g y_g and S its variance: the day's total \hat y
+    by precision from y_0 and s, with variance \hat v, and differences z_g from it, after least squares,
 
-    .. math:: z_g = y_g - \hat y, \quad V[z_g] = v_g + \hat v - 2 (1 - \kappa) w_g v_g, \quad
+    .. math:: z_g = y_g - c_g s + (c_g - 1) \hat y, \quad c_g = w_g v_g / S, \quad
+              V[z_g] = v_g - c_g^2 S + (c_g - 1)^2 \hat v, \quad
               \hat f_g = \hat f + \hat d_g - \frac{w_g V_g}{\sum_h w_h^2 V_h} \sum_h w_h \hat d_h
 
-    with \hat f, \hat d_g the estimates from \hat y, z_g, and V_g the variance of the latter. Without \hat y on a day,
-    \hat f takes its place. Source: generalised least squares under a linear constraint.
+    with \hat f, \hat d_g the estimates from \hat y, z_g, and V_g the variance of the latter. On a day without all of
+    the groups c_g = 0 and s is not used; without \hat y on a day, \hat f takes its place.
+    Source: generalised least squares under a linear constraint.
 
     Args:
         cells: figures, noise variances and households of the total, first, and of its groups, each (1 + G, T).
@@ -87,31 +91,54 @@ def estimate_groups(
         ChainError: shapes that differ, or a noise variance that is not positive.
     """
     (observed, noise, households), (prior, difference) = cells, priors
-    is_seen = np.isfinite(observed)
-    precision = np.where(is_seen, 1.0, 0.0) / np.where(is_seen, noise, 1.0)
-    figures = np.where(is_seen, observed, 0.0)
     counts = _carried(households)
     weights = _weights(counts)
-    is_summed = is_seen[1:].all(axis=0) & (weights > 0).all(axis=0)
-    sum_variance = np.where(is_summed, (weights**2 * np.where(is_seen, noise, 1.0)[1:]).sum(axis=0), np.inf)
-    both = precision[0] + 1 / sum_variance
-    is_known = both > 0
-    variance = 1 / np.where(is_known, both, 1.0)
-    share = variance / sum_variance  # of the groups' sum
-    fused = variance * precision[0] * figures[0] + share * (weights * figures[1:]).sum(axis=0)
-    total = estimate_series(np.where(is_known, fused, np.nan), variance, covariates, prior=prior, variant=variant)
-    centre, spread = np.where(is_known, fused, total.mean), np.where(is_known, variance, total.variance)
-    residual_variance = noise[1:] + spread - 2 * np.where(is_known, share, 0.0) * weights * noise[1:]
-    scale = _scales(counts, weights)
+    day = _fuse(observed, noise, weights)
+    total = estimate_series(day.total, day.total_variance, covariates, prior=prior, variant=variant)
+    is_fused, scale = np.isfinite(day.total), _scales(counts, weights)
+    centre = np.where(is_fused, day.total, total.mean)
+    spread = np.where(is_fused, day.total_variance, total.variance)
+    figures = observed[1:] - day.correction * day.added + (day.correction - 1) * centre
+    variance = np.where(np.isfinite(figures), noise[1:], 1.0)
+    residual = variance - day.correction**2 * day.added_variance + (day.correction - 1) ** 2 * spread
     differences = estimate_series(
-        (observed[1:] - centre) / scale,
-        np.maximum(residual_variance, 1e-9 * noise[1:]) / scale**2,
+        figures / scale,
+        np.maximum(residual, _LEAST_NOISE * variance) / scale**2,
         covariates,
         prior=difference,
         variant=variant,
     )
-    mean, rest = _balanced(differences.mean * scale, differences.variance * scale**2, weights)
+    rest = differences.variance * scale**2
+    mean = _balanced(differences.mean * scale, rest, weights)
     return Estimate(np.vstack([total.mean, total.mean + mean]), np.vstack([total.variance, total.variance + rest]))
+
+
+@dataclass(frozen=True, slots=True)
+class _FusedFigures:
+    """What the figures of each day say about the total (T,), NaN where nothing, and about the groups' sum (T,).
+
+    `correction` c_g (G, T) is 0 on days without all groups.
+    """
+
+    total: Floats
+    total_variance: Floats
+    added: Floats
+    added_variance: Floats
+    correction: Floats
+
+
+def _fuse(observed: Floats, noise: Floats, weights: Floats) -> _FusedFigures:
+    is_seen = np.isfinite(observed)
+    figures, variances = np.where(is_seen, observed, 0.0), np.where(is_seen, noise, 1.0)
+    is_summed = is_seen[1:].all(axis=0) & (weights > 0).all(axis=0)
+    used = np.where(is_summed, weights, 0.0)
+    added, added_variance = _sum(used * figures[1:]), _sum(used**2 * variances[1:])
+    divisor = np.where(is_summed, added_variance, 1.0)
+    measured, summed = is_seen[0] / variances[0], is_summed / divisor
+    both = measured + summed
+    variance = 1 / np.where(both > 0, both, 1.0)
+    total = np.where(both > 0, variance * (measured * figures[0] + summed * added), np.nan)
+    return _FusedFigures(total, variance, added, added_variance, used * variances[1:] / divisor)
 
 
 def _carried(households: Floats) -> Floats:
@@ -140,8 +167,16 @@ def _scales(counts: Floats, weights: Floats) -> Floats:
     return scale
 
 
-def _balanced(mean: Floats, variance: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return differences that cancel in the total, and their variances."""
-    spread = (weights**2 * variance).sum(axis=0)
+def _balanced(mean: Floats, variance: Floats, weights: Floats) -> Floats:
+    """Return differences that cancel in the total.
+
+    Their variances stay: those of groups of equal size cancel already, since their errors have a sum of zero.
+    """
+    spread = _sum(weights**2 * variance)
     gain = weights * variance / np.where(spread > 0, spread, 1.0)
-    return mean - gain * (weights * mean).sum(axis=0), variance * np.maximum(1 - gain * weights, 0.0)
+    return np.asarray(mean - gain * _sum(weights * mean))
+
+
+def _sum(groups: Floats) -> Floats:
+    """Return the sum over groups, in their order: `sum` adds a single day in another order than the first of many."""
+    return np.asarray(np.add.accumulate(groups, axis=0)[-1])

@@ -25,6 +25,7 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
+from agedp_data.statement.layer_texts import layers_texts, upper_layer_text
 from agedp_data.statement.model_texts import aside, selection_texts
 from agedp_data.statement.stated_model import StatedModel
 
@@ -281,7 +282,7 @@ def _series(contract: Contract) -> list[str]:
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
-    return [_list(texts), *consistency_texts(contract), small]
+    return [_list(texts), *layers_texts(contract), *consistency_texts(contract), small]
 
 
 def _states_text(contract: Contract) -> str:
@@ -302,10 +303,13 @@ def _states_text(contract: Contract) -> str:
 
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
-    is_distribution = series.statistic == "distribution"
-    text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
-    text += f", by {series.by} of the roster" if series.by is not None else ""
-    text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
+    is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
+    if series.above_kwh is None:
+        text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
+        text += f", by {series.by} of the roster" if series.by is not None else ""
+        text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
+    else:
+        text = upper_layer_text(name, series)
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
     if series.values == "states":
@@ -314,8 +318,8 @@ def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readi
         text += f". {_COUNTS.get(series.form or '', '').format(bins=', '.join(series.bins_kwh or ()))}"
     else:
         text += (
-            ". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = clamp / epsilon), and the "
-            "noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
+            f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "
+            "the noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
         )
     share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
     return f"{text}.{share}"

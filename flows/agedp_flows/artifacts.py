@@ -34,6 +34,7 @@ from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
+from agedp_data.series.layers import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
 from agedp_flows.text.run_text import count_text, format_path, noise_deviation, waiting_lines
@@ -175,7 +176,7 @@ def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
             **day,
             "group": cell,
             "households": number,
-            "mean kWh": f"{value / number / 1000:.3f}",
+            "layer kWh" if is_upper(row.series) else "mean kWh": f"{value / number / 1000:.3f}",
             "noise sd kWh": f"{noise * min(row.households) / number:.3f}",
             **cost,
         }

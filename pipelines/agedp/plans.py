@@ -22,6 +22,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND
+from agedp_data.series.layers import is_upper
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +138,8 @@ def compare(
         table = _planned_table(planned, run.run_file)
         drawn, limits = table[table["skipped"] == ""], run.run_file.notion.limits
         bound_name = own_bound_name(limits) or DAY_BOUND
-        noise = drawn.filter(like="noise_sd").iloc[:, 0]
+        noise = drawn[~drawn["series"].map(is_upper)].filter(like="noise_sd").iloc[:, 0]
+        losses = drawn.groupby(["day", "series"])["epsilon"].max().groupby("day").sum()
         rows.append(
             {
                 "notion": promise.notion,
@@ -145,8 +147,8 @@ def compare(
                 "limit": _amount(limits[bound_name]),
                 "days": drawn["day"].nunique(),
                 "last_day": drawn["day"].max(),
-                "epsilon_max": drawn["epsilon"].max(),
-                "epsilon_sum": drawn.groupby("day")["epsilon"].max().sum(),
+                "epsilon_max": losses.max(),
+                "epsilon_sum": losses.sum(),
                 "noise_sd_kwh": noise.max(),
                 "problem": "" if planned.now.refused is None else str(planned.now.refused),
                 "promise": promise,

@@ -34,6 +34,7 @@ from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
+from agedp_data.series.layers import written_contracts
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
@@ -203,7 +204,7 @@ def series_end(terms: ReleaseTerms, view: ForecastView) -> SeriesEnd:
 def contract_versions(contracts: Sequence[ContractRecord]) -> list[ContractVersion]:
     """Return every contract of a population, with its changes to the contract before it."""
     texts = [meaning_of(contract.promise) for contract in contracts]
-    changes = [(), *(differences(old, new) for old, new in pairwise(texts))]
+    changes = [(), *(differences(*written_contracts(old, new)) for old, new in pairwise(texts))]
     return [
         ContractVersion(registered=contract.at, changes=list(changed))
         for contract, changed in zip(contracts, changes, strict=True)

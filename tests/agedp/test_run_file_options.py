@@ -41,7 +41,6 @@ WITHOUT_OPTION = {
     **{("output", key): "a place that the command decides" for key in ("release", "confidential", "ledger")},
     ("population", "roster"): "written beside the run file",
     **{("schedule", key): "of the machine, for `agedp serve`" for key in ("cron", "zone")},
-    (SERIES, "share"): "there is one series",
     ("model", "source"): "follows from --curve and --kernel",
     ("model", "file"): "a place that the command decides",
     ("model", "quantiles"): "a list of tables",

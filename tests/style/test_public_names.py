@@ -11,9 +11,9 @@ import pytest
 from agedp_data import errors
 
 OPTIONS = (
-    "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, missing_kwh=0, "
-    "first_day=None, last_day=None, model=None, population='households', ledger=None, title=None, attribution=None, "
-    "licence=None, contact=None"
+    "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, "
+    "missing_kwh=0, first_day=None, last_day=None, model=None, population='households', ledger=None, title=None, "
+    "attribution=None, licence=None, contact=None"
 )
 """Keywords of release, sanitise, plan and compare; the two that decide have no default."""
 CALLS = {

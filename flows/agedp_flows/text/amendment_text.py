@@ -13,6 +13,7 @@ from agedp.planning.forecast import Forecast
 from agedp.stages.amend import Amendment
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import LossBound
+from agedp_data.series.layers import is_upper, table_name
 from agedp_flows.text.run_text import skips_json, skips_text
 
 
@@ -56,8 +57,9 @@ def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     """Yield each bound's name and its text before and after the amendment."""
     before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
-    for name in sorted({*before.noise_sd_kwh, *after.noise_sd_kwh}):
-        old, new = (_sd_text(forecast, name) for forecast in (before, after))
+    old_noise, new_noise = _noise_texts(before), _noise_texts(after)
+    for name in sorted({*old_noise, *new_noise}):
+        old, new = (noise.get(name, "-") for noise in (old_noise, new_noise))
         yield f"noise of {name}, kWh per household (standard deviation)", old, new
     yield "last day that can be released", _end_text(before), _end_text(after)
     if before.skipped or after.skipped:
@@ -87,8 +89,10 @@ def _without_delta(name: str) -> str:
     return name.partition(" (delta ")[0]
 
 
-def _sd_text(forecast: Forecast, series: str) -> str:
-    return f"{forecast.noise_sd_kwh[series]:.3f}" if series in forecast.noise_sd_kwh else "-"
+def _noise_texts(forecast: Forecast) -> dict[str, str]:
+    """Return the noise of each mean by name; layer 1 of a mean has the mean's name, whose file it continues."""
+    noise = forecast.noise_sd_kwh.items()
+    return {name if is_upper(name) else table_name(name): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
 
 
 def _end_text(forecast: Forecast) -> str:

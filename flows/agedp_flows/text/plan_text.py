@@ -19,6 +19,7 @@ from agedp_data.notions import Promise
 from agedp_data.series.layers import is_upper
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_text import promises_json, promises_lines
+from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.run_text import (
     count_text,
     noise_deviation,
@@ -140,7 +141,7 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    return lines
+    return [*lines, *layer_lines(session.run.run_file.series)]
 
 
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:

@@ -22,8 +22,8 @@ from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
 from agedp.preflight.input_checks import Finding, first_refusal
+from agedp.release_folder.published_series import DISTRIBUTION
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.result_tables import DISTRIBUTION
 from agedp.run_context import RunContext
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages.aggregate import CheckedSums, check_input_files
@@ -46,6 +46,7 @@ from agedp_data.statement.document import StatedBound
 from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
+from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 
 _TITLE = "Preflight of the input files (confidential)"
@@ -140,7 +141,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += [*_newest_lines(folder), *signal_lines(summary.session)]
+        lines += [*_newest_lines(folder), *signal_lines(summary.session), *layer_lines(run.series)]
         bounds = folder.read_statement().bounds
         of_day, total = (labelled_bound(bound) for bound in bounds[:2])
         lines += [of_day, total + ("; the sum of the losses is not capped" if run.promise.delta else "")]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE
+from agedp.release_folder.published_series import DISTRIBUTION, FILES, LAYERS
 from agedp.release_folder.release_folder import (
     AVERAGES,
     PACKAGE,
@@ -29,7 +30,7 @@ from agedp.release_folder.release_folder import (
     ReleaseFolder,
     is_release_file,
 )
-from agedp.release_folder.result_tables import DISTRIBUTION, FILES, LAYERS, read_guarantee
+from agedp.release_folder.result_tables import read_guarantee
 from agedp_data.errors import InputError, LedgerBehind
 from agedp_data.ledger import Ledger
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table
-from agedp.release_folder.result_tables import DISTRIBUTION, LAYERS, MEANS, check_losses, check_tables
+from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS
+from agedp.release_folder.result_tables import check_losses, check_tables
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp.release_folder.statement_check import (
     check_account,

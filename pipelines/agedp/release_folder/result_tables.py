@@ -5,11 +5,6 @@ verification computes them again from the rows in the folder.
 
 Decisions:
 
-* The first series of a statistic keeps the plain file name.
-* Layer 1 of a mean with a list of clamps (`series.layers`) is in the file of the mean, before and after an amendment
-  that changes the number of clamps. Its upper layers, which are no means of a day, have a file of their own.
-* A series that was ended and later continued with another statistic is two series: a row belongs to the one of its
-  contract.
 * Verification compares cell by cell with tables that are computed again from the ledger rows beside them. The rows in
   `ledger_rows.jsonl` are what was drawn; every column of a table follows from them, from the contracts among them and
   from the coverage of the intervals. Nothing here needs a ledger, Dask or Prefect.
@@ -24,7 +19,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -34,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp_data import mechanisms, table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.model_section import contract_states
@@ -44,13 +39,10 @@ from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.roster import ALL
-from agedp_data.series.layers import is_upper, layer_number, table_name
+from agedp_data.series.layers import layer_number
 from agedp_data.series.series import AnySeries, Distribution, series_in
 from agedp_data.statement.document import Statement
 
-MEANS: Final = "daily_averages"
-LAYERS: Final = "daily_average_layers"
-DISTRIBUTION: Final = "daily_distribution"
 METADATA_KEY: Final = b"agedp"
 
 
@@ -142,49 +134,6 @@ def parquet_bytes(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
-
-
-FILES: Final[Mapping[str, str]] = {"mean": MEANS, "layers": LAYERS, "distribution": DISTRIBUTION}
-"""File name of each kind of table, without ending."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedSeries:
-    """A table of the run file and one kind of its series: their file, and their terms by contract hash and series.
-
-    `kind` is a key of `FILES`; `name` is the table's name, which the layers of a mean share.
-    """
-
-    name: str
-    kind: str
-    file: str = ""
-    terms: dict[str, dict[str, Mapping[str, Any]]] = field(default_factory=dict)
-
-    def has(self, row: ReleaseRecord) -> bool:
-        """Return whether a row is of this table and kind."""
-        return row.series in self.terms.get(row.contract, {})
-
-
-def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
-    """Return the series, means first, by first release, then by name; a series without a release has a file too."""
-    terms_by_series: dict[tuple[str, str], dict[str, dict[str, Mapping[str, Any]]]] = {}
-    for contract in contracts:
-        for name, terms in meaning_of(contract.promise)["series"].items():
-            kind = "layers" if is_upper(name) else terms["statistic"]
-            of_contracts = terms_by_series.setdefault((kind, table_name(name)), {})
-            of_contracts.setdefault(contract.hash, {})[name] = terms
-    ordered = []
-    for kind, file in FILES.items():
-        in_contracts = [name for of_kind, name in sorted(terms_by_series) if of_kind == kind]
-        released = [
-            table_name(row.series)
-            for row in rows
-            if row.series in terms_by_series.get((kind, table_name(row.series)), {}).get(row.contract, {})
-        ]
-        for index, name in enumerate(dict.fromkeys([*released, *in_contracts])):
-            file_name = f"{file}.parquet" if index == 0 else f"{file}_{name}.parquet"
-            ordered.append(PublishedSeries(name, kind, file_name, terms_by_series[kind, name]))
-    return ordered
 
 
 def table_files(

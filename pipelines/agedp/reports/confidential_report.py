@@ -35,6 +35,7 @@ from agedp.reports.utility import (
 )
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.layers import is_upper
 
 REPORT = "report.html"
 _ERROR_NOTE = (
@@ -42,6 +43,10 @@ _ERROR_NOTE = (
     "many days indicates a fault. True means are after the clamp and the rule for missing days."
 )
 
+_LAYERS_NOTE = (
+    "NAME/2 and higher are layers of the clamp of NAME: parts of its mean, to be added to NAME/1. The energy that the "
+    "clamps cut from layer 1 and from the sum is listed under the clamp."
+)
 _SYNTHETIC_NOTE = "The households are synthetic: true values are theirs, and no reading was read."
 
 
@@ -106,7 +111,8 @@ def _facts(
         yield "true means inside", f"{100 * first.inside:.1f}\u00a0%", f"the noise interval; {expected} expected"
     if coverage_rows:
         households, usable, clamped_days = (
-            sum(row[name] for row in coverage_rows) for name in ("households", "usable", "clamped")
+            sum(row[name] for row in coverage_rows if not is_upper(row["series"]))
+            for name in ("households", "usable", "clamped")
         )
         yield "coverage", f"{100 * usable / max(households, 1):.1f}\u00a0%", "household-days with a usable day"
         yield "clamped", f"{100 * clamped_days / max(usable, 1):.2f}\u00a0%", "of usable household-days"
@@ -125,6 +131,8 @@ def _mean_parts(
             yield paragraph("No true mean is recorded yet.")
         return
     yield paragraph(_ERROR_NOTE, "soft")
+    if any(is_upper(series) for series, _ in utilities):
+        yield paragraph(_LAYERS_NOTE, "soft")
     for key, cell_days in utilities.items():
         yield _true_chart(", ".join(key), cell_days)
     age_days = sources.run.promise.age_days or 0

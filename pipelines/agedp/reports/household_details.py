@@ -35,6 +35,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import day_losses, losses_by_day_number
+from agedp_data.series.layers import is_upper
 
 MAX_MONTHS = 13
 
@@ -171,9 +172,13 @@ def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
         )
         columns = ("household", "days above", "largest day, kWh")
         yield table(f"Clamped households: {description}{shown_text}", columns, rows)
-        yield paragraph(
-            f"The clamp lowers a daily mean by {format_number(effect.cut_kwh)} kWh per household on average.", "soft"
-        )
+        lowered = f"The clamp lowers {_lowered(effect.series)} by {format_number(effect.cut_kwh)} kWh"
+        yield paragraph(f"{lowered} per household on average.", "soft")
+
+
+def _lowered(series: str) -> str:
+    """Return what the clamp of a series lowers: of an upper layer, the sum of the layers up to it."""
+    return f"the sum of the layers up to {series}" if is_upper(series) else "a daily mean"
 
 
 def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from fractions import Fraction
 from agedp.budget import series_by_contract
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import render_page, statement_to_html
+from agedp.reports.html import paragraph, render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
 from agedp.reports.mean_series import percent, series_parts
 from agedp.reports.privacy_loss import (
@@ -45,6 +45,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
+from agedp_data.series.layers import layer_number, table_name
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
 from agedp_data.statement.markdown import markdown
@@ -202,10 +203,29 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     for name in names:
         rows = series_rows(report, name, "mean")
         yield from series_parts(name, rows, coverage=report.coverage, titled=len(names) > 1)
+        yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
         rows = series_rows(report, name, "distribution")
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)
+
+
+def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
+    """Yield one sentence on the layers of a mean, if the newest contract has any."""
+    layers = [
+        (series, terms)
+        for series, terms in sorted(report.statement.contract.content()["series"].items())
+        if table_name(series) == name and layer_number(series)
+    ]
+    if layers:
+        ranges = "; ".join(f"{of} from {terms['above_kwh']} to {terms['clamp_kwh']} kWh" for of, terms in layers[1:])
+        lowest = layers[0][1]["clamp_kwh"]
+        yield paragraph(
+            f"{name} is published in layers: the values above are of layer 1, in which a household's day counts at "
+            f"most {lowest} kWh. The upper layers ({ranges}) are parts of the mean in a Parquet "
+            "file of their own, to be added to it.",
+            "soft",
+        )
 
 
 def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:

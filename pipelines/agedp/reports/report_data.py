@@ -36,6 +36,7 @@ from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
+from agedp_data.series.layers import is_upper, table_name
 from agedp_data.series.series import Distribution, series_in
 from agedp_data.statement.document import Statement
 
@@ -60,16 +61,18 @@ class ReportData:
 
 
 def series_names(report: ReportData, statistic: str) -> list[str]:
-    """Return the series that have or had a statistic, in the order of their first release."""
+    """Return the series that have or had a statistic, in the order of their first release.
+
+    A mean with layers has the name of its table; its upper layers are no means and are left out.
+    """
     in_contracts = [
         name
         for terms in report.contracts.values()
         for name, series in terms["series"].items()
         if series["statistic"] == statistic
     ]
-    return list(
-        dict.fromkeys([*(row.series for row in report.rows if _has_statistic(report, row, statistic)), *in_contracts])
-    )
+    released = [row.series for row in report.rows if _has_statistic(report, row, statistic)]
+    return list(dict.fromkeys(table_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
@@ -77,8 +80,9 @@ def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bo
 
 
 def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
-    """Return the rows of a series while it had this statistic."""
-    return [row for row in report.rows if row.series == name and _has_statistic(report, row, statistic)]
+    """Return the rows of a series while it had this statistic; of a mean with layers those of layer 1."""
+    of_name = [row for row in report.rows if table_name(row.series) == name and not is_upper(row.series)]
+    return [row for row in of_name if _has_statistic(report, row, statistic)]
 
 
 def released_means(report: ReportData) -> list[ReleaseRecord]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from agedp.planning.change_yardstick import ChangeYardstick, change_yardstick
+from agedp.planning.compare_notions import compare_promises
+from agedp.planning.notion_comparison import ComparisonTarget
 from agedp_data.smoothing.signal_estimate import SignalEstimate
+from agedp_flows.text import comparison_text
 from agedp_flows.text.signal_text import yardstick_json, yardstick_text
-from tests.agedp.released_rows import Row, alternating, noisy_rows, rows_of
+from tests.agedp.released_rows import FIRST, Row, alternating, noisy_rows, rows_of
 
 SWING = [1_000_000 + 50_000 * (i % 2) for i in range(60)]
 
@@ -82,3 +87,35 @@ def test_the_source_of_the_change_is_shown(change, text, values):
     found = yardstick_json(change)
     assert (found["change_kwh"], found["change_error_kwh"]) == values
     assert found["change_from"] == ("yardstick" if values[1] is None else "published series")
+
+
+@pytest.mark.parametrize(
+    ("change_kwh", "error_kwh", "mark", "usable", "text"),
+    [
+        (4.0, 0.1, " ", True, "!  Unusable: "),
+        (1.2, 0.5, "?", None, "?  Not certain: the noise lies within two standard errors of the estimated day-to-day"),
+        (
+            0.7,
+            0.1,
+            "!",
+            False,
+            "!  Unusable: the noise exceeds the day-to-day change, so single days cannot be told apart.",
+        ),
+    ],
+)
+def test_a_plan_marks_noise_that_the_estimate_leaves_open(
+    house, monkeypatch, change_kwh, error_kwh, mark, usable, text
+):
+    house.roster([(f"home-{i}", FIRST, None) for i in range(100)])
+    house.write(FIRST, FIRST + timedelta(days=9))  # noise of 50 kWh / (0.5 x 100 homes) x sqrt 2 = 1.414 kWh
+    session = house.session()
+    found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget())
+    change = ChangeYardstick(change_kwh, SignalEstimate(1, 60, 2.0, 1.0, change_kwh, error_kwh))
+    monkeypatch.setattr(comparison_text, "compare_promises", lambda *_: replace(found, change=change))
+    lines = comparison_text.promises_lines(session, ComparisonTarget())
+    assert sum(f"1.414 {1.41421 / change_kwh:9.3f}{mark}  " in line for line in lines) == 1
+    assert sum(line.startswith(text) for line in lines) == 1  # other notions have more noise
+    entries = comparison_text.promises_json(session, ComparisonTarget())["offers"]
+    assert {
+        entry["usable"] for entry in entries if entry.get("noise_sd_kwh", 0) == pytest.approx(1.41421, rel=1e-4)
+    } == {usable}

@@ -17,7 +17,7 @@ from agedp_data.config.contract_values import meaning
 from agedp_data.errors import ContractChanged, LedgerError
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
-from agedp_data.series.layers import as_written
+from agedp_data.series.layers import written_contracts
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import Layer, series_of
 
@@ -153,7 +153,8 @@ def test_shares_of_layers_that_add_up_to_less_are_refused():
 
 def test_layers_that_no_run_file_writes_are_compared_as_they_are():
     contract = contract_part(run((30, 50, 75)), model=None)
-    assert list(as_written(contract)["series"]) == ["daily_mean"]
+    names = [f"daily_mean/{number}" for number in (1, 2, 3)]
+    assert [list(of["series"]) for of in written_contracts(contract, contract)] == [["daily_mean"]] * 2
     for name, key, value in [
         ("daily_mean/2", "above_kwh", "0.02"),
         ("daily_mean/2", "max_missing", 3),
@@ -162,9 +163,10 @@ def test_layers_that_no_run_file_writes_are_compared_as_they_are():
     ]:
         changed = copy.deepcopy(contract)
         changed["series"][name][key] = value
-        assert list(as_written(changed)["series"]) == [f"daily_mean/{number}" for number in (1, 2, 3)]
-    del contract["series"]["daily_mean/2"]
-    assert list(as_written(contract)["series"]) == ["daily_mean/1", "daily_mean/3"]
+        assert [list(of["series"]) for of in written_contracts(contract, changed)] == [names] * 2
+        assert [change.key for change in amendment(contract, changed)] == [f"series.{name}.{key}"]
+    del changed["series"]["daily_mean/2"]
+    assert [list(of["series"]) for of in written_contracts(changed, contract)] == [[names[0], names[2]], names]
 
 
 def test_layers_count_groups_and_states_like_the_mean():

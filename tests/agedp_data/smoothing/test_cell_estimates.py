@@ -7,10 +7,11 @@ import pytest
 
 from agedp_data.errors import ChainError
 from agedp_data.smoothing.cell_estimates import CellFigures, estimate_cells, layer_sum
-from agedp_data.smoothing.structural_model import Estimate
-from tests.agedp_data.smoothing.test_structural_model import covariates
+from agedp_data.smoothing.group_estimates import DIFFERENCE
+from agedp_data.smoothing.structural_model import PRIOR, Estimate
+from tests.agedp_data.smoothing.test_structural_model import covariance, covariates
 
-DAYS = 60
+DAYS, FEW = 60, 27
 HOUSEHOLDS = np.array([900, 300, 600])
 
 
@@ -33,17 +34,124 @@ def test_the_mean_of_groups_is_the_total(variant):
 
 
 def test_later_days_never_revise_live_cells():
-    rows = cells(np.random.default_rng(2))
-    live = estimate_cells(rows, covariates(DAYS), parts=(1, 2), variant="live")
-    changed = [
-        CellFigures(np.where(np.arange(DAYS) < 40, cell.observed, 3.0), cell.noise_variance, cell.households)
-        for cell in rows
-    ]
-    for estimate, revised in zip(
-        live, estimate_cells(changed, covariates(DAYS), parts=(1, 2), variant="live"), strict=True
-    ):
-        assert estimate.mean[:40].tobytes() == revised.mean[:40].tobytes()
-        assert estimate.variance[:40].tobytes() == revised.variance[:40].tobytes()
+    rng, groups = np.random.default_rng(2), 17
+    counts = np.repeat([[90.0 * groups], *([[50.0 + 10 * number] for number in range(groups)])], DAYS, axis=1)
+    noise = 300 / counts
+    observed = 10 + rng.normal(size=counts.shape) + rng.laplace(scale=noise)
+    observed[rng.random(observed.shape) < 0.05] = np.nan
+    observed[:, 1:3] = np.where(np.arange(groups + 1)[:, None] < 5, observed[:, 1:3], np.nan)
+    counts[np.isnan(observed)] = np.nan
+
+    def live(days: int, figures: np.ndarray, households: np.ndarray) -> list[Estimate]:
+        rows = zip(figures[:, :days], noise[:, :days] ** 2, households[:, :days], strict=True)
+        public, parts = covariates(DAYS).until(days), tuple(range(1, groups + 1))
+        return estimate_cells([CellFigures(*row) for row in rows], public, parts=parts, variant="live")
+
+    everything = live(DAYS, observed, counts)
+    later = np.arange(DAYS) >= 40
+    changed = live(DAYS, np.where(later, 3.0, observed), np.where(later, 70.0, counts))
+    for days, revised in [(40, changed), *[(days, live(days, observed, counts)) for days in (1, 2, 3, 28, 29, 57)]]:
+        for estimate, again in zip(everything, revised, strict=True):
+            assert estimate.mean[:days].tobytes() == again.mean[:days].tobytes()
+            assert estimate.variance[:days].tobytes() == again.variance[:days].tobytes()
+
+
+def test_groups_of_an_upper_layer_add_up():
+    first, counts = cells(np.random.default_rng(9)), [cell.households for cell in cells(np.random.default_rng(9))]
+    upper = [CellFigures(0.03 * row.observed, row.noise_variance / 100, row.households, 30.0) for row in first]
+    for variant in ("archive", "live"):
+        below = estimate_cells(first, covariates(DAYS), parts=(1, 2), variant=variant)
+        above = estimate_cells(upper, covariates(DAYS), parts=(1, 2), variant=variant, first_layer=below)
+        sums = [layer_sum(pair) for pair in zip(below, above, strict=True)]
+        weighted = (counts[1] * sums[1].mean + counts[2] * sums[2].mean) / counts[0]
+        np.testing.assert_allclose(weighted, sums[0].mean, atol=1e-9)
+
+
+def dense_groups(public, figures, noise, groups):
+    """Total and groups given all figures: groups of equal size differ from the total by equal laws that cancel."""
+    size, total, part = FEW, covariance(public, PRIOR), covariance(public, DIFFERENCE.amplitudes)
+    part += DIFFERENCE.constant_sd_kwh**2 - 10.0**2
+    cancel = np.eye(groups) - 1 / groups
+    blocks = np.kron(np.ones((groups + 1, groups + 1)), total)
+    blocks[size:, size:] += np.kron(cancel * groups / (groups - 1), part)
+    seen = np.isfinite(figures.ravel())
+    gain = blocks[:, seen] @ np.linalg.inv(blocks[np.ix_(seen, seen)] + np.diag(noise.ravel()[seen]))
+    mean = 10 + gain @ (figures.ravel()[seen] - 10)
+    return mean.reshape(groups + 1, size), np.diag(blocks - gain @ blocks[seen]).reshape(groups + 1, size)
+
+
+@pytest.mark.parametrize("with_total", [True, False])
+def test_equal_groups_are_the_dense_formula_of_all_cells(with_total):
+    rng, public, groups = np.random.default_rng(4), covariates(FEW), 3
+    noise = np.repeat([[0.4], [2.0], [2.0], [2.0]], FEW, axis=1)
+    figures = 10 + rng.normal(size=(groups + 1, FEW)) * np.sqrt(noise)
+    figures[:, 7] = np.nan  # a day that is skipped
+    if not with_total:
+        figures[0] = np.nan
+    mean, variance = dense_groups(public, figures, noise, groups)
+    counts = np.repeat([[27.0], [9.0], [9.0], [9.0]], FEW, axis=1)
+    rows = [CellFigures(*row) for row in zip(figures, noise, counts, strict=True)]
+    live = estimate_cells(rows, public, parts=(1, 2, 3), variant="live")  # amplitudes of the prior, for 28 days
+    np.testing.assert_allclose([cell.mean[-1] for cell in live], mean[:, -1], atol=1e-8)
+    np.testing.assert_allclose([cell.variance[-1] for cell in live], variance[:, -1], atol=1e-8)
+    assert np.isfinite([cell.mean[7] for cell in live]).all()
+
+
+def test_intervals_of_groups_of_the_model_are_calibrated():
+    rng, public, inside = np.random.default_rng(5), covariates(120), []
+    total = covariance(public, PRIOR)
+    part = covariance(public, DIFFERENCE.amplitudes) + DIFFERENCE.constant_sd_kwh**2 - 10.0**2
+    total, part = (np.linalg.cholesky(law + 1e-9 * np.eye(120)) for law in (total, part))
+    noise = np.repeat([[0.5], [1.5], [1.5], [1.5], [1.5]], 120, axis=1)
+    counts = np.repeat([[36.0], [9.0], [9.0], [9.0], [9.0]], 120, axis=1)
+    for _ in range(4):
+        differences = part @ rng.normal(size=(4, 120, 1))
+        differences = (differences - differences.mean(axis=0))[..., 0] * np.sqrt(4 / 3)
+        truths = 10 + (total @ rng.normal(size=120)) + np.vstack([np.zeros(120), differences])
+        figures = truths + rng.laplace(scale=noise / np.sqrt(2))
+        rows = [CellFigures(*row) for row in zip(figures, noise**2, counts, strict=True)]
+        for truth, cell in zip(
+            truths, estimate_cells(rows, public, parts=(1, 2, 3, 4), variant="archive"), strict=True
+        ):
+            inside.append(np.abs(truth - cell.mean) <= 1.645 * np.sqrt(cell.variance))
+    assert 0.88 <= np.mean(inside) <= 0.92
+
+
+def test_cells_without_figures_have_estimates():
+    rows = cells(np.random.default_rng(6))
+    nothing = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), rows[0].households)
+    silent = CellFigures(np.full(DAYS, np.nan), np.full(DAYS, np.nan), np.full(DAYS, np.nan))
+    for variant in ("archive", "live"):
+        total, first, second = estimate_cells([nothing, *rows[1:]], covariates(DAYS), parts=(1, 2), variant=variant)
+        np.testing.assert_allclose((300 * first.mean + 600 * second.mean) / 900, total.mean, atol=1e-9)
+        without = estimate_cells([rows[0], rows[1], silent], covariates(DAYS), parts=(1, 2), variant=variant)
+        assert np.isfinite([cell.mean for cell in without]).all()
+        assert without[2].variance.min() > without[1].variance.max()  # nothing was measured of it
+
+
+def test_an_upper_layer_is_not_moved_by_its_small_prior():
+    rng, public = np.random.default_rng(7), covariates(DAYS)
+    truth = 0.9 - 0.6 * np.arange(DAYS) / DAYS
+    noise, counts = np.full(DAYS, 0.02), np.full(DAYS, 500.0)
+    upper = CellFigures(truth + rng.laplace(scale=np.sqrt(noise / 2)), noise, counts, above_kwh=30.0)
+    for first_layer in (None, [Estimate(10 + 0.0 * truth, noise)]):
+        for variant in ("archive", "live"):
+            (estimate,) = estimate_cells([upper], public, parts=None, variant=variant, first_layer=first_layer)
+            assert np.sqrt(np.mean((estimate.mean - truth) ** 2)) < 0.1  # the figures err by 0.14 kWh
+            assert np.mean(np.abs(estimate.mean - truth) <= 1.645 * np.sqrt(estimate.variance)) >= 0.85
+
+
+def test_without_noise_cells_are_their_figures_and_with_all_noise_the_prior():
+    rows = cells(np.random.default_rng(8))
+    groups = [np.where(np.isnan(cell.observed), 9.0, cell.observed) for cell in rows[1:]]
+    figures = [(300 * groups[0] + 600 * groups[1]) / 900, *groups]
+    for variance, expected in ((1e-10, figures), (1e12, [np.full(DAYS, 10.0)] * 3)):
+        noisy = [
+            CellFigures(figure, np.full(DAYS, variance), cell.households)
+            for figure, cell in zip(figures, rows, strict=True)
+        ]
+        estimates = estimate_cells(noisy, covariates(DAYS), parts=(1, 2), variant="archive")
+        np.testing.assert_allclose([cell.mean for cell in estimates], expected, atol=1e-4)
 
 
 def test_layers_are_added_with_their_variances():

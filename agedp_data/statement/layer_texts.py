@@ -1,0 +1,46 @@
+"""Sentences of STATEMENT.md on the layers of a mean with a list of clamps; their wording never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from agedp_data.config.contract_document import Contract, SeriesTerms
+from agedp_data.parameters import exact_text
+from agedp_data.series.layers import layer_number, table_name
+
+_LAYERS = (
+    "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
+    "{clamp} kWh. So their published values of a day add up to an estimate of the mean up to {clamp} kWh, with the "
+    "noise of all of them. A layer above the first is a part of a mean and none by itself. What a household uses above "
+    "{clamp} kWh is in no layer. One household's day can change every layer by its width at once: the losses of the "
+    "layers add, and every bound counts all of them."
+)
+_SMALL = (
+    " A change of at most {delta_kwh} kWh is counted in every layer as far as its width permits. No household can "
+    "attain this in all layers at once, so the bounds on such changes are upper bounds."
+)
+
+
+def upper_layer_text(name: str, series: SeriesTerms) -> str:
+    """Return what an upper layer counts, up to the rule for missing days."""
+    above, clamp = series.above_kwh or "0", series.clamp_kwh
+    width = exact_text(Decimal(clamp) - Decimal(above))
+    by = f", by {series.by} of the roster" if series.by is not None else ""
+    return (
+        f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {table_name(name)}"
+        f"{by}; a household's day counts at most {width} kWh (width)"
+    )
+
+
+def layers_texts(contract: Contract) -> Iterator[str]:
+    """Yield the sentences on each mean of a contract that has layers."""
+    by_table: dict[str, list[str]] = {}
+    for name in sorted(contract.series):
+        if layer_number(name):
+            by_table.setdefault(table_name(name), []).append(name)
+    delta_kwh = contract.promise.content().get("delta_kwh")
+    small = "" if delta_kwh is None else _SMALL.format(delta_kwh=delta_kwh)
+    for names in by_table.values():
+        listed = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield _LAYERS.format(names=listed, clamp=contract.series[names[-1]].clamp_kwh) + small
