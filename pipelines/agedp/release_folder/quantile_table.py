@@ -3,8 +3,8 @@
 The table is a function of the released counts alone, so it adds no privacy loss, and verification computes it again.
 The mathematics is in `histogram_quantiles`: a least-squares fit, and ranges that the counts do not contradict.
 
-Example: with 5,000 households, 10 ranges of use and noise of scale 20 the intervals of the median, of the share .9 and of
-the share .99 are one or two ranges each.
+Example: with 5,000 households, 10 ranges of use and noise of scale 20 the intervals of the median and of the shares
+.9 and .99 are one or two ranges each.
 
 Decisions:
 
