@@ -1,0 +1,290 @@
+"""Averages of weeks, months and years from made-up ledger rows: by hand, in whole, only added to, verified."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.release_folder.period_averages import (
+    PERIODS,
+    check_period_averages,
+    period_bounds,
+    period_files,
+    period_table,
+)
+from agedp.release_folder.result_tables import averages_table, read_guarantee
+from agedp_data import mechanisms
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.noise_sums import sum_interval
+
+COVERAGE = Decimal("0.95")
+MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
+FIRST = date(2013, 1, 1)
+MONTH = "averages_by_month.parquet"
+
+
+@pytest.fixture(scope="module")
+def statement(published_twice):
+    return published_twice.release.read_statement()
+
+
+@pytest.fixture(scope="module")
+def contract(published_twice):
+    """A contract with series and schedule as a test needs them."""
+    text = json.loads(
+        next(row for row in published_twice.release.ledger_rows().rows if isinstance(row, ContractRecord)).promise
+    )
+
+    def changed(last=None, *, number=1, seq=1, first=FIRST, **series):
+        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
+        promise = json.dumps({**text, "schedule": schedule, "series": series or {"daily_mean": MEAN}})
+        return ContractRecord("homes", promise, seq=seq, hash=f"contract {number}")
+
+    return changed
+
+
+def released(day, values=(1_000,), households=(10,), cells=("all",), scale=2_000.0, **changed):
+    row = ReleaseRecord(
+        population="homes",
+        series="daily_mean",
+        day=str(day),
+        revision=0,
+        state="released",
+        cells=cells,
+        values=values,
+        households=households,
+        sensitivity=50_000,
+        scale=scale,
+        mechanism="discrete-laplace",
+        loss=10**9,
+        input_ended_at="",
+        published_on="2026-01-01",
+        contract="contract 1",
+        model="",
+        seq=2,
+    )
+    return replace(row, **changed)
+
+
+def skipped(day, **changed):
+    return released(day, (), (), (), scale=0.0, state="skipped", loss=0, **changed)
+
+
+def days(first, number):
+    return [first + timedelta(days=i) for i in range(number)]
+
+
+@pytest.fixture
+def rows_of(statement):
+    def table_rows(period, rows, *contracts):
+        table = period_table(period, statement, rows, contracts, coverage=COVERAGE)
+        return table.to_pylist()
+
+    return table_rows
+
+
+@pytest.mark.parametrize(
+    ("day", "week"),
+    [
+        (date(2012, 12, 31), (date(2012, 12, 31), date(2013, 1, 6))),
+        (date(2016, 1, 3), (date(2015, 12, 28), date(2016, 1, 3))),  # week 53 of 2015
+        (date(2020, 2, 29), (date(2020, 2, 24), date(2020, 3, 1))),
+    ],
+)
+def test_periods_are_those_of_the_calendar(day, week):
+    assert period_bounds(day, "week") == week
+    assert period_bounds(day, "year") == (date(day.year, 1, 1), date(day.year, 12, 31))
+    assert period_bounds(date(2020, 2, 29), "month") == (date(2020, 2, 1), date(2020, 2, 29))
+    assert period_bounds(date(2013, 2, 1), "month")[1] == date(2013, 2, 28)
+
+
+def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
+    """By hand: 1,000 Wh of 10, 30 x 3,000 Wh of 20 households; noises of scale 2,000, and twice of 4,000 Wh."""
+    rows = [released(FIRST), *(released(day, (3_000,), (20,)) for day in days(FIRST, 31)[1:])]
+    rows[4:6] = [replace(row, scale=4_000.0, published_on="2026-02-02") for row in rows[4:6]]
+    (month,) = rows_of("month", rows, contract(date(2013, 1, 31)))
+    assert (month["first_day"], month["last_day"]) == (FIRST, date(2013, 1, 31))
+    assert (month["series"], month["group_column"], month["group"]) == ("daily_mean", "all", "all")
+    assert (month["days_released"], month["days_in_period"], month["is_complete"]) == (31, 31, 1)
+    assert (month["fewest_households"], month["most_households"], month["household_days"]) == (10, 20, 610)
+    assert month["mean_kwh"] == 91_000 / 610_000
+    variance = 29 * mechanisms.standard_deviation(2_000.0) ** 2 + 2 * mechanisms.standard_deviation(4_000.0) ** 2
+    assert month["noise_sd_kwh"] == pytest.approx(variance**0.5 / 610_000, rel=1e-12)
+    width = sum_interval([2_000.0] * 29 + [4_000.0] * 2, COVERAGE)
+    assert (month["low_kwh"], month["high_kwh"]) == ((91_000 - width) / 610_000, (91_000 + width) / 610_000)
+    assert (month["version"], month["above_kwh"], month["clamp_kwh"]) == (1, 0.0, 50.0)
+    assert month["published_on"] == date(2026, 2, 2)
+
+
+def test_a_period_of_one_day_has_the_values_of_the_day(rows_of, contract):
+    row = released(date(2013, 1, 31), (-7_654, 123_457), (7, 11), ("Std", "ToU"), scale=1_234.5)
+    terms = contract(row.day, first=row.day, daily_mean={**MEAN, "by": "tariff"})
+    daily = averages_table([row], coverage=COVERAGE, versions={"contract 1": 1}).to_pylist()
+    for period in PERIODS:
+        for group, day in zip(rows_of(period, [row], terms), daily, strict=True):
+            assert (group["group_column"], group["group"], group["is_complete"]) == ("tariff", day["group"], 0)
+            assert group["noise_sd_kwh"] == pytest.approx(day["noise_sd_kwh"], rel=1e-12)
+            for column in ("mean_kwh", "low_kwh", "high_kwh"):
+                assert group[column] == day[column]
+
+
+def test_missing_days_are_marked_and_not_estimated(rows_of, contract):
+    """A group below `min_households` on some days, a day without delivery, days after the end of the series."""
+    rows = [
+        released(day, (100, 900), (4, 6), ("A", "B")) if day.day % 2 else released(day, (700,), (6,), ("B",))
+        for day in days(FIRST, 20)
+    ]
+    rows[6] = skipped(rows[6].day)
+    first, second = rows_of("month", rows, contract(date(2013, 1, 20), daily_mean={**MEAN, "by": "tariff"}))
+    assert [(group["group"], group["days_released"], group["is_complete"]) for group in (first, second)] == [
+        ("A", 9, 0),
+        ("B", 19, 0),
+    ]
+    assert (first["household_days"], first["mean_kwh"]) == (36, 900 / 36_000)
+    assert (first["fewest_households"], first["most_households"]) == (4, 4)
+    assert second["mean_kwh"] == (9 * 900 + 10 * 700) / (19 * 6_000)
+    assert first["noise_sd_kwh"] == pytest.approx(3 * mechanisms.standard_deviation(2_000.0) / 36_000)
+
+
+def test_a_month_with_two_clamps_has_two_rows(rows_of, contract):
+    contracts = [contract(), contract(number=2, seq=40, daily_mean={**MEAN, "clamp_kwh": "40"}), contract()]
+    contracts[2] = replace(contracts[1], hash="contract 3", seq=80)
+    contract_of_day = [contracts[0]] * 12 + [contracts[1]] * 10 + [contracts[2]] * 10
+    rows = [
+        released(day, contract=registered.hash, seq=registered.seq + 1)
+        for day, registered in zip(days(FIRST, 32), contract_of_day, strict=True)
+    ]
+    months = rows_of("month", rows, *contracts)
+    assert [(month["version"], month["clamp_kwh"], month["days_released"]) for month in months] == [
+        (1, 50.0, 12),
+        (2, 40.0, 19),
+    ]
+    assert {month["is_complete"] for month in months} == {0}
+
+
+def test_groups_of_a_month_add_up_to_its_total(rows_of, contract):
+    rng = np.random.default_rng(3)
+    rows = []
+    for day in days(FIRST, 31):
+        values = tuple(rng.integers(0, 10**6, 3).tolist())
+        rows += [
+            released(day, values, (4, 5, 6), ("N", "S", "W")),
+            released(day, (sum(values),), (15,), series="total"),
+        ]
+    series = {"daily_mean": {**MEAN, "by": "region"}, "total": MEAN}
+    months = rows_of("month", rows, contract(date(2013, 1, 31), **series))
+    energy = {month["group"]: month["mean_kwh"] * month["household_days"] for month in months}
+    assert energy["N"] + energy["S"] + energy["W"] == pytest.approx(energy["all"], rel=1e-12)
+
+
+def test_rows_are_only_added(rows_of, contract):
+    """Days 70 to 72 wait for their delivery until day 100 is released; a series ends and is continued later."""
+    order = [*days(FIRST, 69), *days(FIRST, 100)[72:], *days(FIRST, 72)[69:], *days(FIRST, 130)[100:]]
+    both = {"daily_mean": MEAN, "more": MEAN}
+    contracts = [
+        contract(**both),
+        contract(number=2, seq=1_000, daily_mean=MEAN),
+        contract(number=3, seq=2_000, **both),
+    ]
+    rows = []
+    for number, day in enumerate(order):
+        in_force = contracts[0] if number < 45 else contracts[1] if number < 50 else contracts[2]
+        row = released(day, (number,), contract=in_force.hash, seq=in_force.seq + 2 * number + 1)
+        rows += [row] if in_force.hash == "contract 2" else [row, replace(row, series="more", seq=row.seq + 1)]
+    for period in PERIODS:
+        before: set[tuple[object, ...]] = set()
+        for end in range(1, len(rows) + 1, 3):
+            known = [terms for terms in contracts if terms.seq < rows[end - 1].seq]
+            lines = {tuple(line.values()) for line in rows_of(period, rows[:end], *known)}
+            assert before <= lines
+            before = lines
+        assert len(before) == {"week": 2 * 18, "month": 2 * 4, "year": 0}[period]
+
+
+def test_a_period_appears_once_its_last_day_is_decided(rows_of, contract):
+    rows = [released(day) for day in days(FIRST, 30)]
+    assert rows_of("month", rows, contract()) == []
+    assert len(rows_of("month", [*rows, skipped(date(2013, 1, 31))], contract())) == 1
+    assert rows_of("month", [*rows[:5], *rows[6:], released(date(2013, 1, 31))], contract()) == []
+    assert len(rows_of("month", rows, contract(date(2013, 1, 30)))) == 1
+
+
+def test_a_distribution_has_no_averages(statement, contract):
+    bins = {"statistic": "distribution", "clamp_kwh": "50", "share": "1", "bins_kwh": ["0", "10", "50"]}
+    terms = contract(FIRST, daily_mean=bins)
+    assert period_files(statement, [], [terms], coverage=COVERAGE) == {}
+    table = pa.table({"first_day": [FIRST]}).replace_schema_metadata({b"agedp": b'{"interval": {"coverage": "0.9"}}'})
+    with pytest.raises(InputError, match="the ledger lacks this table"):
+        check_period_averages({MONTH: table}, statement, [], [terms])
+
+
+def test_sums_beyond_64_bits_are_exact(rows_of, contract):
+    rows = [released(day, (2**62 - 1,), (1,), scale=2.0**50) for day in days(FIRST, 31)]
+    (month,) = rows_of("month", rows, contract(date(2013, 1, 31)))
+    assert month["mean_kwh"] == 31 * (2**62 - 1) / 31_000
+
+
+@pytest.fixture
+def published(statement, contract):
+    """Tables by name, as read from their files, with the rows and contracts that they follow from."""
+    rng = np.random.default_rng(9)
+    rows = [
+        released(day, (int(rng.integers(10**6)),), scale=1_000.0 + number) for number, day in enumerate(days(FIRST, 90))
+    ]
+    terms = contract(date(2013, 3, 31))
+    files = period_files(statement, rows, [terms], coverage=COVERAGE)
+    return {name: pq.read_table(io.BytesIO(content)) for name, content in files.items()}, rows, [terms]
+
+
+def test_verification_accepts_what_is_published(statement, published):
+    tables, rows, contracts = published
+    assert list(tables) == [f"averages_by_{period}.parquet" for period in PERIODS]
+    assert tables[MONTH].num_rows == 3
+    check_period_averages(tables, statement, rows, contracts)
+    guarantee = read_guarantee(tables[MONTH].schema)
+    assert guarantee["schema"] == "agedp-averages-by-month-1"
+    assert guarantee["interval"]["coverage"] == "0.95"
+    assert guarantee["population"] == "homes"
+
+
+@pytest.mark.parametrize("column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "high_kwh", "days_released", "published_on"])
+def test_verification_finds_a_changed_cell(statement, published, column):
+    tables, rows, contracts = published
+    table = tables[MONTH]
+    values = table[column].to_pylist()
+    values[1] += timedelta(days=1) if column == "published_on" else 3 if column == "days_released" else 1e-5
+    place = table.schema.get_field_index(column)
+    field = table.schema.field(place)
+    tables[MONTH] = table.set_column(place, field, pa.array(values, field.type))
+    with pytest.raises(InputError, match=rf"{MONTH}: 2013-02-01, column {column}"):
+        check_period_averages(tables, statement, rows, contracts)
+
+
+def test_an_interval_may_differ_by_a_watt_hour(statement, published):
+    tables, rows, contracts = published
+    table = tables[MONTH]
+    for excess_wh, is_accepted in ((1, True), (2, False)):
+        highs = [high + excess_wh / (1_000 * 310) for high in table["high_kwh"].to_pylist()]
+        place = table.schema.get_field_index("high_kwh")
+        changed = {MONTH: table.set_column(place, table.schema.field(place), pa.array(highs))}
+        if is_accepted:
+            check_period_averages(changed, statement, rows, contracts)
+        else:
+            with pytest.raises(InputError, match="column high_kwh"):
+                check_period_averages(changed, statement, rows, contracts)
+
+
+def test_verification_finds_a_missing_row(statement, published):
+    tables, rows, contracts = published
+    for table in (tables[MONTH].slice(1), pa.concat_tables([tables[MONTH], tables[MONTH].slice(0, 1)])):
+        with pytest.raises(InputError, match=f"{MONTH}: 2013-01-01: the (ledger|table) lacks this row"):
+            check_period_averages({MONTH: table}, statement, rows, contracts)
