@@ -60,7 +60,8 @@ def _clamps(values: object) -> tuple[Decimal, ...]:
 def _shares(values: object) -> tuple[Decimal, ...]:
     if not isinstance(values, list | tuple):
         raise wrong("must be a list of one share per clamp, because clamp_kwh is a list")
-    if any(isinstance(value, int | Decimal) and not 0 < value <= 1 for value in values):
+    numbers = [value for value in values if isinstance(value, int | Decimal) and Decimal(value).is_finite()]
+    if any(not 0 < value <= 1 for value in numbers):
         raise wrong("each share must be above 0 and at most 1")
     return tuple(map(share, values))
 

@@ -27,7 +27,7 @@ _TABLES: Final = {
     "agedp_data/config/input.py": ("    dataset: str\n", "next_input"),
     "agedp_data/config/output.py": ("    name: Text\n", "next_population"),
     "agedp_data/config/schedule.py": ("    mode: str\n", "next_schedule"),
-    "agedp_data/series/series.py": ("    statistic: str\n", "next_series"),
+    "agedp_data/series/series_terms.py": ("    statistic: str\n", "next_series"),
     "agedp_data/config/model_section.py": ("    source: str\n", "next_model"),
     "agedp_data/notions/notion.py": ("    notion: str\n", "next_promise"),
 }
