@@ -15,25 +15,35 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.layers import layer_number, table_name
 
 
-def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
-    """Return the newest day on which a mean has layers, and the noise of their sum.
+def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
+    """Return the noise of the sum of a mean's layers, by mean and by day on which it has several [kWh per household].
 
-    The noise is that of the smallest group [kWh per household]. None without such a day.
+    The noise is that of the smallest group.
+
+    Args:
+        rows: released or planned rows of any series; skipped ones are left out.
+    """
+    deviations: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        if layer_number(row.series) and row.state == "released":
+            deviation = mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households))
+            deviations.setdefault(table_name(row.series), {}).setdefault(row.day, []).append(deviation)
+    by_mean = {
+        name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
+        for name, days in deviations.items()
+    }
+    return {name: days for name, days in by_mean.items() if days}
+
+
+def newest_sum_noise(rows: Iterable[ReleaseRecord], name: str) -> tuple[str, float] | None:
+    """Return the newest day on which a mean has several layers, and the noise of their sum; None without such a day.
 
     Args:
         rows: rows of all series, or of the layers of this mean.
         name: the name of the mean in the run file.
     """
-    days: dict[str, dict[str, ReleaseRecord]] = {}
-    for row in rows:
-        if layer_number(row.series) and table_name(row.series) == name and row.state == "released":
-            days.setdefault(row.day, {})[row.series] = row
-    summed = [day for day, layers in days.items() if len(layers) > 1]
-    if not summed:
-        return None
-    layers = days[max(summed)].values()
-    deviations = (mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households)) for row in layers)
-    return max(summed), math.hypot(*deviations)
+    days = sum_noises(rows).get(name, {})
+    return max(days.items()) if days else None
 
 
 def sum_noise_line(rows: Iterable[ReleaseRecord], name: str) -> list[str]:

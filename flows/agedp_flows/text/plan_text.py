@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
 from agedp.budget import DAYS_NEAR, format_end_reason
+from agedp.layer_noise import sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
@@ -17,9 +17,8 @@ from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
-from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
+from agedp_data.series.layers import is_upper, layer_number, layer_text
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_json import promises_json
 from agedp_flows.text.comparison_text import promises_lines
@@ -149,21 +148,10 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    return [*lines, *layer_lines(session.run.run_file.series), *_layer_sum_lines(session, rows)]
-
-
-def _layer_sum_lines(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[str]:
-    """Return the noise of the sum of all layers of each mean on its noisiest planned day."""
-    variances: dict[str, dict[str, float]] = {}
-    for row in rows:
-        if layer_number(row.series):
-            days = variances.setdefault(table_name(row.series), {})
-            sd, _ = noise_deviation(row, session.run.run_file.series[row.series])
-            days[row.day] = days.get(row.day, 0.0) + sd**2
-    return [
-        f"{name}, sum of the layers: noise {three_digits(math.sqrt(max(days.values())))} kWh per household"
-        for name, days in variances.items()
-    ]
+    lines += layer_lines(session.run.run_file.series)
+    for name, noise_by_day in sum_noises(rows).items():
+        lines.append(f"{name}, sum of the layers: noise {three_digits(max(noise_by_day.values()))} kWh per household")
+    return lines
 
 
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
