@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import dask
 import fsspec
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from agedp.compute import cluster
 from agedp.compute.engine import map_items
@@ -31,6 +31,13 @@ from agedp_data.errors import InputError
 pytestmark = pytest.mark.xdist_group("cluster")
 
 
+def disconnect() -> None:
+    """Close the clients that `connect` remembers: one that outlives its scheduler logs errors into later tests."""
+    cluster.connect.cache_clear()
+    for client in list(Client._instances):
+        client.close(timeout=5)
+
+
 @contextmanager
 def running(folder: Path, *, workers: int) -> Iterator[LocalCluster]:
     """A scheduler on loopback, and workers as processes of their own."""
@@ -38,7 +45,7 @@ def running(folder: Path, *, workers: int) -> Iterator[LocalCluster]:
         n_workers=workers, threads_per_worker=1, dashboard_address=":0", local_directory=str(folder)
     ) as found:
         yield found
-    cluster.connect.cache_clear()
+        disconnect()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +58,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def shared(scheduler: str) -> Iterator[Engine]:
     yield Engine(scheduler)
-    cluster.connect.cache_clear()
+    disconnect()
 
 
 def told(folder: Path, engine: Engine) -> list[object]:
