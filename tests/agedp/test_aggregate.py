@@ -25,9 +25,8 @@ def mean(*, clamp_wh=50_000, missing_wh=7, max_missing=2):
 
 def sums_of(house, spans, days, series, dataset="london", store="store"):
     where, delivery = house.read(dataset, store=store)
-    path = house.folder / store / "sums.parquet"
     of = series if isinstance(series, dict) else {"m": series}
-    return aggregate(where, delivery, house.roster(spans), days=days, series=of, path=path)
+    return aggregate(where, delivery, house.roster(spans), days=days, series=of)
 
 
 def brute(use, spans, day, one, *, expected=48):
