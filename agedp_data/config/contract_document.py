@@ -164,17 +164,8 @@ class SeriesTerms(DocumentPart):
     """One series: its statistic and terms."""
 
     optional = frozenset(
-        {
-            "clamp_kwh",
-            "half_hour_clamp_kwh",
-            "above_kwh",
-            "by",
-            "max_missing",
-            "missing_kwh",
-            "form",
-            "bins_kwh",
-            "values",
-        }
+        {"clamp_kwh", "half_hour_clamp_kwh", "above_kwh", "bins_kwh", "form"}
+        | {"by", "max_missing", "missing_kwh", "values"}
     )
     is_open = True
 
