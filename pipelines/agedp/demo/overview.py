@@ -27,6 +27,8 @@ from agedp.demo.mixing_table import (
 from agedp.demo.release_table import COLUMNS_ARE, RELEASE_COLUMNS, ReleaseSummary, credit_text, release_row
 from agedp.demo.synthetic_datasets import DemonstrationDataset
 from agedp.reports.axes import Scale, date_axis, format_rounded_up, linear_axis, logarithmic_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.hover import day_text
 from agedp.reports.html import part, render_page, table, text_table
 from agedp.reports.svg import Line, chart, heat_map
 from agedp_data.datasets.synthetic.households import Floats
@@ -141,7 +143,8 @@ def _mixing_chart(mixing: Mixing) -> str:
     title = f"Decay of dependence with age, {mixing.dataset.capitalize()}"
     description = f"Total variation and its bounds by age from 0 to {AGES_DAYS[-1]} days. At the end: {at_end}."
     y_title = "total variation [-]"
-    return chart(title, description, lines, x=x, y=logarithmic_axis(all_values, decades=3), y_title=y_title, height=280)
+    y, hover = logarithmic_axis(all_values, decades=3), Hover(lambda age: f"age {age:.3g} days", "")
+    return chart(title, description, [*lines, hover], x=x, y=y, y_title=y_title, height=280)
 
 
 def _series_charts(releases: Sequence[ReleaseSummary]) -> list[str]:
@@ -173,7 +176,8 @@ def _series_chart(release: ReleaseSummary, y: Scale) -> str:
     )
     x = date_axis(release.days[0]["day"], release.days[-1]["day"])
     title = f"{release.dataset.capitalize()}, {release.notion}: daily mean"
-    return chart(title, description, lines, x=x, y=y, y_title="kWh per household", height=170)
+    unit = "kWh per household"
+    return chart(title, description, [*lines, Hover(day_text, unit)], x=x, y=y, y_title=unit, height=170)
 
 
 @dataclass(frozen=True, slots=True)

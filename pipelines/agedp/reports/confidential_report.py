@@ -18,7 +18,10 @@ from agedp.internal_records.cell_tables import COVERAGE, TRUE_MEANS
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.constants import constant_value
 from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_parts, household_model_parts
+from agedp.reports.hover import day_text
 from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.mean_series import cell_means, percent
 from agedp.reports.report_data import InternalSources, read_model_files
@@ -38,6 +41,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.series.layers import is_upper
 
 REPORT = "report.html"
+_KWH = "kWh per household"
 _ERROR_NOTE = (
     "Error / noise: 1 if the noise is the only difference between published and true mean; a ratio far from 1 over "
     "many days indicates a fault. True means are after the clamp and the rule for missing days."
@@ -190,7 +194,9 @@ def _true_chart(name: str, cell_days: Sequence[CellUtility]) -> str:
         f"true {format_number(worst.true)}, published {format_number(worst.published.mean)}."
     )
     y = linear_axis([*low, *high, *true])
-    return chart(f"Published and true mean by day: {name}", description, lines, x=x, y=y, y_title="kWh per household")
+    title = f"Published and true mean by day: {name}"
+    hover = Hover(day_text, _KWH)
+    return chart(title, description, [*lines, hover], x=x, y=y, y_title=_KWH)
 
 
 def _month_table(name: str, cell_days: Sequence[CellUtility]) -> str:
@@ -252,8 +258,16 @@ def _coverage_chart(name: str, by_day: Mapping[date, Sequence[int]]) -> str:
     description = (
         f"Usable: from {min(values_shown):.1f} to {max(values_shown):.1f} per cent of the households on the roster."
     )
-    y = linear_axis([0.0, 100.0])
-    return chart(f"Coverage and clamp by day: {name}", description, lines, x=x, y=y, y_title="per cent", height=170)
+    shares = [constant_value(value for value in line.values if not math.isnan(value)) for line in lines]
+    if None not in shares:
+        of_days = "The released day has" if len(values_shown) == 1 else f"Each of the {len(values_shown):,} days has"
+        usable_text, clamped_text = (f"{share:.1f}" for share in shares)
+        return paragraph(
+            f"{name}: {of_days} {usable_text} % usable households, {clamped_text} % of these above the clamp."
+        )
+    y, hover = linear_axis([0.0, 100.0]), Hover(day_text, "%")
+    title = f"Coverage and clamp by day: {name}"
+    return chart(title, description, [*lines, hover], x=x, y=y, y_title="per cent", height=170)
 
 
 def _quality_parts(sources: InternalSources) -> Iterator[str]:

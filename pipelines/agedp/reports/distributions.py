@@ -12,6 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from agedp.reports.axes import Scale, format_number, linear_axis, named_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.downloads import Values, download_links
 from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.mean_series import percent
 from agedp.reports.svg import Bars, Line, chart
@@ -63,9 +65,17 @@ def group_histograms(
 
 
 def distribution_parts(
-    name: str, rows: Sequence[ReleaseRecord], contracts: Mapping[str, Mapping[str, Any]], *, coverage: Decimal
+    name: str,
+    rows: Sequence[ReleaseRecord],
+    contracts: Mapping[str, Mapping[str, Any]],
+    *,
+    coverage: Decimal,
+    file: str = "",
 ) -> Iterator[str]:
-    """Yield charts and tables of the rows of one distribution with its newest ranges; `contracts` by hash."""
+    """Yield charts and tables of the rows of one distribution with its newest ranges; `contracts` by hash.
+
+    `file` is the Parquet file of the series, beside the page.
+    """
     series_by_contract = {
         key: series_in(contract["series"][name]) for key, contract in contracts.items() if name in contract["series"]
     }
@@ -74,7 +84,7 @@ def distribution_parts(
     released = [row for row in rows if row.state == "released"]
     with_newest_ranges = [row for row in released if _ranges(distributions[row.contract]) == _ranges(newest)]
     yield paragraph(_FORM_NOTES[newest.form], "soft")
-    yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage)
+    yield from _group_parts(name, with_newest_ranges, newest, coverage=coverage, file=file)
     if with_other_ranges := len(released) - len(with_newest_ranges):
         text = f"{with_other_ranges} earlier releases of {name} had other ranges; they are in the Parquet file only."
         yield paragraph(text, "soft")
@@ -84,13 +94,15 @@ def _ranges(series: Distribution) -> tuple[object, ...]:
     return series.form, series.bins_kwh, series.by
 
 
-def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal) -> Iterator[str]:
+def _group_parts(
+    name: str, rows: Sequence[ReleaseRecord], series: Distribution, *, coverage: Decimal, file: str
+) -> Iterator[str]:
     """Yield a chart for each of its groups on the group's newest day, and one table; of one group with its months."""
     groups = group_histograms(rows, series, coverage=coverage)
     if not groups:
         yield paragraph(f"{name}: no day is released yet.")
         return
-    names = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS]
+    names = sorted(sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_GROUPS])
     shown_groups = {group: groups[group] for group in names}
     if series.by is None or len(shown_groups) == 1:
         for group, days in shown_groups.items():
@@ -102,10 +114,21 @@ def _group_parts(name: str, rows: Sequence[ReleaseRecord], series: Distribution,
             [_chart(f"{name}, {group}", days[-1], series, coverage, small=True) for group, days in shown_groups.items()]
         )
         yield _groups_table(name, {group: days[-1] for group, days in shown_groups.items()}, series, coverage)
+    yield download_links(name, _values(shown_groups, series), file)
     if hidden_groups := len(groups) - len(shown_groups):
         yield paragraph(
             f"{hidden_groups} more groups of {name}, of fewer households, are in the Parquet file only.", "soft"
         )
+
+
+def _values(groups: Mapping[str, Sequence[GroupHistogram]], series: Distribution) -> Values:
+    """Return the counts of each group's newest day, by range."""
+    rows = [
+        (days[-1].day, group, float(low), float(high), value, value - days[-1].half_width, value + days[-1].half_width)
+        for group, days in groups.items()
+        for (low, high), value in zip(series.ranges_kwh, days[-1].values, strict=True)
+    ]
+    return Values(("day", "group", "bin_low_kwh", "bin_high_kwh", "households_noisy", "low", "high"), rows)
 
 
 def range_names(series: Distribution) -> list[str]:
@@ -123,6 +146,12 @@ def ranges_axis(series: Distribution) -> Scale:
     ticks = {float(i): name for i, name in enumerate(names) if i % step == 0}
     axis = named_axis(ticks)
     return Scale(-0.5, len(names) - 0.5, axis.ticks)
+
+
+def ranges_hover(series: Distribution) -> Hover:
+    """Return what the chart of a distribution shows at the pointer."""
+    names = range_names(series)
+    return Hover(lambda position: f"{names[round(position)]} kWh", "households")
 
 
 def whiskers(text: str, values: Sequence[float], half: float, *, style: int) -> Line:
@@ -150,10 +179,9 @@ def _chart(
     ]
     y = linear_axis([0.0, *(value + sign * histogram.half_width for value in values for sign in (-1, 1))], zero=True)
     title = f"Households by use on {histogram.day}: {name}"
-    height = 150 if small else 220
-    return chart(
-        title, description, layers, x=ranges_axis(series), y=y, y_title="households; ranges of kWh below", height=height
-    )
+    height, hover = 150 if small else 220, ranges_hover(series)
+    y_title = "households; ranges of kWh below"
+    return chart(title, description, [*layers, hover], x=ranges_axis(series), y=y, y_title=y_title, height=height)
 
 
 def _group_table(title: str, histograms: Sequence[GroupHistogram], series: Distribution, coverage: Decimal) -> str:

@@ -26,6 +26,8 @@ from agedp.calibration.leakage_bounds import steps_per_day
 from agedp.calibration.model_check import report_name
 from agedp.calibration.quantize import Floats
 from agedp.reports.axes import format_number, format_rounded_up, linear_axis, named_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.constants import constant_value
 from agedp.reports.html import paragraph, table
 from agedp.reports.report_data import InternalSources, ModelFiles
 from agedp.reports.svg import Line, chart
@@ -248,6 +250,10 @@ def _memory_parts(memory_table: pa.Table, name: str) -> Iterator[str]:
     yield paragraph(f"All values, with intervals: forgetting/{name}.html.", "soft")
 
 
+def _hover(ages: Sequence[int]) -> Hover:
+    return Hover(lambda position: f"lag {ages[round(position)]} days", "", format_rounded_up)
+
+
 def _memory_chart(
     measure_name: str, days_apart: np.ndarray[Any, Any], values: dict[str, np.ndarray[Any, Any]]
 ) -> Iterator[str]:
@@ -262,6 +268,10 @@ def _memory_chart(
     }
     if not measured:
         return
+    if all(constant_value(medians_by_age) is not None for medians_by_age in measured.values()):
+        values_text = "; ".join(f"{name}: {format_rounded_up(of_ages[0])}" for name, of_ages in measured.items())
+        yield paragraph(f"{measure_name}, median household: the same at all {len(ages)} lags. {values_text}.")
+        return
     positions = [float(position) for position in range(len(ages))]
     lines = [
         Line(name, positions, medians_by_age, letter=name[0].upper(), style=style)
@@ -275,7 +285,7 @@ def _memory_chart(
     axis = named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)})
     title = f"Model and lagged counts, median household: {measure_name}"
     y, about = linear_axis([0.0, 1.0]), f"Total variation by lag. {description}."
-    yield chart(title, about, lines, x=axis, y=y, y_title="total variation", height=190)
+    yield chart(title, about, [*lines, _hover(ages)], x=axis, y=y, y_title="total variation", height=190)
     cells = [
         ["–" if math.isnan(value) else format_rounded_up(value) for value in medians_by_age]
         for medians_by_age in measured.values()

@@ -26,7 +26,10 @@ from agedp.reports.axes import (
     linear_axis,
     logarithmic_axis,
 )
-from agedp.reports.html import side_by_side, table
+from agedp.reports.chart_layers import Hover
+from agedp.reports.constants import constant_value
+from agedp.reports.hover import day_text
+from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.accounting.temporal_recursion import DayLeakage, TemporalLosses
 from agedp_data.epsilon import NANO, to_float
@@ -190,6 +193,8 @@ def schedule_noise_kwh(
 
 _MAX_AGE_DAYS = 400
 _MAX_ROWS, _LOGARITHMIC_RATIO = 8, 30
+_AGE_HOVER = Hover(lambda age: f"age {age:.0f} days", "epsilon", format_rounded_up)
+_DAY_HOVER = Hover(day_text, "epsilon", format_rounded_up)
 _METHODS: Mapping[str, str] = {"tight": "exact", **MIXING_NAMES}
 
 
@@ -243,6 +248,9 @@ def _ages_with_changes(ages: Sequence[int], curves: Sequence[Sequence[float]]) -
 
 
 def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[float]]) -> str:
+    if all(constant_value(values) is not None for values in curves.values()):
+        values_text = "; ".join(f"{name}: {format_rounded_up(values[0])}" for name, values in curves.items())
+        return paragraph(f"{title}: epsilon is the same at every age from 0 to {ages[-1]} days. {values_text}.")
     positions = [float(age) for age in ages]
     lines = [
         Line(name, positions, values, style=i, steps=True, letter="" if len(curves) < 2 else str(i + 1))
@@ -257,7 +265,7 @@ def _age_chart(title: str, ages: Sequence[int], curves: Mapping[str, Sequence[fl
     y = logarithmic_axis(all_values, decades=4) if is_logarithmic else linear_axis(all_values, zero=True)
     y_title = "epsilon (each step: ten times)" if is_logarithmic else "epsilon"
     about = f"Epsilon by age of the newest data. {description}."
-    return chart(title, about, lines, x=_age_axis(ages), y=y, y_title=y_title, height=190)
+    return chart(title, about, [*lines, _AGE_HOVER], x=_age_axis(ages), y=y, y_title=y_title, height=190)
 
 
 def _age_axis(ages: Sequence[int]) -> Scale:
@@ -278,10 +286,17 @@ def leakage_parts(
     day_leakages = list(TemporalLosses(leakage_bound).of(losses_by_day_number(day_losses(rows))))
     if len(day_leakages) < 2:
         return
+    curves = _loss_curves(day_leakages, charge)
+    if all(constant_value(values) is not None for _, _, values in curves):
+        values_text = "; ".join(f"{name}: epsilon {_largest_text(values)}" for _, name, values in curves)
+        yield paragraph(
+            f"The temporal leakage is the same about each of the {len(day_leakages):,} days. {values_text}."
+        )
+        return
     positions = [float(leakage.day) for leakage in day_leakages]
     lines = [
         Line(name, positions, [to_float(value) for value in values], letter=letter, style=index, dots=False)
-        for index, (letter, name, values) in enumerate(_loss_curves(day_leakages, charge))
+        for index, (letter, name, values) in enumerate(curves)
     ]
     alpha = float(promise["alpha"]) if "alpha" in promise else None
     levels = [] if alpha is None else [Level(f"alpha of the promise, {promise['alpha']}", alpha)]
@@ -296,13 +311,13 @@ def leakage_parts(
     y = linear_axis([largest_total, *([] if alpha is None else [alpha])], zero=True)
     x = date_axis(date.fromordinal(day_leakages[0].day), date.fromordinal(day_leakages[-1].day))
     title = f"Temporal leakage about each day from {everything}"
-    yield chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=220)
+    yield chart(title, description, [*lines, *levels, _DAY_HOVER], x=x, y=y, y_title="epsilon", height=220)
     months = by_month(day_leakages, lambda leakage: date.fromordinal(leakage.day))
     month_rows = [
         (month, *(_largest_text(values) for _, _, values in _loss_curves(month_leakages, charge)))
         for month, month_leakages in months.items()
     ]
-    columns = ("month", *(name for _, name, _ in _loss_curves(day_leakages, charge)))
+    columns = ("month", *(name for _, name, _ in curves))
     yield table("The same by month: largest epsilon of its days", columns, month_rows)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.downloads import Values, download_links
+from agedp.reports.hover import day_text, positions_per_area, share_of_areas
 from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.svg import Line, Marks, chart
 from agedp_data import mechanisms
@@ -62,12 +65,19 @@ def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
     return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
 
 
-def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, label: str) -> Iterator[str]:
-    """Yield charts and tables of one series: one chart per cell, all with one scale; `label` is in their titles."""
+def series_parts(
+    name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, label: str, file: str = ""
+) -> Iterator[str]:
+    """Yield charts and tables of one series: one chart per cell, all with one scale; `label` is in their titles.
+
+    Cells are in the order of their names. A series of one day has its table alone. `file` is the Parquet file of the
+    series, beside the page.
+    """
     cells = cell_means(rows, coverage=coverage)
     if not cells:
         yield paragraph(f"{name}: no day is released yet.")
         return
+    cells = dict(sorted(cells.items()))
     skipped = sorted({date.fromisoformat(row.day) for row in rows if row.state == "skipped"})
     all_means = [mean for means in cells.values() for mean in means]
     shown_days = [*(mean.day for mean in all_means), *skipped]
@@ -75,14 +85,19 @@ def series_parts(name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal,
     y = _value_axis(all_means)
     is_split = len(cells) > 1
     labels = {cell: ", ".join(filter(None, [label, cell if cell != "all" or is_split else ""])) for cell in cells}
-    charts = [
-        _chart(_title(labels[cell]), means, skipped, x, y, coverage, small=is_split) for cell, means in cells.items()
-    ]
-    yield side_by_side(charts) if is_split else charts[0]
+    if len(set(shown_days)) > 1:
+        scales, charts_shown = (x, y), len(cells)
+        charts = [
+            _chart(_title(labels[cell]), means, skipped, scales, coverage, charts=charts_shown)
+            for cell, means in cells.items()
+        ]
+        yield side_by_side(charts) if is_split else charts[0]
+        yield from _areas_note(all_means, charts_shown)
     if days_beyond := len({mean.day for mean in all_means if mean.low < y.low or mean.high > y.high}):
         yield paragraph(f"The axis is cut: {days_beyond} days with far more noise reach beyond the chart.", "soft")
     if hidden_cells := len(_households([row for row in rows if row.state == "released"])) - len(cells):
         yield paragraph(f"{hidden_cells} more groups, of fewer households, are in the Parquet file only.", "soft")
+    yield download_links(name, _values(cells), file)
     for cell, means in cells.items():
         yield _means_table(labels[cell], means, skipped)
 
@@ -95,12 +110,12 @@ def _chart(
     title: str,
     means: Sequence[CellMean],
     skipped: Sequence[date],
-    x: Scale,
-    y: Scale,
+    scales: tuple[Scale, Scale],
     coverage: Decimal,
     *,
-    small: bool,
+    charts: int,
 ) -> str:
+    x, y = scales
     by_number = {cell_mean.day.toordinal(): cell_mean for cell_mean in means}
     day_numbers = range(min(by_number), max(by_number) + 1)
     mean, low, high = (
@@ -111,8 +126,26 @@ def _chart(
     layers: list[Line | Marks] = [Line(line_name, [float(day) for day in day_numbers], mean, band=(low, high))]
     if skipped:
         layers.append(Marks("skipped days", [float(day.toordinal()) for day in skipped]))
-    about, height = _description(means, skipped, y), 150 if small else 240
-    return chart(title, about, layers, x=x, y=y, y_title="kWh per household", height=height)
+    about, height = _description(means, skipped, y), 150 if charts > 1 else 240
+    hover = Hover(day_text, "kWh per household", most=share_of_areas(charts))
+    return chart(title, about, [*layers, hover], x=x, y=y, y_title="kWh per household", height=height)
+
+
+def _areas_note(means: Sequence[CellMean], charts: int) -> Iterator[str]:
+    """Yield a sentence if an area at the pointer stands for several days."""
+    days = len({mean.day for mean in means})
+    if (together := positions_per_area(days, share_of_areas(charts))) > 1:
+        text = f"At the pointer a chart shows {together} days together, so that the page stays small."
+        yield paragraph(text, "soft get")
+
+
+def _values(cells: Mapping[str, Sequence[CellMean]]) -> Values:
+    rows = [
+        (str(mean.day), cell, mean.households, mean.mean, mean.low, mean.high, mean.sd)
+        for cell, means in cells.items()
+        for mean in means
+    ]
+    return Values(("day", "group", "households", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh"), rows)
 
 
 def percent(share: Decimal) -> str:

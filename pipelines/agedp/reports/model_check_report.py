@@ -23,6 +23,7 @@ from agedp.calibration.quantize import Floats
 from agedp.calibration.regime_check import LAGS_DAYS
 from agedp.local_files import atomic_files
 from agedp.reports.axes import linear_axis, named_axis
+from agedp.reports.chart_layers import Hover
 from agedp.reports.html import render_page, table
 from agedp.reports.svg import Line, chart
 from agedp_data.leakage.function import leakage_from_total_variation
@@ -291,7 +292,7 @@ def _lag_chart(
     return chart(
         title,
         f"By lag in days, evenly spaced, not to scale. {description}",
-        layers,
+        [*layers, Hover(lambda position: f"lag {ages[round(position)]} days", "")],
         x=named_axis({position: f"{age} d" for position, age in zip(positions, ages, strict=True)}),
         y=linear_axis(list(y_range), zero=True),
         y_title=y_title,

@@ -22,6 +22,9 @@ from agedp.reports.axes import (
     linear_axis,
     logarithmic_axis,
 )
+from agedp.reports.chart_layers import Hover
+from agedp.reports.constants import constant_value
+from agedp.reports.hover import day_text
 from agedp.reports.html import paragraph, part, table, text_table
 from agedp.reports.loss_over_time import BoundKey, LossOverTime
 from agedp.reports.svg import Line, Marks, chart
@@ -168,6 +171,9 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
     if len(dates) < 2:
         return
     values = {bound.letter: [_to_epsilon(value) for value in curve.values] for bound, curve in drawn_bounds}
+    if all(constant_value(epsilons) is not None for epsilons in values.values()):
+        yield paragraph("Every bound had its present value after each of the released days.")
+        return
     y = logarithmic_axis([value for epsilons in values.values() for value in epsilons])
     bounds_by_curve: dict[LossOverTime, list[LabelledBound]] = {}
     for bound, curve in drawn_bounds:
@@ -190,7 +196,9 @@ def growth_parts(bounds: Sequence[LabelledBound], losses_over_time: Mapping[Boun
     description = f"Every bound by day of the data, on a logarithmic scale. {end_texts}."
     x = date_axis(date.fromisoformat(dates[0]), date.fromisoformat(dates[-1]))
     title = "Every bound as the days were released"
-    yield chart(title, description, lines, x=x, y=y, y_title="epsilon (each step: ten times)", height=240)
+    yield chart(
+        title, description, [*lines, _DAY_HOVER], x=x, y=y, y_title="epsilon (each step: ten times)", height=240
+    )
     shown_dates = evenly_spaced(dates, _MAX_DATES)
     rows = [
         (f"{same_bounds[0].letter} {_line_name(same_bounds)}", *(_value_at(curve, day) for day in shown_dates))
@@ -236,6 +244,8 @@ def schedules_table(schedules: Mapping[str, float]) -> str:
     return table(caption, ("schedule", "noise", "ratio to promised"), rows)
 
 
+_DAY_HOVER = Hover(day_text, "epsilon", format_rounded_up)
+_SIZE_HOVER = Hover(lambda size: f"{format_number(size)} kWh", "epsilon", format_rounded_up)
 _POINTS = 40
 _MAX_ROWS = 8
 
@@ -258,7 +268,7 @@ def size_parts(
     ]
     x, y = linear_axis([0.0, float(grid[-1])]), linear_axis([0.0, losses[grid[-1]]], zero=True)
     title = "Privacy loss of a day by size of the change, kWh"
-    yield chart(title, description, layers, x=x, y=y, y_title="epsilon", height=170)
+    yield chart(title, description, [*layers, _SIZE_HOVER], x=x, y=y, y_title="epsilon", height=170)
     table_sizes = sorted({*sizes, *grid[_POINTS // _MAX_ROWS - 1 :: _POINTS // _MAX_ROWS]})
     yield table(
         "The same in numbers: upper bound on epsilon for any one day",

@@ -11,18 +11,22 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 from agedp.budget import series_by_contract
 from agedp.layer_noise import newest_sum_noise
+from agedp.release_folder.period_averages import PERIOD_FILES, period_table
+from agedp.release_folder.published_series import list_published_series
 from agedp.reports.axes import format_number
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import paragraph, render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
 from agedp.reports.mean_series import percent, series_parts
+from agedp.reports.monthly_bars import monthly_parts
 from agedp.reports.privacy_loss import (
     LabelledBound,
     bounds_table,
@@ -47,7 +51,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import layer_number, layer_text, table_name
+from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
@@ -138,8 +142,10 @@ def public_report(
     statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
+    *,
+    file_names: Collection[str] = (),
 ) -> bytes:
-    """Return report.html for a statement and its rows and contracts."""
+    """Return report.html for a statement and its rows and contracts; `file_names` are the tables beside it."""
     series_of_contracts = series_by_contract(contracts)
     promise = promise_of(contracts[-1].promise, series_of_contracts, statement.charges)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
@@ -159,9 +165,36 @@ def public_report(
     coverage = run_file.output.interval
     return public_report_page(
         ReportData(
-            statement, rows, contract_texts, accountants, leakage_bound, coverage, promise, noise_means, run.publication
+            statement,
+            rows,
+            contract_texts,
+            accountants,
+            leakage_bound,
+            coverage,
+            promise,
+            noise_means,
+            run.publication,
+            _files(rows, contracts, file_names),
+            _months(statement, rows, contracts, coverage),
         )
     ).encode()
+
+
+def _files(
+    rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], file_names: Collection[str]
+) -> dict[tuple[str, str], str]:
+    """Return the Parquet files beside the page by statistic and series."""
+    by_series = {(series.kind, series.name): series.file for series in list_published_series(rows, contracts)}
+    by_series["month", ""] = PERIOD_FILES["month"]
+    return {key: file for key, file in by_series.items() if file in file_names}
+
+
+def _months(
+    statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], coverage: Decimal
+) -> list[dict[str, Any]]:
+    """Return the rows of the averages by month."""
+    averages = period_table("month", statement, rows, contracts, coverage=coverage)
+    return [] if averages is None else averages.to_pylist()
 
 
 def public_report_page(report: ReportData) -> str:
@@ -213,12 +246,16 @@ def _series_parts(report: ReportData) -> Iterator[str]:
     for name in names:
         rows = series_rows(report, name, "mean")
         label = _layer(report, name) or (name if len(names) > 1 else "")
-        yield from series_parts(name, rows, coverage=report.coverage, label=label)
+        file = report.files.get(("mean", name), "")
+        yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
+        months = [row for row in report.months if table_name(row["series"]) == name and not is_upper(row["series"])]
+        month_file = report.files.get(("month", ""), "")
+        yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
         yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     for name in series_names(report, "distribution"):
-        rows = series_rows(report, name, "distribution")
-        yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage)
+        rows, file = series_rows(report, name, "distribution"), report.files.get(("distribution", name), "")
+        yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
 
 
 def _layer(report: ReportData, name: str) -> str:

@@ -46,7 +46,8 @@ class ReportData:
     """Data of a page: the statement, its rows, and the accountants of all notions.
 
     `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
-    scale as a multiple of the clamp, the promised one first.
+    scale as a multiple of the clamp, the promised one first. `files` are the Parquet files of the folder by statistic
+    and series, that of the months by ("month", ""); `months` are the rows of the averages by month.
     """
 
     statement: Statement
@@ -58,6 +59,8 @@ class ReportData:
     promise: Notion
     noise_means: Mapping[str, float]
     publication: Publication = field(default_factory=Publication)
+    files: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    months: Sequence[Mapping[str, Any]] = ()
 
 
 def series_names(report: ReportData, statistic: str) -> list[str]:

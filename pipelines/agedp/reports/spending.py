@@ -8,7 +8,10 @@ from decimal import Decimal
 from itertools import accumulate
 
 from agedp.reports.axes import by_month, date_axis, format_rounded_up, linear_axis
-from agedp.reports.html import side_by_side, table
+from agedp.reports.chart_layers import Hover
+from agedp.reports.constants import constant_value
+from agedp.reports.hover import day_text
+from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.span_growth import growing_span
 from agedp.reports.svg import Level, Line, chart
 from agedp_data.config.contract_document import PromiseTerms
@@ -19,6 +22,8 @@ from agedp_data.notions.period_loss import charge_on, total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.statement.delta_texts import with_delta
+
+_HOVER = Hover(day_text, "epsilon", format_rounded_up)
 
 
 def spending_parts(
@@ -45,15 +50,25 @@ def spending_parts(
         at_delta, text = _totals_at(delta, rows, publication, all_days), with_delta(f"{delta:f}")
         totals = {"sum of the losses": sums, f"epsilon{text}": at_delta}
         in_total += f"; {format_rounded_up(to_float(at_delta[-1]))}{text}"
-    yield side_by_side(
-        [
-            _chart("Loss of each day", all_days, {"spent": of_days}, promise.max_day_epsilon, (by_day, "")),
-            _chart(
-                "Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, with_delta(promise.delta))
-            ),
-        ]
-    )
+    at_delta_text = with_delta(promise.delta)
+    so_far = _chart("Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, at_delta_text))
+    released = [loss for loss in of_days if loss]
+    if constant_value(released) is not None:
+        yield paragraph(_constant_text(released, len(all_days), draws, promise.max_day_epsilon))
+        if len(all_days) > 1:
+            yield so_far
+    else:
+        of_day = _chart("Loss of each day", all_days, {"spent": of_days}, promise.max_day_epsilon, (by_day, ""))
+        yield side_by_side([of_day, so_far])
     yield _month_table(all_days, spent, totals)
+
+
+def _constant_text(losses: Sequence[int], days: int, draws: str, cap: str) -> str:
+    """Return the sentence on equal losses of the released days [nano-epsilon] among `days` days."""
+    of_days = "The released day has" if len(losses) == 1 else f"Each of the {len(losses):,} released days has"
+    skipped = f"; the other {days - len(losses):,} days have none" if days > len(losses) else ""
+    permitted = "the promise sets no limit" if cap == "unlimited" else f"the promise permits {cap} per day"
+    return f"{of_days} a loss of epsilon {format_rounded_up(to_float(losses[0]))}{draws}{skipped}; {permitted}."
 
 
 def _totals_at(
@@ -84,7 +99,7 @@ def _chart(
     cap_text = f"the promise permits {cap}{at_delta}" if caps else "the promise sets no limit"
     description = f"Epsilon by day of the data: {amount_text}; {cap_text}."
     x = date_axis(days[0], days[-1])
-    return chart(title, description, [*lines, *levels], x=x, y=y, y_title="epsilon", height=170)
+    return chart(title, description, [*lines, *levels, _HOVER], x=x, y=y, y_title="epsilon", height=170)
 
 
 def _month_table(all_days: Sequence[date], spent: Sequence[int], totals: Mapping[str, Sequence[int]]) -> str:

@@ -6,6 +6,7 @@ Decisions:
   one chart fits a phone and a desktop. Text is HTML beside it: it wraps, keeps its size and can be selected.
 * Coordinates are integers, each relative to the previous one: a line of a thousand days is 6 kB. Tried: matplotlib
   writes 45 to 65 kB per chart, takes 0.4 s, and its text does not grow with the page; plotly adds 4.9 MB.
+* Values are readable at the pointer (`hover`), without a script.
 * Lines differ by dash and by a letter at their end, not by colour alone. Every chart describes its content in words
   (`about`), and the caller adds a table of its numbers.
 * A heat map draws shares in [0, 1] as opacity of one colour in steps of 5 %: a dark page, a light page and paper show
@@ -20,67 +21,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from agedp.reports.axes import Scale
+from agedp.reports.chart_layers import Bars, Hover, Layer, Level, Line, Marks, Points
+from agedp.reports.hover import hover_areas
 from agedp.reports.html import part
+
+__all__ = ["Bars", "Hover", "Layer", "Level", "Line", "Marks", "Points", "chart", "heat_map"]
 
 _MAX_DOTS = 45
 _LETTER_PX = 17
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of values by x, NaN where a value is missing, with an optional `band` (low, high) and end `letter`.
-
-    Lines of few values have `dots`, unless the line is drawn in `steps`.
-    """
-
-    name: str
-    x: Sequence[float]
-    values: Sequence[float]
-    band: tuple[Sequence[float], Sequence[float]] | None = None
-    letter: str = ""
-    style: int = 0
-    steps: bool = False
-    dots: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Bars from 0 by x, each as wide as the smallest distance between two of them."""
-
-    name: str
-    x: Sequence[float]
-    values: Sequence[float]
-    style: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Points by x, NaN where a value is missing, each with a whisker from `low` to `high`."""
-
-    name: str
-    x: Sequence[float]
-    values: Sequence[float]
-    whiskers: tuple[Sequence[float], Sequence[float]]
-    style: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A horizontal line, such as a cap."""
-
-    name: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Marks along the bottom, such as skipped days."""
-
-    name: str
-    x: Sequence[float]
-
-
-Layer = Line | Points | Bars | Level | Marks
 
 
 def chart(
@@ -102,6 +50,7 @@ def chart(
         *(f'<path class="grid" d="M0 {sheet.down(value)}H{sheet.width}"/>' for value, _ in y.ticks),
         *(f'<path class="grid" d="M{sheet.across(value)} {sheet.height}v12"/>' for value, _ in x.ticks),
         *(path for layer in layers for path in _layer_paths(layer, sheet)),
+        *(shape for layer in layers if isinstance(layer, Hover) for shape in _areas(layers, layer, sheet)),
     ]
     lettered = [layer for layer in layers if isinstance(layer, Line) and layer.letter]
     labels, letters = [*_axis_labels(x, y, y_title)], [*_end_letters(lettered, sheet, height)]
@@ -125,6 +74,10 @@ class _DrawingArea:
         return round((1 - self.y.position(value)) * self.height)
 
 
+def _areas(layers: Sequence[Layer], hover: Hover, sheet: _DrawingArea) -> Iterator[str]:
+    return hover_areas(layers, hover, across=sheet.across, size=(sheet.width, sheet.height))
+
+
 def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
     match layer:
         case Line():
@@ -135,6 +88,8 @@ def _layer_paths(layer: Layer, sheet: _DrawingArea) -> Iterator[str]:
             yield from _bar_paths(layer, sheet)
         case Level():
             yield f'<path class="level" d="M0 {sheet.down(layer.value)}H{sheet.width}"/>'
+        case Hover():
+            pass
         case Marks():
             path = "".join(f"M{sheet.across(value)} {sheet.height}v-16" for value in layer.x)
             yield f'<path class="skip" d="{path}"/>'
@@ -256,6 +211,8 @@ def _legend_entry(layer: Layer) -> tuple[str, int, str, str]:
             sample = '<path class="level" d="M1 6h26"/>'
         case Marks():
             sample = '<path class="skip" d="M8 1v10M14 1v10M20 1v10"/>'
+        case Hover():
+            sample = ""
     return getattr(layer, "letter", ""), style, sample, layer.name
 
 

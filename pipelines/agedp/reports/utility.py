@@ -17,7 +17,7 @@ import numpy as np
 
 from agedp.internal_records.cell_tables import COUNTED_STATES, TRUE_COUNTS
 from agedp.reports.axes import format_number, linear_axis
-from agedp.reports.distributions import range_names, ranges_axis, whiskers
+from agedp.reports.distributions import range_names, ranges_axis, ranges_hover, whiskers
 from agedp.reports.html import paragraph, table
 from agedp.reports.mean_series import CellMean, percent
 from agedp.reports.report_data import InternalSources
@@ -176,9 +176,8 @@ def _newest_charts(
             f"{range_names(series)[worst]} kWh."
         )
         title = f"Published and true number of households by use on {row.day}: {label}"
-        yield chart(
-            title, description, layers, x=ranges_axis(series), y=linear_axis(ends, zero=True), y_title="households"
-        )
+        x, y = ranges_axis(series), linear_axis(ends, zero=True)
+        yield chart(title, description, [*layers, ranges_hover(series)], x=x, y=y, y_title="households")
 
 
 def _error_table(

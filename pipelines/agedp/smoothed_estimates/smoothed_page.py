@@ -16,6 +16,8 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.chart_layers import Hover
+from agedp.reports.hover import day_text, share_of_areas
 from agedp.reports.html import paragraph, render_page, side_by_side, table
 from agedp.reports.mean_series import MAX_CELLS
 from agedp.reports.svg import Line, Points, chart
@@ -165,7 +167,7 @@ def _charts(rows: Sequence[_Row], layers: Mapping[str, Sequence[str]]) -> Iterat
         sum_text = f", sum of layers up to {layers[name][-1]} kWh" if name in layers else ""
         is_alone = len(by_series) == 1
         shown = {_title(name, group, is_alone=is_alone) + sum_text: cell for group, cell in cells[:MAX_CELLS]}
-        charts = [_chart(title, cell, small=len(shown) > 1) for title, cell in shown.items()]
+        charts = [_chart(title, cell, charts=len(shown)) for title, cell in shown.items()]
         yield side_by_side(charts) if len(shown) > 1 else charts[0]
         if len(cells) > len(shown):
             yield paragraph(f"{len(cells) - len(shown)} more groups, of fewer households, are in the table.", "soft")
@@ -178,7 +180,7 @@ def _title(series: str, group: str, *, is_alone: bool) -> str:
     return f"Mean daily use per household{': ' if part else ''}{part}"
 
 
-def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
+def _chart(title: str, rows: Sequence[_Row], *, charts: int) -> str:
     days = [float(row["day"].toordinal()) for row in rows]
     published = [math.nan if row["published_kwh"] is None else row["published_kwh"] for row in rows]
     noise = [_noise_90(row) for row in rows]
@@ -193,8 +195,9 @@ def _chart(title: str, rows: Sequence[_Row], *, small: bool) -> str:
         Points(name, days, published, (low, high), style=2),
         Line("estimate, with its 90 % interval", days, [row["estimate_kwh"] for row in rows], band=band, dots=False),
     ]
-    height = 170 if small else 280
-    return chart(title, _description(rows), layers, x=x, y=y, y_title="kWh per household", height=height)
+    height, unit = 170 if charts > 1 else 280, "kWh per household"
+    hover = Hover(day_text, unit, most=share_of_areas(charts))
+    return chart(title, _description(rows), [*layers, hover], x=x, y=y, y_title=unit, height=height)
 
 
 def _axis(rows: Sequence[_Row], whisker_ends: Sequence[float]) -> Scale:

@@ -140,7 +140,7 @@ def folder_files(
         **table_files(statement, rows, contracts, coverage=run.output.interval),
         **derived_files(statement, rows, contracts, coverage=run.output.interval),
     }
-    files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts)
+    files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts, file_names=files)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))
     return files

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 INSIDE = {  # what an element may stand in, of those that may not stand anywhere
     "li": {"ul", "ol"}, "dt": {"div", "dl"}, "dd": {"div", "dl"}, "tr": {"thead", "tbody"}, "td": {"tr"}, "th": {"tr"},
-    "thead": {"table"}, "tbody": {"table"}, "caption": {"table"}, "figcaption": {"figure"}, "path": {"svg"},
+    "thead": {"table"}, "tbody": {"table"}, "caption": {"table"}, "figcaption": {"figure"}, "path": {"svg", "g"},
 }  # fmt: skip
 NOT_IN_P = {"p", "div", "ul", "ol", "dl", "table", "figure", "section", "h1", "h2", "h3", "h4", "h5", "h6"}
 FETCHING = {"src", "srcset", "href", "action", "data", "poster", "xlink:href", "formaction", "ping", "background"}
@@ -69,7 +69,8 @@ class Page(HTMLParser):
         if tag in DATA_TAKING:
             self.faults.append(f"a {tag}")
         for name, value in given.items():
-            if name.startswith("on") or (name in FETCHING and not (value or "").startswith(("data:,", "#"))):
+            is_inside = (value or "").startswith(("data:,", "#")) or (tag == "a" and is_download(given))
+            if name.startswith("on") or (name in FETCHING and not is_inside):
                 self.faults.append(f"{tag} {name}={value}")
 
     def handle_endtag(self, tag: str) -> None:
@@ -89,6 +90,13 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(self.words)
+
+
+def is_download(link: dict[str, str | None]) -> bool:
+    """Return whether a link saves something: values within the page, or a Parquet file in the same folder."""
+    address = link.get("href") or ""
+    is_within = address.startswith("data:text/csv;charset=utf-8,") and (link["download"] or "").endswith(".csv")
+    return "download" in link and (is_within or re.fullmatch(r"[\w-]+\.parquet", address) is not None)
 
 
 def faults_of(text: str) -> list[str]:
