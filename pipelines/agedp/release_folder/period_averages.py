@@ -47,7 +47,6 @@ from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import ALL
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
 from agedp_data.series.series import Mean
 from agedp_data.statement.document import Statement
@@ -219,7 +218,7 @@ def _columns(part: _PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
         "first_day": part.first_day,
         "last_day": part.last_day,
         "series": part.series,
-        "group_column": part.mean.by or ALL,
+        "group_column": part.mean.level,
         "version": part.version,
         "above_kwh": part.mean.above_wh / 1000,
         "clamp_kwh": part.mean.clamp_wh / 1000,

@@ -17,7 +17,8 @@ from typing import Any, Final
 
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.layers import is_upper, table_name
+from agedp_data.series.layers import is_upper
+from agedp_data.series.series_tables import table_name
 
 MEANS: Final = "daily_averages"
 LAYERS: Final = "daily_average_layers"

@@ -35,7 +35,6 @@ from agedp.release_folder.result_tables import (
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import ALL
 from agedp_data.series.histogram_quantiles import Integers, QuantileRanges, noisy_counts, quantile_ranges
 from agedp_data.series.series import AnySeries, Distribution
 from agedp_data.statement.document import Statement
@@ -125,7 +124,7 @@ def _quantiles_by_release(
                 form=statistic.form,
             )
             ranges = quantile_ranges(noisy, SHARES, coverage=coverage)
-            yield _ReleaseQuantiles(row, statistic.by or ALL, groups_of_cells[key], households, ranges)
+            yield _ReleaseQuantiles(row, statistic.level, groups_of_cells[key], households, ranges)
 
 
 def _columns(releases: Sequence[_ReleaseQuantiles], versions: Mapping[str, int]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError, PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.series import AnySeries
 
 
@@ -188,7 +188,7 @@ def _sum_months(
     matrices: Iterable[tuple[Sequence[date], MonthMatrix]],
     series: Mapping[str, AnySeries],
     layout: Layout,
-    members: Callable[[date, str | None], Mapping[str, Ints]],
+    members: Callable[[date, GroupColumns], Mapping[str, Ints]],
 ) -> dict[tuple[date, str], DailySum]:
     """Return the sums of the days of each month; `members` gives a day's households by group, as rows of the matrix."""
     return {
