@@ -34,8 +34,9 @@ def _sums_text(columns: Mapping[str, Columns]) -> str:
         coarser = next_coarser(of_series, names_by_columns)
         if coarser is not None:
             finer.setdefault(coarser, []).extend(names)
-    return ", and ".join(
+    *first, last = (
         f"the groups of {' and '.join(groups)} add up to {'those of ' if coarser else ''}"
         f"{' and '.join(names_by_columns[coarser])}"
         for coarser, groups in finer.items()
     )
+    return f"{', '.join(first)}, and {last}" if first else last
