@@ -37,12 +37,11 @@ class Statistic(Protocol):
     def share(self) -> Decimal | None:
         """Its part of each day's budget; None: all of it."""
 
-    @property
-    def moves_counts(self) -> bool:
-        """Whether a household moves counts, by one each; otherwise it moves one sum."""
-
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity to a change of one household's day."""
+
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that such a change moves one cell, if readings are of so many minutes."""
 
 
 Series = Mapping[str, Statistic]
@@ -53,7 +52,8 @@ class Publication:
     """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
 
     For an unknown series or contract every change counts as the largest one. `charges` are the losses of the
-    population's calibration draws, which count beside those of its releases (`period_loss`).
+    population's calibration draws, which count beside those of its releases (`period_loss`). `interval_minutes` is the
+    length of a reading's interval; the longer it is, the more may one cell of a profile move.
     """
 
     series: Series = field(default_factory=dict)
@@ -61,6 +61,7 @@ class Publication:
     first_day: date | None = None
     last_day: date | None = None
     charges: Charges = ()
+    interval_minutes: int = 60
 
     def part(self, row: ChargedRow, size_wh: int) -> Fraction:
         """Return the part of a row's recorded loss that is the loss about a change of at most this size [Wh].

@@ -41,7 +41,7 @@ from agedp_data.parameters import (
     share,
     wrong,
 )
-from agedp_data.series.series import Layer, Mean, series_in
+from agedp_data.series.series import AnySeries, Layer, Mean, series_in
 from agedp_data.series.series_terms import Missing, check_group_columns
 
 MOST_LAYERS: Final = 4
@@ -136,6 +136,11 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     return f"{mean_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
 
 
+def series_text(name: str, series: AnySeries) -> str:
+    """Return the name of a series for people; of a layer as `layer_text`."""
+    return layer_text(name, series.clamp_kwh) if isinstance(series, Mean) else name
+
+
 def layers_of(series: str, names: Iterable[str]) -> list[str]:
     """Return the layers of the mean that a series is a layer of, or the series alone.
 
@@ -171,7 +176,7 @@ def joined_layers(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None
         layers = [series_in(of_layer) for of_layer in terms]
         shared = {key: getattr(layers[0], key) for key in ("statistic", "by", "max_missing", "values")}
         lists = {key: [getattr(layer, key) for layer in layers] for key in ("clamp_kwh", "share")}
-        missing_kwh = sum((layer.missing_kwh for layer in layers), Decimal())
+        missing_kwh = sum((layer.missing_kwh for layer in layers if isinstance(layer, Mean)), Decimal())
         written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
     except (ValueError, LookupError, TypeError, AttributeError):
         return None

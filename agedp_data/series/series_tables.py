@@ -31,7 +31,7 @@ def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> obj
         if is_mean and isinstance(table.get("share"), list | tuple):
             raise wrong("must be one number, because clamp_kwh is one number", "share")
         return read_series(table)
-    if table.get("statistic") == "distribution":
+    if not is_mean and table.get("statistic") in ("distribution", "profile"):
         raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")
     return _LAYERED.validate_python({"mean": dict(table)})["mean"] if is_mean else read_series(table)
 

@@ -189,7 +189,7 @@ def _lowest_layer(content: bytes, statement: Statement) -> str:
     metadata = json.loads((_read_schema(content).metadata or {}).get(b"agedp", b"{}"))
     name = f"{metadata.get('of')}/1"
     terms = statement.contract.series.get(name)
-    return layer_text(name, terms.clamp_kwh) if terms else ""
+    return layer_text(name, terms.clamp_kwh) if terms and terms.clamp_kwh else ""
 
 
 def _layer_ranges(content: bytes) -> str:

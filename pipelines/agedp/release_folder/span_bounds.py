@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
 from agedp_data.config.contract import promise_of
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.contract_values import interval_minutes_of, meaning_of
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -104,7 +104,8 @@ def publication_of(rows: Sequence[Row]) -> Publication:
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
     series = series_by_contract(contracts)
     newest = series[contracts[-1].hash] if contracts else {}
-    return Publication(newest, series, charges=charges_of(calibration_draws(rows)))
+    minutes = interval_minutes_of(meaning_of(contracts[-1].promise)) if contracts else 60
+    return Publication(newest, series, charges=charges_of(calibration_draws(rows)), interval_minutes=minutes)
 
 
 def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iterator[SpanLoss]:

@@ -224,7 +224,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
 def _layer(report: ReportData, name: str) -> str:
     """Return what layer 1 of a mean is called, "" for a mean without layers."""
     terms = report.statement.contract.series.get(f"{name}/1")
-    return layer_text(f"{name}/1", terms.clamp_kwh) if terms else ""
+    return layer_text(f"{name}/1", terms.clamp_kwh) if terms and terms.clamp_kwh else ""
 
 
 def _sum_noise(report: ReportData, name: str) -> str:
