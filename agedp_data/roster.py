@@ -5,6 +5,9 @@ different days (it left and came back, or changed its group). Membership is publ
 confidential, so messages name a line, never a household.
 
 Example: the row `A,2013-01-01,2013-03-31,north` makes household A a member of group north for 90 days.
+
+Several columns, the finest first, are a hierarchy: ("feeder", "area"). Its groups are paths, the coarsest first:
+"north/F12". So each group lies in exactly one coarser group, whatever the labels are.
 """
 
 from __future__ import annotations
@@ -12,9 +15,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
@@ -31,7 +33,40 @@ from agedp_data.messages import suggest_file
 READ_OFF_MARK = "# read off the input files"
 ALL = "all"
 FIXED_COLUMNS = ["household_id", "from", "to"]
+PATH_SEPARATOR = "/"
 _NO_LAST_DAY = int(np.iinfo(np.int32).max)
+
+GroupColumns = str | tuple[str, ...] | None
+"""One group column; several, the finest first, whose groups are paths; None: one group "all" of all households."""
+
+
+def columns_of(by: Iterable[str] | None) -> tuple[str, ...]:
+    """Return group columns as a tuple, the finest first; a text is one column.
+
+    >>> columns_of(("feeder", "area")), columns_of("tariff"), columns_of(None)
+    (('feeder', 'area'), ('tariff',), ())
+    """
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def group_columns(columns: Iterable[str] | None) -> GroupColumns:
+    """Return group columns in the form that `Roster.cells` takes: a text for one column, None for none.
+
+    >>> group_columns(["feeder", "area"]), group_columns(["area"]), group_columns([])
+    (('feeder', 'area'), 'area', None)
+    """
+    names = columns_of(columns)
+    return names if len(names) > 1 else names[0] if names else None
+
+
+def columns_text(by: Iterable[str] | None) -> str:
+    """Return group columns for people, "" for none.
+
+    >>> columns_text(("feeder", "substation", "area")), columns_text("tariff")
+    ('feeder, substation and area', 'tariff')
+    """
+    *first, last = columns_of(by) or ("",)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +82,9 @@ class Roster:
     last: Ints
     groups: dict[str, tuple[str, ...]]
     read_off: bool = False
+    _numbered: dict[GroupColumns, tuple[tuple[str, ...], Ints]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def on(self, day: date) -> Flags:
         """Return which rows are valid on a day, both dates of a row included.
@@ -62,32 +100,37 @@ class Roster:
         """Return the number of households on the roster on a day."""
         return int(self.on(day).sum())
 
-    def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day with their numbers of households, sorted by group.
+    def has(self, by: GroupColumns) -> bool:
+        """Return whether the roster has these group columns."""
+        return all(column in self.groups for column in columns_of(by))
+
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+        """Return the groups of a day with their numbers of households, sorted by group.
 
         Only groups with a household on the roster are included.
 
         Args:
             day: day of the data.
-            by: group column; None for the cell "all" with all households.
+            by: group column, or several, the finest first; None for the cell "all" with all households.
 
         Raises:
             KeyError: the roster has no such column.
         """
         if by is None:
             return ((ALL, self.households(day)),)
-        groups = [self.groups[by][i] for i in np.flatnonzero(self.on(day))]
-        return tuple(sorted(Counter(groups).items()))
+        labels, numbers = self._groups_of_rows(by)
+        sizes = np.bincount(numbers[self.on(day)], minlength=len(labels)).tolist()
+        return tuple((label, size) for label, size in zip(labels, sizes, strict=True) if size)
 
-    def members(self, day: date, by: str | None) -> dict[str, Ints]:
+    def members(self, day: date, by: GroupColumns) -> dict[str, Ints]:
         """Return the households of each group on a day; use it to select their daily totals.
 
         Args:
             day: day of the data.
-            by: group column; None for one group "all".
+            by: group column, or several, the finest first; None for one group "all".
 
         Returns:
-            Indices into `ids` by group, the groups sorted.
+            Indices into `ids` by group, the groups sorted as in `cells`.
 
         Raises:
             KeyError: the roster has no such column.
@@ -95,14 +138,32 @@ class Roster:
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
-        rows_by_group: dict[str, list[int]] = {}
-        for row in rows.tolist():
-            rows_by_group.setdefault(self.groups[by][row], []).append(row)
-        return {label: self.household[rows_by_group[label]] for label in sorted(rows_by_group)}
+        labels, numbers = self._groups_of_rows(by)
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels)))[:-1]
+        by_group = zip(labels, np.split(self.household[rows], ends), strict=True)
+        return {label: households for label, households in by_group if households.size}
+
+    def _groups_of_rows(self, by: GroupColumns) -> tuple[tuple[str, ...], Ints]:
+        """Return the groups, sorted, and the number of each row's group among them; computed once.
+
+        Paths are sorted column by column: groups of one coarser group stand together, in its order.
+        """
+        if by not in self._numbered:
+            paths = list(zip(*(self.groups[column] for column in reversed(columns_of(by))), strict=True))
+            place = {path: i for i, path in enumerate(sorted(set(paths)))}
+            numbers = np.array([place[path] for path in paths], np.int64)
+            self._numbered[by] = tuple(map(PATH_SEPARATOR.join, place)), numbers
+        return self._numbered[by]
 
 
-def read_roster(path: str | Path) -> Roster:
+def read_roster(path: str | Path, *, path_columns: Collection[str] = ()) -> Roster:
     """Return the roster of a file, at a path or a URL.
+
+    Args:
+        path: the file.
+        path_columns: columns of hierarchies, whose groups are named by paths: their labels are not empty and have no
+            "/".
 
     Raises:
         InputError: the file or one of its lines cannot be parsed, or rows of one household overlap.
@@ -117,6 +178,7 @@ def read_roster(path: str | Path) -> Roster:
     if header[:3] != FIXED_COLUMNS or len(set(header)) != len(header) or not all(header):
         raise _roster_error(path, "must begin with household_id,from,to, then group columns with names of their own")
     rows = [_parse_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
+    _check_labels(path, header[3:], rows, path_columns)
     if not rows:
         raise _roster_error(path, "has no households; `agedp init` writes a first one from the files")
     return _build_roster(path, header[3:], rows, read_off=read_off)
@@ -162,6 +224,26 @@ def _parse_row(
     if end < begin:
         raise _roster_error(path, f"line {number}: `to` lies before `from`")
     return household, begin, end, groups, number
+
+
+def _check_labels(
+    path: str | Path,
+    columns: list[str],
+    rows: list[tuple[str, int, int, list[str], int]],
+    path_columns: Collection[str],
+) -> None:
+    """Check the labels of a hierarchy; public is the column, the line is private."""
+    places = [(i, column) for i, column in enumerate(columns) if column in path_columns]
+    for *_, labels, number in rows:
+        for i, column in places:
+            if not labels[i] or PATH_SEPARATOR in labels[i]:
+                found = f'contains "{PATH_SEPARATOR}"' if labels[i] else "is empty"
+                advice = f"its groups are named by paths such as north{PATH_SEPARATOR}S1. Write another label"
+                problem = f"a label in column {column}, a level of a hierarchy, {found}; {advice}"
+                raise InputError(
+                    f"[population] roster: {problem}",
+                    private=f"{filesystem.format_location(str(path))}: line {number}: {problem}",
+                )
 
 
 def _parse_day(path: str | Path, number: int, column: str, text: str) -> int:

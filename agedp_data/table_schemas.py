@@ -174,6 +174,10 @@ DAILY_AVERAGE_LAYERS = pa.schema(
         *_schema(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
     ]
 )
+LEVEL: pa.Field = _schema(
+    ("level", _TEXT, "group column that divides the groups, of which coarser ones begin the group's path; all: none")
+).field(0)
+"""A column of the table of each series with levels, after the group: coarser levels of a day come first."""
 DAILY_DISTRIBUTION = _schema(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),

@@ -44,8 +44,8 @@ from agedp_data.notions import NOTIONS, AnyPromise
 from agedp_data.notions.notion import Notion
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
-from agedp_data.series.layers import written_contracts
 from agedp_data.series.series import AnySeries, series_of
+from agedp_data.series.series_tables import written_contracts
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")

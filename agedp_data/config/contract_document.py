@@ -186,7 +186,13 @@ class SeriesTerms(DocumentPart):
     above_kwh: Annotated[
         Number | None, Field(description="Of a layer above the first: only what exceeds this counts, kWh. Absent: 0.")
     ] = None
-    by: Annotated[str | None, Field(description="Column of the roster whose groups are published.")] = None
+    by: Annotated[
+        str | Annotated[list[str], Field(min_length=2)] | None,
+        Field(
+            description="Column of the roster whose groups are published; several, the finest first: groups are paths, "
+            "the coarsest label first, joined by '/'."
+        ),
+    ] = None
     max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
         None
     )

@@ -134,7 +134,7 @@ def contract_value(value: object) -> Any:  # noqa: ANN401 - a JSON value, of any
 
 
 def is_later(contract: Mapping[str, Any]) -> bool:
-    """Return whether a contract has a key that form 1 does not have.
+    """Return whether a contract has a key that form 1 does not have, or a list of group columns.
 
     Such a contract must name its form and the version of agedp that reads it.
 
@@ -148,6 +148,7 @@ def is_later(contract: Mapping[str, Any]) -> bool:
         or any(table.get("statistic") in _LATER_STATISTICS for name, table in tables if name == "series")
         or ZONE_CHANGES in contract.get("schedule", {})
         or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
+        or any(isinstance(table.get("by"), list) for name, table in tables if name == "series")
         or any(
             LATER in LongColumns.model_fields[key].metadata for key in contract.get("input", {}).get("columns") or ()
         )

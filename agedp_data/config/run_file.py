@@ -30,9 +30,9 @@ from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
 from agedp_data.parameters import Section, exact_text, wrong
-from agedp_data.series.layers import SeriesTable, series_by_name, table_name
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_tables import SeriesTable, series_by_name, table_name
 from agedp_data.series.series_terms import EnergySeries
 
 

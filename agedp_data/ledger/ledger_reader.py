@@ -36,7 +36,7 @@ from agedp_data.ledger.records import (
     canonical,
     differences,
 )
-from agedp_data.series.layers import written_contracts
+from agedp_data.series.series_tables import written_contracts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

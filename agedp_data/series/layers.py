@@ -9,6 +9,8 @@ U_1 < .. < U_m into layers, each of which is a series with its own share of the 
 The layers of a day add up to min(x, U_m) exactly. Their sensitivities are their widths, and one household's replaced
 day can change all of them by their widths at once, so their losses add.
 
+`series_tables` expands the tables of a run file.
+
 Decisions:
 
 * Everything below the run file sees ordinary series: budgets, accounting, ledger and tables know no layers. Layer 1 is
@@ -16,17 +18,16 @@ Decisions:
 * `missing_kwh` is cut like a day, so that a missing day counts as `missing_kwh` in the sum of the layers.
 * A change of at most x kWh is charged as min(x, width) in every layer. One household cannot attain this in all layers
   at once, so the sum is an upper bound of the joint loss about such a change.
-* Differences of contracts are shown in the keys of the run file (`written_contracts`).
+* Differences of contracts are shown in the keys of the run file (`series_tables.written_contracts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from itertools import groupby
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import PlainValidator, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator, model_validator
+from pydantic import PlainValidator, model_validator
 
 from agedp_data.parameters import (
     NUMBERS,
@@ -41,10 +42,10 @@ from agedp_data.parameters import (
     wrong,
 )
 from agedp_data.series.series import AnySeries, Layer, Mean, series_in
-from agedp_data.series.series_terms import Missing, check_group_column
+from agedp_data.series.series_terms import Missing, check_group_columns
 
 MOST_LAYERS: Final = 4
-_SEPARATOR: Final = "/"
+SEPARATOR: Final = "/"
 _EXAMPLES: Final[Mapping[int, str]] = {2: "[0.77, 0.23]", 3: "[0.7, 0.2, 0.1]", 4: "[0.7, 0.15, 0.1, 0.05]"}
 _PER_LAYER: Final = ("clamp_kwh", "above_kwh", "share", "missing_kwh")
 """Keys in which the layers of a mean differ."""
@@ -102,59 +103,17 @@ class LayeredMean(Section):
             raise wrong(f"must have {number} numbers, one per clamp, such as {_EXAMPLES[number]}", "share")
         if self.missing_kwh > self.clamp_kwh[-1]:
             raise wrong("must not exceed the last clamp_kwh", "missing_kwh")
-        check_group_column(self.by)
+        check_group_columns(self.by)
         return self
 
 
-_LAYERED: Final = TypeAdapter(dict[str, LayeredMean])
+def mean_name(series: str) -> str:
+    """Return the name of the mean that a series is, or is a layer of: layers share it, levels do not.
 
-
-def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> object:
-    """Return the series of one table of the run file, a `LayeredMean` for a list of clamps."""
-    is_mean = isinstance(table, Mapping) and table.get("statistic") == "mean"
-    if not isinstance(table, Mapping) or not isinstance(table.get("clamp_kwh"), list | tuple):
-        if is_mean and isinstance(table, Mapping) and isinstance(table.get("share"), list | tuple):
-            raise wrong("must be one number, because clamp_kwh is one number", "share")
-        return read_series(table)
-    if not is_mean and table.get("statistic") in ("distribution", "profile"):
-        raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")
-    return _LAYERED.validate_python({"mean": dict(table)})["mean"] if is_mean else read_series(table)
-
-
-SeriesTable = Annotated[AnySeries, WrapValidator(_read_table, json_schema_input_type=AnySeries | LayeredMean)]
-"""A table [series.NAME] of the run file."""
-
-
-def series_by_name(tables: Mapping[str, AnySeries | LayeredMean]) -> dict[str, AnySeries]:
-    """Return the series of a run file by name, one per layer where a mean has a list of clamps.
-
-    >>> table = LayeredMean(statistic="mean", clamp_kwh=[30, 75], share=[Decimal("0.77"), Decimal("0.23")])
-    >>> [(name, series.clamp_wh, series.width_wh) for name, series in series_by_name({"use": table}).items()]
-    [('use/1', 30000, 30000), ('use/2', 75000, 45000)]
-
-    Raises:
-        PydanticCustomError: no table, or a name with another character; "/" is kept for layers.
+    >>> mean_name("daily_mean/2"), mean_name("daily_mean"), mean_name("daily_mean/feeder")
+    ('daily_mean', 'daily_mean', 'daily_mean/feeder')
     """
-    if not tables:
-        raise wrong("names no series; write a table such as [series.daily_mean]")
-    series: dict[str, AnySeries] = {}
-    for name, table in tables.items():
-        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 64):
-            raise wrong("must be named by letters, digits, _ and -, 64 at most", name)
-        if isinstance(table, LayeredMean):
-            series |= {f"{name}{_SEPARATOR}{number}": layer for number, layer in enumerate(table.layers, 1)}
-        else:
-            series[name] = table
-    return series
-
-
-def table_name(series: str) -> str:
-    """Return the name in the run file of a series, which a layer shares with the others of its mean.
-
-    >>> table_name("daily_mean/2"), table_name("daily_mean")
-    ('daily_mean', 'daily_mean')
-    """
-    return series.partition(_SEPARATOR)[0]
+    return series.partition(SEPARATOR)[0] if layer_number(series) else series
 
 
 def layer_number(series: str) -> int:
@@ -163,7 +122,7 @@ def layer_number(series: str) -> int:
     >>> layer_number("daily_mean/2"), layer_number("daily_mean")
     (2, 0)
     """
-    number = series.partition(_SEPARATOR)[2]
+    number = series.partition(SEPARATOR)[2]
     return int(number) if number.isdecimal() else 0
 
 
@@ -174,7 +133,7 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     ('use', 'use, layer 1, up to 8 kWh')
     """
     number = layer_number(series)
-    return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+    return f"{mean_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
 
 
 def series_text(name: str, series: AnySeries) -> str:
@@ -188,7 +147,7 @@ def layers_of(series: str, names: Iterable[str]) -> list[str]:
     >>> layers_of("use/1", ["use/1", "use/2", "night"]), layers_of("night", ["use/1", "use/2", "night"])
     (['use/1', 'use/2'], ['night'])
     """
-    return [name for name in names if table_name(name) == table_name(series)]
+    return [name for name in names if mean_name(name) == mean_name(series)]
 
 
 def layer_width_kwh(clamp_kwh: str, above_kwh: str | None) -> Decimal:
@@ -205,46 +164,13 @@ def is_upper(series: str) -> bool:
     return layer_number(series) > 1
 
 
-def written_contracts(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two contracts with the layers of a mean as one table of lists, as the run file has it.
+def joined_layers(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table of lists of these layers, the lowest first; None if they are not those of one table.
 
-    Use it to compare contracts. Layers are left as they are if one of the contracts has some that no run file writes.
-
-    >>> mean = {"statistic": "mean", "missing_kwh": "0"}
-    >>> layers = {"use/1": {**mean, "clamp_kwh": "30", "share": "0.8"}}
-    >>> layers["use/2"] = {**mean, "clamp_kwh": "75", "above_kwh": "30", "share": "0.2"}
-    >>> _, written = written_contracts({"series": {}}, {"series": layers})
-    >>> written["series"]["use"]["clamp_kwh"]
-    ['30', '75']
+    Args:
+        name: the table.
+        tables: terms of its layers in a contract.
     """
-    joined = [_joined_tables(contract) for contract in (old, new)]
-    unwritten = {name for tables in joined for name, table in tables.items() if table is None}
-    return _with_tables(old, joined[0], unwritten), _with_tables(new, joined[1], unwritten)
-
-
-def _joined_tables(contract: Mapping[str, Any]) -> dict[str, dict[str, Any] | None]:
-    """Return, by name, the tables of lists of a contract's means with layers, None where no run file writes them."""
-    tables = contract.get("series")
-    if not isinstance(tables, Mapping):
-        return {}
-    in_order = sorted(filter(layer_number, tables), key=lambda series: (table_name(series), layer_number(series)))
-    by_table = {name: list(series) for name, series in groupby(in_order, table_name)}
-    return {name: _joined(name, {of: tables[of] for of in series}) for name, series in by_table.items()}
-
-
-def _with_tables(
-    contract: Mapping[str, Any], joined: Mapping[str, dict[str, Any] | None], unwritten: Collection[str]
-) -> dict[str, Any]:
-    """Return a contract with these tables in place of their layers, except the unwritten ones."""
-    used = {name: table for name, table in joined.items() if name not in unwritten}
-    if not used:
-        return dict(contract)
-    kept = {name: terms for name, terms in contract["series"].items() if table_name(name) not in used}
-    return {**contract, "series": {**kept, **used}}
-
-
-def _joined(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the table of lists of these layers, None if they are not those of one table."""
     terms = list(tables.values())
     try:
         layers = [series_in(of_layer) for of_layer in terms]
@@ -255,7 +181,7 @@ def _joined(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
     others = [{key: value for key, value in of.items() if key not in _PER_LAYER} for of in terms]
-    names = [f"{name}{_SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
+    names = [f"{name}{SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
     if [*tables] != names or [*written.layers] != layers or any(keys != others[0] for keys in others):
         return None
     of_layers = {key: [of[key] for of in terms] for key in ("clamp_kwh", "share")}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from agedp_data.parameters import Kwh, PositiveKwh, Section, Share, Text, exact, watt_hours, wrong
+from agedp_data.parameters import Kwh, PositiveKwh, Section, Share, exact, text, watt_hours, wrong
+from agedp_data.roster import ALL, FIXED_COLUMNS, GroupColumns, columns_of
 from agedp_data.series.sensitivity import Change, Move
 
 Wh = np.ndarray[Any, np.dtype[np.int64]]
@@ -17,14 +19,42 @@ Wh = np.ndarray[Any, np.dtype[np.int64]]
 Missing = Annotated[int, Field(ge=0, le=45)]
 
 
-def check_group_column(name: str | None) -> None:
-    """Check that a group column is not one that every roster has.
+MOST_LEVELS: Final = 6
+_LEVEL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_group_columns(by: GroupColumns) -> None:
+    """Check that group columns are not those that every roster has, and that several can be levels of a hierarchy.
+
+    The column of a level is in the name of its series, "use/feeder", where a number is that of a layer.
 
     Raises:
-        PydanticCustomError: it is.
+        PydanticCustomError: they are, or a level is named twice, by a number or by other characters.
     """
-    if name in ("household_id", "from", "to"):
+    columns = columns_of(by)
+    if set(columns) & set(FIXED_COLUMNS):
         raise wrong("must be a group column of the roster, such as tariff", "by")
+    if len(columns) < 2:
+        return
+    if len(columns) > MOST_LEVELS or len(set(columns)) < len(columns):
+        raise wrong(f"must be one column, or a list of 2 to {MOST_LEVELS} different columns, the finest first", "by")
+    for column in columns:
+        if not _LEVEL.fullmatch(column) or column.isdecimal():
+            raise wrong(f"a level must be named by letters, digits, _ and -, not by digits alone: {column!r}", "by")
+
+
+def _group_columns(value: object) -> str | tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        return text(value)
+    if not 2 <= len(value) <= MOST_LEVELS:
+        example = '["feeder", "substation", "area"]'
+        raise wrong(f"must be one column, or a list of 2 to {MOST_LEVELS}, the finest first, such as {example}")
+    return tuple(map(text, value))
+
+
+_COLUMNS: Final = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 2}]}
+)
 
 
 class Series(Section):
@@ -34,14 +64,27 @@ class Series(Section):
     """Published statistic of a day."""
     share: Share | None = None
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
-    series; the shares add up to 1. With a list of clamps: a list, one share per layer.
+    series; the shares add up to 1. With a list of clamps, or of columns in `by`: a list, one share for each.
     """
-    by: Text | None = None
-    """Group column of the roster; the series then has one value per group and day."""
+    by: Annotated[str | tuple[str, ...], PlainValidator(_group_columns), _COLUMNS] | None = None
+    """Group column of the roster; the series then has one value per group and day. A list of 2 to 6 columns, the
+    finest first, such as ["feeder", "substation", "area"], is a hierarchy: each column is a level, a series with a
+    share of its own, and groups are named by their path, "north/S1/F12".
+    """
     max_missing: Missing = 2
     """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
     interval_minutes = 60.
     """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the group columns, the finest first; none for a series of all households."""
+        return columns_of(self.by)
+
+    @property
+    def level(self) -> str:
+        """Return the column that divides the groups, the finest one, or "all" for a series of all households."""
+        return self.columns[0] if self.columns else ALL
 
     @property
     def counts_states(self) -> bool:
@@ -70,7 +113,7 @@ class Series(Section):
 
     @model_validator(mode="after")
     def _by_a_group_column(self) -> Self:
-        check_group_column(self.by)
+        check_group_columns(self.by)
         return self
 
 

@@ -1,24 +1,42 @@
-"""Sentence of STATEMENT.md on estimates in which groups add up to a total; its wording never changes."""
+"""Sentence of STATEMENT.md on estimates in which groups add up; its wording never changes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agedp_data.config.contract_document import Contract
-from agedp_data.series.quantities import totals_with_groups
+from agedp_data.series.quantities import Columns, next_coarser, totals_with_groups
 from agedp_data.series.series import series_in
 
 _CONSISTENT = (
-    "`consistent_daily_averages.parquet` contains least-squares estimates in which the groups of {groups} add up to "
-    "{total}. They are computed from the released values alone, add no privacy loss and replace no released value; "
+    "`consistent_daily_averages.parquet` contains least-squares estimates in which {sums}. They are computed "
+    "from the released values alone, add no privacy loss and replace no released value; "
     "where the released groups of a day leave out households, the released value is repeated."
 )
 
 
 def consistency_texts(contract: Contract) -> list[str]:
-    """Return one sentence for each quantity of which a contract releases a total and groups."""
+    """Return one sentence for each quantity of which a contract releases means that add up to each other."""
     series = {name: series_in(terms.content()) for name, terms in contract.series.items()}
-    texts = []
-    for names in totals_with_groups(series):
-        by_kind = [[name for name in names if (series[name].by is None) == is_total] for is_total in (True, False)]
-        total, groups = (" and ".join(kind) for kind in by_kind)
-        texts.append(_CONSISTENT.format(groups=groups, total=total))
-    return texts
+    return [
+        _CONSISTENT.format(sums=_sums_text({name: series[name].columns for name in names}))
+        for names in totals_with_groups(series)
+    ]
+
+
+def _sums_text(columns: Mapping[str, Columns]) -> str:
+    """Return which groups add up to what, totals first."""
+    names_by_columns: dict[Columns, list[str]] = {}
+    for name, of_series in columns.items():
+        names_by_columns.setdefault(of_series, []).append(name)
+    finer: dict[Columns, list[str]] = {}
+    for of_series, names in names_by_columns.items():
+        coarser = next_coarser(of_series, names_by_columns)
+        if coarser is not None:
+            finer.setdefault(coarser, []).extend(names)
+    *first, last = (
+        f"the groups of {' and '.join(groups)} add up to {'those of ' if coarser else ''}"
+        f"{' and '.join(names_by_columns[coarser])}"
+        for coarser, groups in finer.items()
+    )
+    return f"{', '.join(first)}, and {last}" if first else last

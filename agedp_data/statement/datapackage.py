@@ -26,7 +26,7 @@ from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
+_KEY: Final = ("day", "series", "level", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
 _PERIOD_KEY: Final = ("first_day", "series", "group", "version")
 _UNITS: Final = {
     "_kwh": "kWh",

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.parameters import exact_text
-from agedp_data.series.layers import layer_number, layer_width_kwh, table_name
+from agedp_data.roster import columns_text
+from agedp_data.series.layers import layer_number, layer_width_kwh, mean_name
 
 _LAYERS = (
     "{names} are layers of one mean. Before noise, the layers of a household's day add up to its daily total, at most "
@@ -25,14 +26,14 @@ def layer_series_text(name: str, series: SeriesTerms) -> str:
     """Return what a layer counts, up to the rule for missing days."""
     above, clamp = series.above_kwh or "0", series.clamp_kwh or "0"
     width = exact_text(layer_width_kwh(clamp, above))
-    by = f", by {series.by} of the roster" if series.by is not None else ""
+    by = f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
     if series.above_kwh is None:
         return (
             f"{name}: mean daily use of the households up to {clamp} kWh, layer {layer_number(name)} of "
-            f"{table_name(name)}{by}; a household's daily total counts at most {clamp} kWh (clamp)"
+            f"{mean_name(name)}{by}; a household's daily total counts at most {clamp} kWh (clamp)"
         )
     return (
-        f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {table_name(name)}"
+        f"{name}: mean daily use of the households above {above} and up to {clamp} kWh, a layer of {mean_name(name)}"
         f"{by}; a household's day counts at most {width} kWh (width)"
     )
 
@@ -42,7 +43,7 @@ def layers_texts(contract: Contract) -> Iterator[str]:
     by_table: dict[str, list[str]] = {}
     for name in sorted(contract.series):
         if layer_number(name):
-            by_table.setdefault(table_name(name), []).append(name)
+            by_table.setdefault(mean_name(name), []).append(name)
     delta_kwh = contract.promise.content().get("delta_kwh")
     small = "" if delta_kwh is None else _SMALL.format(delta_kwh=delta_kwh)
     for names in by_table.values():

@@ -8,9 +8,11 @@ from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
 from agedp_data.notions import NOTIONS, Promise
 from agedp_data.parameters import exact_text
+from agedp_data.roster import columns_text
 from agedp_data.series.layers import layer_number
 from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.layer_texts import layer_series_text, layers_texts
+from agedp_data.statement.level_texts import levels_texts
 
 _MEAN = "mean daily use of the households"
 _RANGES = (
@@ -40,7 +42,8 @@ def series_paragraphs(contract: Contract) -> list[str]:
     states = _states_text(contract) if any(series.values == "states" for series in contract.series.values()) else ""
     readings = "hours" if contract.input.interval_minutes == 60 else "half-hours"
     texts = [_series_text(name, series, shared, states, readings) for name, series in sorted(contract.series.items())]
-    return ["\n".join(f"* {text}" for text in texts), *layers_texts(contract), *consistency_texts(contract), small]
+    paragraphs = *layers_texts(contract), *levels_texts(contract), *consistency_texts(contract)
+    return ["\n".join(f"* {text}" for text in texts), *paragraphs, small]
 
 
 def _states_text(contract: Contract) -> str:
@@ -66,7 +69,7 @@ def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readi
         text = layer_series_text(name, series)
     else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
-        text += f", by {series.by} of the roster" if series.by is not None else ""
+        text += f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
         text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"

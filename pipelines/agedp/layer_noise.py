@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from agedp.signal_against_noise import three_digits
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, mean_name
 
 
 def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
@@ -27,7 +27,7 @@ def sum_noises(rows: Iterable[ReleaseRecord]) -> dict[str, dict[str, float]]:
     for row in rows:
         if layer_number(row.series) and row.state == "released":
             deviation = mechanisms.standard_deviation(row.scale) / (1000.0 * min(row.households))
-            deviations.setdefault(table_name(row.series), {}).setdefault(row.day, []).append(deviation)
+            deviations.setdefault(mean_name(row.series), {}).setdefault(row.day, []).append(deviation)
     by_mean = {
         name: {day: math.hypot(*layers) for day, layers in days.items() if len(layers) > 1}
         for name, days in deviations.items()

@@ -22,7 +22,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND
-from agedp_data.series.layers import is_upper, series_text, table_name
+from agedp_data.series.layers import is_upper, mean_name, series_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +169,7 @@ def _noise_of_sums(drawn: pd.DataFrame) -> float:
     """Return the noise of the noisiest sum of all layers of a day and group: the root of the summed variances."""
     if "noise_sd_kwh" not in drawn:
         return float("nan")
-    places = [drawn["day"], drawn["series"].map(table_name), drawn["group"]]
+    places = [drawn["day"], drawn["series"].map(mean_name), drawn["group"]]
     return float((drawn["noise_sd_kwh"] ** 2).groupby(places).sum().max() ** 0.5)
 
 

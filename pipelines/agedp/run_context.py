@@ -21,6 +21,7 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster, read_roster
+from agedp_data.series.series_tables import table_name
 
 NEEDS_MODEL: Final = (
     'a rehearsal with rehearsal_on = "synthetic" reads no readings, and so makes no model. Name the folder of a model '
@@ -77,10 +78,13 @@ class RunContext:
             raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
         if run.schedule.mode == "rehearsal" and as_of is None:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
-        roster = read_roster(run.population.roster)
+        roster = read_roster(run.population.roster, path_columns=_path_columns(run))
         for name, series in run.series.items():
-            if series.by is not None and series.by not in roster.groups:
-                raise RunFileError(f"{run.name}: [series.{name}] by = {series.by!r}: the roster has no such column")
+            for column in series.columns:
+                if not roster.has(column):
+                    raise RunFileError(
+                        f"{run.name}: [series.{table_name(name)}] by = {column!r}: the roster has no such column"
+                    )
         _check_model_exists(run)
         model = read_model(run)
         _check_method(run, model)
@@ -122,6 +126,11 @@ class RunContext:
         """Return the release folder; for one at a URL, its local copy in the confidential folder."""
         location = self.run_file.output.release
         return self.paths.release_copy if is_url(location) else Path(location)
+
+
+def _path_columns(run: RunFile) -> set[str]:
+    """Return the columns of the roster that are levels of hierarchies."""
+    return {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
 
 
 def _check_model_exists(run: RunFile) -> None:

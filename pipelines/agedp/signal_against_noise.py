@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ReleaseRecord
-from agedp_data.series.layers import is_upper, layer_number, table_name
+from agedp_data.series.layers import is_upper, layer_number, mean_name
 from agedp_data.smoothing.signal_estimate import SPANS, SignalEstimate, Verdict, estimate_change
 
 MIN_PAIRS: Final[Mapping[int, int]] = {1: 7, 7: 3, 28: 3, 365: 1}
@@ -127,7 +127,7 @@ def _span_signals_of(daily: Sequence[tuple[int, float, float]]) -> tuple[SpanSig
 
 
 def _continues(name: str, series: str) -> bool:
-    return table_name(name) == table_name(series) and not is_upper(name)
+    return mean_name(name) == mean_name(series) and not is_upper(name)
 
 
 def mean_names(series: Iterable[str]) -> list[str]:
@@ -136,7 +136,7 @@ def mean_names(series: Iterable[str]) -> list[str]:
     >>> mean_names(["use/1", "use/2", "night"])
     ['use', 'night']
     """
-    return list(dict.fromkeys(map(table_name, series)))
+    return list(dict.fromkeys(map(mean_name, series)))
 
 
 def _day_numbers(released: Sequence[ReleaseRecord]) -> list[int]:
@@ -198,7 +198,7 @@ def signal_text(signal: SeriesSignal) -> str:
 
 
 def _label(signal: SeriesSignal) -> str:
-    name, layer = table_name(signal.series), layer_number(signal.series)
+    name, layer = mean_name(signal.series), layer_number(signal.series)
     layer_text = f", layer {layer}" if layer else ""
     if signal.groups == 1 and signal.group == _GROUP_OF_ALL:
         return f"{name}{layer_text}"

@@ -34,7 +34,7 @@ from agedp_data.notions.notion import Accountant, LossBound, day_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
-from agedp_data.series.layers import written_contracts
+from agedp_data.series.series_tables import written_contracts
 from agedp_data.statement.document import ContractVersion, read_statement
 from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (

@@ -46,8 +46,10 @@ from agedp_data.errors import PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.model import read_model
 from agedp_data.roster import read_roster
-from agedp_data.series.layers import is_upper, layer_number, table_name
+from agedp_data.series.layers import is_upper, layer_number
+from agedp_data.series.levels import level_column
 from agedp_data.series.series import Distribution
+from agedp_data.series.series_tables import table_name
 
 NIGHTS = 2
 _GROUP = "street"
@@ -187,8 +189,10 @@ def _by_series(table: pa.Table, run: RunFile) -> Iterator[tuple[str, pa.Table]]:
     """Yield each series of a published table with its rows."""
     of = str(read_guarantee(table.schema)["of"])
     for name in run.series:
-        if table_name(name) == of and is_upper(name) == ("layer" in table.column_names):
-            yield name, table.filter(pc.equal(table["layer"], layer_number(name))) if is_upper(name) else table
+        if table_name(name) != of or is_upper(name) != ("layer" in table.column_names):
+            continue
+        key, part = ("layer", layer_number(name)) if is_upper(name) else (table_schemas.LEVEL.name, level_column(name))
+        yield name, table.filter(pc.equal(table[key], part)) if part else table
 
 
 def _step_counter(progress: ProgressReporter, ledger: int, ledgers: int) -> Callable[[], None]:

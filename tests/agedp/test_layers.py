@@ -21,7 +21,7 @@ from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.epsilon import NANO
 from agedp_data.errors import InputError
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, mean_name
 from agedp_data.series.series import Layer
 from agedp_flows.text.amendment_text import amendment_lines
 from tests.agedp.conftest import ended_in_draw
@@ -248,7 +248,7 @@ def test_groups_and_total_are_consistent_in_every_layer(houses, tmp_path):
     for number in (1, 2):
         layer = table[table["series"].map(layer_number) == number]
         kwh = layer["mean_kwh"] * layer["households"]
-        is_total = layer["series"].map(table_name) == "daily_mean"
+        is_total = layer["series"].map(mean_name) == "daily_mean"
         assert kwh[is_total].sum() == pytest.approx(kwh[~is_total].sum())
 
 

@@ -13,7 +13,7 @@ from agedp.planning.forecast import Forecast
 from agedp.stages.amend import Amendment
 from agedp_data.epsilon import format_epsilon
 from agedp_data.notions.notion import LossBound
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, mean_name
 from agedp_flows.text.run_text import skips_json, skips_text
 
 
@@ -58,7 +58,7 @@ def _bound_changes(amendment: Amendment) -> Iterator[tuple[str, str, str]]:
     before, after = amendment.before, amendment.after
     yield "epsilon of that day", format_epsilon(before.loss), format_epsilon(after.loss)
     old_noise, new_noise = _noise_texts(before), _noise_texts(after)
-    layered = {table_name(name) for name in (*before.noise_sd_kwh, *after.noise_sd_kwh) if layer_number(name)}
+    layered = {mean_name(name) for name in (*before.noise_sd_kwh, *after.noise_sd_kwh) if layer_number(name)}
     for name, layer in sorted({*old_noise, *new_noise}):
         old, new = (noise.get((name, layer), "-") for noise in (old_noise, new_noise))
         label = f"{name}, layer {layer}" if name in layered else name
@@ -94,7 +94,7 @@ def _without_delta(name: str) -> str:
 def _noise_texts(forecast: Forecast) -> dict[tuple[str, int], str]:
     """Return the noise of each mean by name and layer; a mean of one clamp is layer 1, whose file it has."""
     noise = forecast.noise_sd_kwh.items()
-    return {(table_name(name), layer_number(name) or 1): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
+    return {(mean_name(name), layer_number(name) or 1): f"{sd_kwh:.3f}" for name, sd_kwh in noise}
 
 
 def _end_text(forecast: Forecast) -> str:

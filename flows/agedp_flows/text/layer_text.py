@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agedp_data.parameters import exact_text
-from agedp_data.series.layers import table_name
+from agedp_data.series.layers import mean_name
 from agedp_data.series.series import AnySeries, Layer
 
 
@@ -18,7 +18,7 @@ def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
     'use/2 is an upper layer of use: daily use above 30 and up to 75 kWh'
     """
     return [
-        f"{name} is an upper layer of {table_name(name)}: daily use above {exact_text(layer.above_kwh)} and up to "
+        f"{name} is an upper layer of {mean_name(name)}: daily use above {exact_text(layer.above_kwh)} and up to "
         f"{exact_text(layer.clamp_kwh)} kWh. Add it to the layers below; one day is mostly noise."
         for name, layer in series.items()
         if isinstance(layer, Layer)

@@ -30,7 +30,7 @@ from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster, columns_of, group_columns
 from agedp_data.series.series import series_in
 
 _Key = tuple[str, str, date]
@@ -52,11 +52,11 @@ class RosterDigest:
         self._changes = np.unique(np.concatenate([roster.first, roster.last + 1]))
         self._lines: dict[str | None, list[bytes]] = {}
         self._digests: dict[tuple[int, str | None], str] = {}
-        self._cells: dict[tuple[int, str | None], tuple[tuple[str, int], ...]] = {}
+        self._cells: dict[tuple[int, GroupColumns], tuple[tuple[str, int], ...]] = {}
 
-    def has(self, column: str) -> bool:
-        """Return whether the roster has this group column."""
-        return column in self._roster.groups
+    def has(self, by: GroupColumns) -> bool:
+        """Return whether the roster has these group columns."""
+        return self._roster.has(by)
 
     def digest(self, day: date, column: str | None) -> str:
         """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it.
@@ -70,8 +70,8 @@ class RosterDigest:
             self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
         return self._digests[key]
 
-    def cells(self, day: date, by: str | None) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a column on a day and the number of households in each."""
+    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
+        """Return the groups of columns on a day and the number of households in each."""
         key = self._interval_index(day), by
         if key not in self._cells:
             self._cells[key] = self._roster.cells(day, by)
@@ -197,10 +197,9 @@ class RosterHistory:
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
             for day, day_rows in _released_by_day(rows).items():
-                columns = {_group_column(row, contract_texts[row.contract]) for row in day_rows} - {None}
-                lines.setdefault(
-                    self._key(day), self._roster_row(roster_digest, day, sorted(map(str, columns)), released=True)
-                )
+                by = {_group_columns(row, contract_texts[row.contract]) for row in day_rows}
+                columns = {column for of_row in by for column in columns_of(of_row)}
+                lines.setdefault(self._key(day), self._roster_row(roster_digest, day, sorted(columns), released=True))
                 lines[self._key(day)]["released"] = True
             if lines != before:
                 _write(self.path, lines)
@@ -264,9 +263,8 @@ def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, 
     return {contract.hash: meaning_of(contract.promise) for contract in contracts}
 
 
-def _group_column(row: ReleaseRecord, promise: Mapping[str, Any]) -> str | None:
-    by: str | None = promise["series"][row.series].get("by")
-    return by
+def _group_columns(row: ReleaseRecord, promise: Mapping[str, Any]) -> GroupColumns:
+    return group_columns(promise["series"][row.series].get("by"))
 
 
 def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any]) -> None:
@@ -286,12 +284,12 @@ def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: M
     """Return whether the roster has the same number of households in each cell as the release."""
     day, by, min_households = (
         date.fromisoformat(row.day),
-        _group_column(row, promise),
+        _group_columns(row, promise),
         promise["population"]["min_households"],
     )
     # a distribution has each group once per range
     released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
-    if by is not None and not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
+    if not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
         return sum(number for _, number in roster_digest.cells(day, None)) >= sum(released.values())
     published = {cell: number for cell, number in roster_digest.cells(day, by) if number >= min_households}
     return published == released

@@ -48,6 +48,7 @@ from agedp_data.notions.alternatives import Alternative, unavailable
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
+from agedp_data.roster import columns_text
 from agedp_data.series.layers import series_text
 
 _NEGLIGIBLE_NANO: Final = 1000
@@ -89,7 +90,7 @@ class _PromiseSearch:
             series=days.name,
             label=label,
             households=min(counts.values()),
-            groups=series.by or "",
+            groups=columns_text(series.by),
             days=tuple(counts),
             endless=days.is_endless,
             change=days.change,

@@ -17,7 +17,7 @@ from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
 from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.parameters import watt_hours
-from agedp_data.roster import ALL, Roster
+from agedp_data.roster import Roster, group_columns
 from agedp_data.series.layers import layer_width_kwh
 
 _MAX_DAYS_AHEAD = 3652
@@ -225,8 +225,8 @@ def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dic
     """Return the size of the smallest published group of each daily mean; series without such a group are left out."""
     min_households = terms["population"]["min_households"]
     groups = {
-        name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]
+        name: [number for _, number in roster.cells(day, group_columns(series.get("by"))) if number >= min_households]
         for name, series in terms["series"].items()
-        if series["statistic"] == "mean" and series.get("by", ALL) in (ALL, *roster.groups)
+        if series["statistic"] == "mean" and roster.has(group_columns(series.get("by")))
     }
     return {name: min(numbers) for name, numbers in groups.items() if numbers}

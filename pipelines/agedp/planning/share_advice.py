@@ -8,6 +8,7 @@ Decisions:
 
 * Without `delta` in the promise, losses add up purely, and the shares of the run file are judged by that. The best
   share is then that under a promise with the first of the standard deltas.
+* Quantities with several levels of groups are left out: the noise of a total with levels below each other is another.
 * The best share costs no group more than 10 % of noise and saves the total as much at least. It is advice; nothing is
   decided by it.
 """
@@ -79,14 +80,14 @@ def advise_shares(terms: ReleaseTerms, expected: Forecast, roster: Roster) -> li
 
 
 def _quantities(run: RunFile, roster: Roster) -> Iterator[list[str]]:
-    """Yield the means of each quantity that has groups and at most one total, the total first."""
-    by_quantity: dict[tuple[int, int, int, int, str], list[tuple[str, str]]] = {}
+    """Yield the means of each quantity that has groups of one level and at most one total, the total first."""
+    by_quantity: dict[tuple[int, int, int, int, str], list[tuple[tuple[str, ...], str]]] = {}
     for name, series in run.series.items():
-        if isinstance(series, Mean) and (series.by is None or series.by in roster.groups):
-            by_quantity.setdefault(series.quantity, []).append((series.by or "", name))
+        if isinstance(series, Mean) and roster.has(series.by):
+            by_quantity.setdefault(series.quantity, []).append((series.columns, name))
     for pairs in by_quantity.values():
-        columns = [column for column, _ in pairs]
-        if any(columns) and columns.count("") <= 1:
+        columns = [of_series for of_series, _ in pairs]
+        if max(map(len, columns)) == 1 and columns.count(()) <= 1:
             yield [name for _, name in sorted(pairs)]
 
 

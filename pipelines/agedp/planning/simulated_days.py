@@ -24,7 +24,7 @@ from agedp_data.config import RunFile, contract_part
 from agedp_data.epsilon import NANO, ceil_nano
 from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.layers import is_upper, layers_of
 from agedp_data.series.series import Mean
 
@@ -149,8 +149,8 @@ def _root_mean_square(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values) / len(values))
 
 
-def smallest_group_size(roster: Roster, day: date, by: str | None, min_households: int = 1) -> int:
-    """Return the size of the smallest published group of a roster column on a day, 0 without such a group."""
+def smallest_group_size(roster: Roster, day: date, by: GroupColumns, min_households: int = 1) -> int:
+    """Return the size of the smallest published group of roster columns on a day, 0 without such a group."""
     return min((households for _, households in roster.cells(day, by) if households >= min_households), default=0)
 
 

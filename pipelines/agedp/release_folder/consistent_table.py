@@ -1,15 +1,17 @@
-"""LEDGER rows -> consistent averages: least-squares estimates in which the groups of a day add up to its total.
+"""LEDGER rows -> consistent averages: least-squares estimates in which the groups of a day add up to coarser ones.
 
-The table is written where a contract releases a mean of all households and the same mean by groups. It is a function
-of the released rows alone, so it adds no privacy loss, and verification computes it again. The released values stay
-as they are in their own tables.
+The table is written where a contract releases a mean of all households and the same mean by groups, or by several
+levels of groups. It is a function of the released rows alone, so it adds no privacy loss, and verification computes it
+again. The released values stay as they are in their own tables.
 
 Decisions:
 
 * Values are combined if they are of one quantity, were drawn under one contract and were published on one date: later
   runs may have read corrected files.
 * Groups below `min_households` are not released. Where the released groups therefore have fewer households than the
-  total, nothing is known of the rest, and least squares itself leaves the values as they are: they are repeated.
+  total, or the group, that they divide, nothing is known of the rest, and least squares itself leaves the values as
+  they are: they are repeated, or combined with the groups within them alone.
+* Groups without a coarser value are the roots of trees of their own: levels need no total.
 * A day is in the table once none of its series is still to be released, so that rows are only added.
 * The name differs from those of the series' tables, "daily_averages_NAME.parquet", so that no series can have it. An
   earlier version of agedp, which does not know this table, checks its checksum and columns.
@@ -18,7 +20,7 @@ Decisions:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -30,14 +32,16 @@ from agedp.release_folder.result_tables import METADATA_KEY, check_table, common
 from agedp_data import mechanisms, table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
-from agedp_data.series.consistency import HierarchyNode, NoisyValue, consistent_estimates, precision_mean
-from agedp_data.series.quantities import totals_with_groups
+from agedp_data.series.consistency import NoisyValue, precision_mean
+from agedp_data.series.group_trees import DrawnGroups, consistent_groups
+from agedp_data.series.quantities import Columns, next_coarser, totals_with_groups
 from agedp_data.series.series import Mean
 from agedp_data.statement.document import Statement
 
 CONSISTENT_AVERAGES: Final = "consistent_daily_averages"
 CONSISTENT_FILE: Final = f"{CONSISTENT_AVERAGES}.parquet"
 _LEAST_SQUARES: Final = "least squares"
+_NO_FINER: Final = "released value: no groups of a finer level that add up to it were drawn with it"
 _NO_TOTAL: Final = "released value: no total was drawn with the groups"
 _NO_GROUPS: Final = "released value: no groups that add up to the total were drawn with it"
 _INCOMPLETE: Final = "released value: the released groups leave out households"
@@ -50,21 +54,17 @@ class _Part:
     """A released row of a mean, with the variance of its noise [Wh^2]."""
 
     row: ReleaseRecord
-    by: str | None
+    columns: Columns
     variance: float
 
     def noisy(self, cell: int) -> NoisyValue:
         return NoisyValue(float(self.row.values[cell]), self.variance)
 
 
-_Cell = tuple[str, int]
-"""Series and place among the cells of its row."""
-
-
 def consistent_files(
     statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> dict[str, bytes]:
-    """Return the file of the consistent averages by its name; none if no contract releases a total and its groups."""
+    """Return the file of the consistent averages by its name; none if no contract releases means that add up."""
     table = consistent_table(statement, rows, contracts)
     return {} if table is None else {CONSISTENT_FILE: parquet_bytes(table)}
 
@@ -84,7 +84,7 @@ def check_consistent_table(
 def consistent_table(
     statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> pa.Table | None:
-    """Return the consistent averages with their guarantee in the metadata; None if no contract releases a total."""
+    """Return the consistent averages with their guarantee in the metadata; None without means that add up."""
     quantities = _quantities(contracts)
     if not quantities:
         return None
@@ -101,7 +101,7 @@ def consistent_table(
 
 
 def _quantities(contracts: Sequence[ContractRecord]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by contract and series, the names of the quantity's series, if these are a total and groups."""
+    """Return, by contract and series, the names of the quantity's series, if some of these add up to others."""
     return {
         (contract, name): names
         for contract, series in series_by_contract(contracts).items()
@@ -126,7 +126,7 @@ def _parts_by_day(
         mean = series[row.contract].get(row.series)
         is_complete = all((row.day, name) in closed for name in names if name in continued)
         if row.state == "released" and isinstance(mean, Mean) and names and is_complete:
-            part = _Part(row, mean.by, variance[row.scale])
+            part = _Part(row, mean.columns, variance[row.scale])
             by_day.setdefault((row.day, row.published_on, row.contract, names), []).append(part)
     for key in sorted(by_day):
         yield sorted(by_day[key], key=lambda part: key[-1].index(part.row.series))
@@ -134,47 +134,46 @@ def _parts_by_day(
 
 def _day_rows(parts: Sequence[_Part]) -> Iterator[dict[str, Any]]:
     """Yield the table's rows of one day and quantity."""
-    estimates, based_on, reasons = _estimates(parts)
+    by_columns: dict[Columns, list[_Part]] = {}
+    for part in parts:
+        by_columns.setdefault(part.columns, []).append(part)
+    estimates = consistent_groups({columns: _drawn_groups(same) for columns, same in by_columns.items()})
     for part in parts:
         row = part.row
         for i in range(len(row.cells)):
-            estimate = estimates.get((row.series, i), part.noisy(i))
+            estimate = estimates.get((part.columns, i))
+            noisy = part.noisy(i) if estimate is None else estimate.noisy
+            based_on = [row.series] if estimate is None else _series_of(parts, estimate.based_on)
             wh_per_kwh_mean = 1000.0 * row.households[i]
             yield {
                 "day": date.fromisoformat(row.day),
                 "series": row.series,
-                "group_column": part.by or ALL,
+                "group_column": (*part.columns, ALL)[0],
                 "group": row.cells[i],
                 "households": row.households[i],
-                "mean_kwh": estimate.value / wh_per_kwh_mean,
-                "noise_sd_kwh": estimate.variance**0.5 / wh_per_kwh_mean,
-                "based_on": based_on if (row.series, i) in estimates else row.series,
-                "method": reasons.get(row.series, _LEAST_SQUARES),
+                "mean_kwh": noisy.value / wh_per_kwh_mean,
+                "noise_sd_kwh": noisy.variance**0.5 / wh_per_kwh_mean,
+                "based_on": ", ".join(based_on),
+                "method": _LEAST_SQUARES if estimate is not None else _reason(part.columns, by_columns),
             }
 
 
-def _estimates(parts: Sequence[_Part]) -> tuple[dict[_Cell, NoisyValue], str, dict[str, str]]:
-    """Return the estimates by cell, the series that they are based on, and why other series keep their values."""
-    totals = [part for part in parts if part.by is None]
-    groups: dict[str, list[_Part]] = {}
-    for part in parts:
-        if part.by is not None and totals and sum(part.row.households) == totals[0].row.households[0]:
-            groups.setdefault(part.by, []).append(part)
-    if not groups:
-        reason = _INCOMPLETE if totals else _NO_TOTAL
-        return {}, "", {part.row.series: _NO_GROUPS if part.by is None else reason for part in parts}
-    # series of one column have the same groups
-    partitions = tuple(
-        tuple(HierarchyNode(_mean(same, i)) for i in range(len(same[0].row.cells))) for same in groups.values()
-    )
-    root = consistent_estimates(HierarchyNode(_mean(totals, 0), partitions))
-    estimates = {(part.row.series, 0): root.noisy for part in totals}
-    for same, nodes in zip(groups.values(), root.partitions, strict=True):
-        estimates |= {(part.row.series, i): node.noisy for part in same for i, node in enumerate(nodes)}
-    names = dict.fromkeys(series for series, _ in estimates)
-    reasons = {part.row.series: _INCOMPLETE for part in parts if part.row.series not in names}
-    return estimates, ", ".join(names), reasons
+def _drawn_groups(parts: Sequence[_Part]) -> DrawnGroups:
+    """Return the groups of rows by the same columns, which have the same groups; several rows enter as their mean."""
+    row = parts[0].row
+    noisy = tuple(precision_mean([part.noisy(i) for part in parts]) for i in range(len(row.cells)))
+    return DrawnGroups(tuple(row.cells), tuple(row.households), noisy)
 
 
-def _mean(parts: Sequence[_Part], cell: int) -> NoisyValue:
-    return precision_mean([part.noisy(cell) for part in parts])
+def _series_of(parts: Sequence[_Part], columns: Collection[Columns]) -> list[str]:
+    return [part.row.series for part in parts if part.columns in columns]
+
+
+def _reason(columns: Columns, drawn: Collection[Columns]) -> str:
+    """Return why a group by these columns keeps its released value."""
+    if not columns:
+        return _NO_GROUPS
+    if next_coarser(columns, drawn) is not None:
+        return _INCOMPLETE
+    is_divided = any(next_coarser(finer, drawn) == columns for finer in drawn)
+    return _NO_FINER if is_divided else _NO_TOTAL

@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from typing import Final, Literal, TypeGuard
 
 from agedp.budget import closed_days, series_by_contract
-from agedp.release_folder.published_series import group_column
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import layer_number, layers_of
@@ -86,7 +85,7 @@ def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
     for row in sorted(rows, key=lambda row: (row.day, versions[row.contract])):
         mean = series[row.contract].get(row.series)
         if row.state == "released" and is_daily_mean(mean):
-            yield DailyValue(row.series, group_column(mean.by), mean.quantity, versions[row.contract], (row,))
+            yield DailyValue(row.series, mean.level, mean.quantity, versions[row.contract], (row,))
             if layer_number(row.series):
                 layers.setdefault((row.day, row.contract, _mean_name(row.series)), []).append(row)
     for (_, contract, name), of_day in layers.items():
@@ -94,9 +93,7 @@ def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
         means = [mean for mean in terms if isinstance(mean, Mean)]
         have_equal_groups = len({(row.cells, row.households) for row in of_day}) == 1
         if len(of_day) == len(terms) and have_equal_groups:
-            yield DailyValue(
-                name, group_column(means[0].by), _summed_quantity(means), versions[contract], tuple(of_day)
-            )
+            yield DailyValue(name, means[0].level, _summed_quantity(means), versions[contract], tuple(of_day))
 
 
 def _summed_quantity(layers: Sequence[Mean]) -> _Quantity:

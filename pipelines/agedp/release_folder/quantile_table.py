@@ -26,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.published_series import group_column
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
@@ -125,7 +124,7 @@ def _quantiles_by_release(
                 form=statistic.form,
             )
             ranges = quantile_ranges(noisy, SHARES, coverage=coverage)
-            yield _ReleaseQuantiles(row, group_column(statistic.by), groups_of_cells[key], households, ranges)
+            yield _ReleaseQuantiles(row, statistic.level, groups_of_cells[key], households, ranges)
 
 
 def _columns(releases: Sequence[_ReleaseQuantiles], versions: Mapping[str, int]) -> dict[str, Any]:

@@ -22,12 +22,14 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.level_column import with_level_column
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp.row_means import NoisyMean, noisy_means
 from agedp_data import mechanisms, table_schemas
@@ -73,13 +75,13 @@ def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: 
 
 
 def distribution_table(
-    rows: Sequence[ReleaseRecord], *, series: Mapping[str, AnySeries], versions: Mapping[str, int]
+    rows: Sequence[ReleaseRecord], *, series: Mapping[str, Mapping[str, AnySeries]], versions: Mapping[str, int]
 ) -> pa.Table:
-    """Return the counts of released rows by group and range of use; `series` by the contract of its rows."""
+    """Return the counts of released rows by group and range of use; `series` by the contract of its rows and name."""
     deviation = {scale: mechanisms.standard_deviation(scale) for scale in {row.scale for row in rows}}
     table_rows = []
     for row in sorted(rows, key=_day_and_revision):
-        distribution = series[row.contract]
+        distribution = series[row.contract][row.series]
         if isinstance(distribution, Distribution):
             cells = map(distribution.place, row.cells)
             table_rows += [
@@ -169,14 +171,19 @@ def series_table(
     if states:
         guarantee["states_by_version"] = states
     if series.kind == "distribution":
-        by_contract = {name: series_in(of_contract[series.name]) for name, of_contract in series.terms.items()}
-        table = distribution_table(released, series=by_contract, versions=versions)
-        guarantee["series_by_version"] = {number: of_contract[series.name] for number, of_contract in terms.items()}
+        by_contract = {
+            contract: {name: series_in(table) for name, table in of_contract.items()}
+            for contract, of_contract in series.terms.items()
+        }
+        table = with_level_column(series, released, partial(distribution_table, series=by_contract, versions=versions))
+        guarantee["series_by_version"] = {
+            number: of_contract.get(series.name, of_contract) for number, of_contract in terms.items()
+        }
     elif series.kind == "layers":
         table = layers_table(released, coverage=coverage, versions=versions)
         guarantee["layers_by_version"] = {number: _layer_ranges(of_contract) for number, of_contract in terms.items()}
     else:
-        table = averages_table(released, coverage=coverage, versions=versions)
+        table = with_level_column(series, released, partial(averages_table, coverage=coverage, versions=versions))
         guarantee["clamp_kwh_by_version"] = {
             number: of_series["clamp_kwh"]
             for number, of_contract in terms.items()
@@ -297,7 +304,8 @@ def _check_rows(
 
 def _place(row: Mapping[str, Any]) -> str:
     """Return day, group and range of a row, for messages."""
-    group = "" if row["group"] == ALL else f", {escape_text(row['group'])}"
+    level = f"{escape_text(row['level'])} " if "level" in row else ""
+    group = "" if row["group"] == ALL else f", {level}{escape_text(row['group'])}"
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     layer = f", layer {row['layer']}" if "layer" in row else ""
     return f"{row['day']}{group}{bins}{layer}"

@@ -51,7 +51,7 @@ from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import is_upper, layer_number, layer_text, table_name
+from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
@@ -96,13 +96,13 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
         scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
         scope += ", smallest group" if len(newest.cells) > 1 else ""
-        layer = _layer(report, table_name(newest.series))
+        layer = _layer(report, mean_name(newest.series))
         yield (
             f"noise of {layer}" if layer else "noise of a day's mean",
             f"±\u00a0{format_number(half_width)}\u00a0kWh",
             f"{percent(report.coverage)} of the time, newest day{scope}",
         )
-        if noise := _sum_noise(report, table_name(newest.series)):
+        if noise := _sum_noise(report, mean_name(newest.series)):
             yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
     elif counts:
         newest = max((row for _, row in counts), key=lambda row: (row.day, -row.seq))
@@ -248,7 +248,7 @@ def _series_parts(report: ReportData) -> Iterator[str]:
         label = _layer(report, name) or (name if len(names) > 1 else "")
         file = report.files.get(("mean", name), "")
         yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
-        months = [row for row in report.months if table_name(row["series"]) == name and not is_upper(row["series"])]
+        months = [row for row in report.months if mean_name(row["series"]) == name and not is_upper(row["series"])]
         month_file = report.files.get(("month", ""), "")
         yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
         yield from _layer_parts(report, name)
@@ -275,7 +275,7 @@ def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
     layers = [
         (series, terms)
         for series, terms in sorted(report.statement.contract.content()["series"].items())
-        if table_name(series) == name and layer_number(series)
+        if mean_name(series) == name and layer_number(series)
     ]
     if layers:
         noise = _sum_noise(report, name)
@@ -296,7 +296,7 @@ def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
-    layer = "" if newest is None else _layer(report, table_name(newest.series))
+    layer = "" if newest is None else _layer(report, mean_name(newest.series))
     yield from bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     if newest is not None and report.noise_means:
         yield _schedules(report, newest)

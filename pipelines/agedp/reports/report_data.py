@@ -36,7 +36,7 @@ from agedp_data.markov.transitions import transition_matrix
 from agedp_data.notions.notion import Accountant, Notion
 from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
-from agedp_data.series.layers import is_upper, table_name
+from agedp_data.series.layers import is_upper, mean_name
 from agedp_data.series.series import Distribution, series_in
 from agedp_data.statement.document import Statement
 
@@ -75,7 +75,7 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
         if series["statistic"] == statistic
     ]
     released = [row.series for row in report.rows if _has_statistic(report, row, statistic)]
-    return list(dict.fromkeys(table_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
+    return list(dict.fromkeys(mean_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
@@ -84,7 +84,7 @@ def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bo
 
 def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:
     """Return the rows of a series while it had this statistic; of a mean with layers those of layer 1."""
-    of_name = [row for row in report.rows if table_name(row.series) == name and not is_upper(row.series)]
+    of_name = [row for row in report.rows if mean_name(row.series) == name and not is_upper(row.series)]
     return [row for row in of_name if _has_statistic(report, row, statistic)]
 
 

@@ -31,7 +31,8 @@ from agedp.budget import series_by_contract
 from agedp.row_means import noisy_means
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.layers import table_name
+from agedp_data.roster import GroupColumns, columns_of
+from agedp_data.series.layers import mean_name
 from agedp_data.series.series import Mean
 
 _LEAST_VARIANCE: Final = 1e-12
@@ -39,8 +40,8 @@ _LEAST_VARIANCE: Final = 1e-12
 
 Quantity = tuple[object, ...]
 """What counts as a household's day: `Mean.quantity`."""
-CellKey = tuple[str | None, str]
-"""Group column, None for all households, and group."""
+CellKey = tuple[GroupColumns, str]
+"""Group columns, None for all households, and group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class PublishedMean:
     layers: tuple[Quantity, ...]
     quantity: Quantity
     above_kwh: float
-    by: str | None
+    by: GroupColumns
     version: int
     order: int | None
 
@@ -67,7 +68,7 @@ class PublishedMean:
     @property
     def series(self) -> str:
         """Return the name of the series in the run file, of which the row may be a layer."""
-        return table_name(self.row.series)
+        return mean_name(self.row.series)
 
     @property
     def is_released(self) -> bool:
@@ -120,14 +121,14 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
     layers = {
         (contract, table): _layers(table, means)
         for contract, means in by_contract.items()
-        for table in {table_name(name) for name in means}
+        for table in {mean_name(name) for name in means}
     }
     orders = _orders(released, layers)
     return [
         PublishedMean(
             row=row,
-            layers=tuple(layers[row.contract, table_name(row.series)].values()),
-            quantity=(quantity := layers[row.contract, table_name(row.series)][row.series]),
+            layers=tuple(layers[row.contract, mean_name(row.series)].values()),
+            quantity=(quantity := layers[row.contract, mean_name(row.series)][row.series]),
             above_kwh=(mean := by_contract[row.contract][row.series]).above_wh / 1000,
             by=mean.by,
             version=versions[row.contract],
@@ -139,7 +140,7 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
 
 def _layers(table: str, means: Mapping[str, Mean]) -> dict[str, Quantity]:
     """Return the quantities of all layers of a series by name, the lowest first."""
-    layers = {name: mean for name, mean in means.items() if table_name(name) == table}
+    layers = {name: mean for name, mean in means.items() if mean_name(name) == table}
     order = sorted(layers, key=lambda name: layers[name].clamp_wh)
     first = layers[order[0]].quantity
     return {name: (*layers[name].quantity, *first) if name != order[0] else first for name in order}
@@ -155,7 +156,7 @@ def _orders(
         for name, quantity in quantities.items():
             names.setdefault((contract, quantity), set()).add(name)
     for row in rows:
-        of_day.setdefault((layers[row.contract, table_name(row.series)][row.series], row.day), []).append(row)
+        of_day.setdefault((layers[row.contract, mean_name(row.series)][row.series], row.day), []).append(row)
     orders = {}
     for (quantity, day), day_rows in of_day.items():
         first = {row.series: row.seq for row in reversed(day_rows)}
@@ -189,7 +190,7 @@ def _figures(means: Sequence[PublishedMean], first: date, last: date) -> Quantit
     released = [mean for mean in means if mean.is_released]
     days = (last - first).days + 1
     orders = {place: mean.order for mean in means if mean.order is not None and (place := (mean.day - first).days) >= 0}
-    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: mean.by or "")))
+    names = tuple(dict.fromkeys(mean.row.series for mean in sorted(released, key=lambda mean: columns_of(mean.by))))
     in_time = [mean for mean in released if mean.order is None or mean.row.seq <= mean.order]
     return QuantityFigures(
         first,
@@ -209,7 +210,7 @@ def _cells(means: Sequence[PublishedMean], first: date, days: int) -> dict[CellK
             cell = sums.setdefault((mean.by, group), np.zeros((3, days)))
             cell[:2, place] += [value / variance, 1 / variance]
             cell[2, place] = households
-    order = sorted(sums, key=lambda key: (key[0] or "", key[1]))
+    order = sorted(sums, key=lambda key: (columns_of(key[0]), key[1]))
     return {key: _arrays(sums[key]) for key in order}
 
 

@@ -11,6 +11,7 @@ Decisions:
 * Groups of several columns are the same households. For each column the total enters with the sums of the other
   columns, by precision, so that every column leads to the same total, but for the end of the search for amplitudes;
   what that leaves is added to the groups.
+* Levels of a hierarchy are such columns: the groups of each level add up to the total, and not to each other.
 * A group enters live estimates with its first figure: a group that is founded later revises none.
 * Where there is no total, that of the groups is estimated with them: groups share weather and weekdays.
 * An upper layer follows the total of the first layer, live by its live estimates.
@@ -26,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from agedp.smoothed_estimates.published_means import CellArrays, CellKey, QuantityFigures
-from agedp_data.roster import ALL
+from agedp_data.roster import ALL, GroupColumns
 from agedp_data.smoothing.cell_estimates import CellFigures, Variant, above_first_layer, estimate_cells
 from agedp_data.smoothing.daily_estimates import Days
 from agedp_data.smoothing.structural_model import Covariates, Estimate
@@ -81,12 +82,12 @@ def _estimate(
     cells: _Cells, covariates: Covariates, *, above_kwh: float, variant: Variant, known_from: Days | None = None
 ) -> dict[CellKey, Estimate]:
     """Return the estimates of cells and of their total, even if it is not among them."""
-    columns: dict[str, list[CellKey]] = {}
+    columns: dict[GroupColumns, list[CellKey]] = {}
     for by, group in cells:
         if by is not None:
             columns.setdefault(by, []).append((by, group))
     estimates: dict[CellKey, Estimate] = {}
-    for column, keys in columns.items() or [("", [])]:
+    for column, keys in columns.items() or [(None, [])]:
         total = _total_of_others(cells, [others for name, others in columns.items() if name != column])
         figures = [
             CellFigures(cell.observed, cell.noise_variance, cell.households, above_kwh)

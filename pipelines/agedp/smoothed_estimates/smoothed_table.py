@@ -26,7 +26,7 @@ import pyarrow as pa
 from agedp.smoothed_estimates.published_means import CellKey, PublishedMean, Quantity, cell_values
 from agedp.smoothed_estimates.quantity_estimates import QuantityEstimates
 from agedp_data import table_schemas
-from agedp_data.roster import ALL
+from agedp_data.roster import ALL, GroupColumns, columns_of
 from agedp_data.smoothing.cell_estimates import layer_sum
 from agedp_data.smoothing.structural_model import Estimate
 
@@ -44,7 +44,7 @@ class SeriesSpan:
 
     series: str
     layers: tuple[Quantity, ...]
-    by: str | None
+    by: GroupColumns
     versions: Mapping[date, int]
     rows: Mapping[date, tuple[PublishedMean, ...]]
 
@@ -107,7 +107,7 @@ def _span_rows(span: SeriesSpan, estimates: Mapping[Quantity, QuantityEstimates]
                 yield {
                     "day": day,
                     "series": span.series,
-                    "group_column": span.by or ALL,
+                    "group_column": (*columns_of(span.by), ALL)[0],
                     "group": group,
                     **_value_columns(published.get(day, {}).get(group)),
                     **_estimate_columns("", archive[day]),

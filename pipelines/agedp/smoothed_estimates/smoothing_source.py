@@ -17,7 +17,7 @@ from typing import Any, Final
 from agedp.smoothed_estimates.weather_table import WeatherTable
 from agedp_data.datasets.registry import layout_of
 from agedp_data.errors import InputError
-from agedp_data.series.layers import layer_number, table_name
+from agedp_data.series.layers import layer_number, mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.smoothing.public_calendar import calendar_source
 from agedp_data.statement.document import Statement
@@ -87,7 +87,7 @@ def _layer_clamps(statement: Statement) -> dict[str, list[str]]:
     clamps: dict[str, list[str]] = {}
     for name, terms in sorted(statement.contract.content()["series"].items()):
         if layer_number(name):
-            clamps.setdefault(table_name(name), []).append(terms["clamp_kwh"])
+            clamps.setdefault(mean_name(name), []).append(terms["clamp_kwh"])
     return clamps
 
 

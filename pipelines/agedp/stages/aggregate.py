@@ -53,7 +53,7 @@ from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError, PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution, Mean
@@ -205,7 +205,7 @@ def _sum_months(
     matrices: Iterable[tuple[Sequence[date], MonthMatrix]],
     series: Mapping[str, AnySeries],
     layout: Layout,
-    members: Callable[[date, str | None], Mapping[str, Ints]],
+    members: Callable[[date, GroupColumns], Mapping[str, Ints]],
 ) -> dict[tuple[date, str], DailySum]:
     """Return the sums of the days of each month, without profiles: a matrix has daily totals.
 

@@ -121,7 +121,7 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         adopt_draws(session, at=at)
         ledger.register_model(session.model.text, at=at)
     terms = session.terms(ledger.register(session.promise, population=session.population, at=at).hash)
-    columns = sorted({series.by for series in terms.run.series.values() if series.by is not None})
+    columns = sorted({column for series in terms.run.series.values() for column in series.columns})
     days = [due_day.day for due_day in due_days.due]
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
     charge = _charge_households(session, [due_day.day for due_day in due_days.due if due_day.is_drawn])

@@ -1,8 +1,9 @@
 """Roster counts -> the daily totals of synthetic households, for a rehearsal that reads no input file.
 
 The n households on the roster of a day stand for the synthetic households 0 to n - 1; its groups, in alphabetical
-order, take consecutive numbers. Ids and readings do not enter: the sums follow from the number of households on the
-roster by day and group, and from constants (`agedp_data.datasets.synthetic.household_months`).
+order, take consecutive numbers, so that a group of a hierarchy has the same households as the finer groups in it. Ids
+and readings do not enter: the sums follow from the number of households on the roster by day and group, and from
+constants (`agedp_data.datasets.synthetic.household_months`).
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from agedp.store.daily_totals import MonthMatrix
 from agedp_data.config import RunFile
 from agedp_data.datasets.synthetic.household_months import draw_month
 from agedp_data.datasets.validation import Ints
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster
 
 NO_DELIVERY = Delivery((), (), 0, 0, {}, 0, 0, 0)
 """The delivery of a rehearsal on synthetic households: no input file."""
 
 
-def synthetic_members(roster: Roster, day: date, by: str | None) -> dict[str, Ints]:
+def synthetic_members(roster: Roster, day: date, by: GroupColumns) -> dict[str, Ints]:
     """Return the numbers of the synthetic households of each group on a day, the groups sorted."""
     sizes = dict(roster.cells(day, by))
     ends = np.cumsum([*sizes.values()])

@@ -36,22 +36,22 @@ from agedp_data.datasets.deduplication import Readings
 from agedp_data.datasets.layout import Layout, expected_readings, slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
-from agedp_data.roster import Roster
+from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.load_profile import MISSING_HALF_HOUR, ProfileRule, day_slots
 
 _BLOCK: Final = 4096
 """Household-days that are counted at once: 1.5 MB of half-hours, which stay in the processor's cache."""
 
-Members = Callable[[date, str | None], Mapping[str, Ints]]
+Members = Callable[[date, GroupColumns], Mapping[str, Ints]]
 """A day's households by group, as household codes: `Roster.members`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedProfile:
-    """What a series counts as a household's profile, and the group column of the roster; None: one group, "all"."""
+    """What a series counts as a household's profile, and the group columns of the roster; None: one group, "all"."""
 
     rule: ProfileRule
-    by: str | None = None
+    by: GroupColumns = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Cells:
     sizes: Ints
 
 
-def _number_cells(days: Sequence[date], by: str | None, households: int, members: Members) -> _Cells:
+def _number_cells(days: Sequence[date], by: GroupColumns, households: int, members: Members) -> _Cells:
     numbers = np.full((households + 1, len(days)), -1, np.int64)
     groups: list[tuple[str, ...]] = []
     sizes: list[int] = []

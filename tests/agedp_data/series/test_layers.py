@@ -17,9 +17,9 @@ from agedp_data.config.contract_values import meaning
 from agedp_data.errors import ContractChanged, LedgerError
 from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.ledger_reader import require_same_contract
-from agedp_data.series.layers import written_contracts
 from agedp_data.series.sensitivity import Move
 from agedp_data.series.series import Layer, series_of
+from agedp_data.series.series_tables import written_contracts
 
 LONDON = (Path(__file__).parents[3] / "docs" / "examples" / "london.toml").read_text("utf-8")
 SHARES = {2: "[0.77, 0.23]", 3: "[0.5, 0.3, 0.2]", 4: "[0.4, 0.3, 0.2, 0.1]"}
