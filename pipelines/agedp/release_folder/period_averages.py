@@ -45,6 +45,7 @@ from agedp.release_folder.result_tables import (
 )
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
+from agedp_data.arrays import Floats
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
@@ -104,7 +105,8 @@ def check_period_averages(
             coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
             expected = period_table(period, statement, rows, contracts, coverage=coverage)
             if expected is not None:
-                expected = _with_equal_intervals(expected, table)
+                kwh_of_wh = 1 / (1000.0 * expected["household_days"].to_numpy())
+                expected = with_equal_intervals(expected, table, kwh_of_wh=kwh_of_wh)
             check_large_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
 
 
@@ -172,15 +174,15 @@ def _closed_parts(
             if key not in parts:
                 parts[key] = _PeriodPart(first, last, row.series, mean, versions[row.contract])
             parts[key].rows.append(row)
-    is_open = _open_periods(parts.values(), rows, contracts)
+    is_open = open_periods({(part.first_day, part.last_day, part.series) for part in parts.values()}, rows, contracts)
     ordered = sorted(parts.values(), key=lambda part: (part.first_day, part.series, part.version))
     return [part for part in ordered if (part.first_day, part.series) not in is_open]
 
 
-def _open_periods(
-    parts: Collection[_PeriodPart], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+def open_periods(
+    periods: Collection[tuple[date, date, str]], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> set[tuple[date, str]]:
-    """Return first day and series of the periods of which a day may still be released.
+    """Return first day and series of the periods (first day, last day, series) of which a day may still be released.
 
     A series that was ended may be continued, but only after the days that any series has rows of.
     """
@@ -193,7 +195,6 @@ def _open_periods(
     def is_open(day: str, series: str) -> bool:
         return (day, series) not in closed and (series in continued or day not in days_with_rows)
 
-    periods = {(part.first_day, part.last_day, part.series) for part in parts}
     return {
         (first, series)
         for first, last, series in periods
@@ -271,15 +272,20 @@ def _noise_of_groups(
     return deviations[index.ravel()], half_widths[index.ravel()]
 
 
-def _with_equal_intervals(expected: pa.Table, stored: pa.Table) -> pa.Table:
+def with_equal_intervals(expected: pa.Table, stored: pa.Table, *, kwh_of_wh: Floats) -> pa.Table:
     """Return the expected table with the stored ends of intervals that differ by a watt-hour or 1e-9 of their length.
 
     Inversion rounds differently on other platforms, and an end is a whole watt-hour of the sum.
+
+    Args:
+        expected: table that the ledger rows give.
+        stored: table of a folder.
+        kwh_of_wh: what a watt-hour of the sum is in the mean of each expected row [kWh].
     """
     if expected.schema.remove_metadata() != stored.schema.remove_metadata() or expected.num_rows != stored.num_rows:
         return expected
     low_kwh, high_kwh = expected["low_kwh"].to_numpy(), expected["high_kwh"].to_numpy()
-    tolerance_kwh = 1.5 / (1000 * expected["household_days"].to_numpy()) + _INTERVAL_TOLERANCE * (high_kwh - low_kwh)
+    tolerance_kwh = 1.5 * kwh_of_wh + _INTERVAL_TOLERANCE * (high_kwh - low_kwh)
     for name, ends_kwh in (("low_kwh", low_kwh), ("high_kwh", high_kwh)):
         stored_kwh = stored[name].to_numpy()
         ends = np.where(np.abs(ends_kwh - stored_kwh) <= tolerance_kwh, stored_kwh, ends_kwh)
