@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -193,8 +194,13 @@ def _bins_added(bins: int) -> Integers:
 def _half_widths(noisy: NoisyCounts, coverage: EpsilonLike) -> Integers:
     """Return the half-width of the noise of the number below each inner edge."""
     added = np.ones(noisy.bins - 1, np.int64) if noisy.form == "cumulative" else _bins_added(noisy.bins)
-    by_number = {number: sum_interval([noisy.scale] * number, coverage) for number in set(added.tolist())}
-    return np.array([by_number[number] for number in added.tolist()], np.int64)
+    return np.array([_sum_width(noisy.scale, number, coverage) for number in added.tolist()], np.int64)
+
+
+@lru_cache(maxsize=1024)
+def _sum_width(scale: float, number: int, coverage: EpsilonLike) -> int:
+    """Return the half-width of a sum of noises of one scale; most days of a series have the same."""
+    return sum_interval([scale] * number, coverage)
 
 
 def _quantile(

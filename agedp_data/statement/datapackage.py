@@ -26,7 +26,8 @@ from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh")
+_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
+_PERIOD_KEY: Final = ("first_day", "series", "group", "version")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -69,6 +70,14 @@ _LAYERS: Final = (
 _CONSISTENT: Final = (
     "averages over households by day in which the groups add up to the total: least-squares estimates from the "
     "released averages and nothing else"
+)
+_PERIODS: Final = (
+    "averages over households and days by period, with their noise: sums of the released days and nothing else; a row "
+    "for each way of counting a household's day, and a period once none of its days is still to be released"
+)
+_QUANTILES: Final = (
+    "quantiles of the households' daily use with an interval for the noise: computed from the released counts and "
+    "nothing else; the share 1 is the largest use, of which only the lower end says something"
 )
 _SMOOTHED: Final = (
     "published averages over households by day, and beside them estimates from these averages, the calendar and the "
@@ -173,6 +182,10 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
 
 def _table_description(content: bytes, statement: Statement) -> str:
     names = _read_schema(content).names
+    if "days_in_period" in names:
+        return _PERIODS
+    if "share" in names:
+        return _QUANTILES
     if "bin_low_kwh" in names:
         return _COUNTS
     if "live_kwh" in names:
@@ -215,7 +228,7 @@ def _schema(table: pa.Schema) -> dict[str, Any]:
     return {
         "$schema": f"{_PROFILES}tableschema.json",
         "fields": [_field(field) for field in table],
-        "primaryKey": [name for name in _KEY if name in table.names],
+        "primaryKey": [name for name in (_PERIOD_KEY if "first_day" in table.names else _KEY) if name in table.names],
     }
 
 

@@ -11,7 +11,9 @@ Decisions:
 
 * A mean is energy per household and day: days with more households weigh more. Energy and means of groups then add up
   as those of days do, and the noise is an unweighted sum of the days' noises.
-* A layer of a mean (`series.layers`) is a series of its own here too; means of layers add up, as do their variances.
+* A mean in layers (`series.layers`) has a row of their sum under its name in the run file, which is the mean up to its
+  last clamp, and a row for each layer. The sum is of the days of which all layers were released.
+* Only means of single days enter. Other statistics, and releases of longer periods, are left out.
 * Missing days are not estimated. `is_complete` marks a period of which all days were released; the mean of any other is
   that of its released days.
 * A period whose days count differently (another clamp, missing value or number of readings that may be missing) has a
@@ -26,17 +28,16 @@ Decisions:
 from __future__ import annotations
 
 import json
-from calendar import monthrange
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from agedp.budget import closed_days, series_by_contract
+from agedp.budget import series_by_contract
+from agedp.release_folder.period_parts import PERIODS, DailyValue, Period, PeriodPart, closed_parts, is_daily_mean
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
@@ -46,34 +47,16 @@ from agedp.release_folder.result_tables import (
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
 from agedp_data.arrays import Floats
-from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import ALL
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
-from agedp_data.series.series import Mean
 from agedp_data.statement.document import Statement
 
-Period = Literal["week", "month", "year"]
-PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
 PERIOD_FILES: Final[Mapping[Period, str]] = {period: f"averages_by_{period}.parquet" for period in PERIODS}
-_ONE_DAY: Final = timedelta(days=1)
 _INT64_LIMIT: Final = 2.0**62
 _ROUNDED: Final = ("noise_sd_kwh",)
 _INTERVAL_TOLERANCE: Final = 1e-9
 
 _Integers = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class _PeriodPart:
-    """Released rows of one series in one period that count a household's day alike."""
-
-    first_day: date
-    last_day: date
-    series: str
-    mean: Mean
-    version: int
-    rows: list[ReleaseRecord] = field(default_factory=list)
 
 
 def period_files(
@@ -128,9 +111,9 @@ def period_table(
         coverage: of the noise intervals.
     """
     series = series_by_contract(contracts)
-    if not any(isinstance(mean, Mean) for names in series.values() for mean in names.values()):
+    if not any(is_daily_mean(mean) for names in series.values() for mean in names.values()):
         return None
-    parts = _closed_parts(period, rows, contracts)
+    parts = closed_parts(period, rows, contracts)
     columns = [_columns(part, coverage) for part in parts]
     schema = table_schemas.PERIOD_AVERAGES
     values = {name: [value for column in columns for value in column[name]] for name in schema.names}
@@ -144,75 +127,13 @@ def period_table(
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
 
 
-def period_bounds(day: date, period: Period) -> tuple[date, date]:
-    """Return the first and last day of the week (ISO 8601), month or year of a day.
-
-    >>> [bound.isoformat() for bound in period_bounds(date(2012, 12, 31), "week")]
-    ['2012-12-31', '2013-01-06']
-    """
-    if period == "week":
-        first = day - day.weekday() * _ONE_DAY
-        return first, first + 6 * _ONE_DAY
-    if period == "month":
-        return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
-    return date(day.year, 1, 1), date(day.year, 12, 31)
-
-
-def _closed_parts(
-    period: Period, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> list[_PeriodPart]:
-    """Return the parts of the periods of which no day is still to be released, by first day, series and version."""
-    series = series_by_contract(contracts)
-    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
-    bounds = {row.day: period_bounds(date.fromisoformat(row.day), period) for row in rows}
-    parts: dict[tuple[date, str, object], _PeriodPart] = {}
-    for row in sorted(rows, key=lambda row: (row.day, versions[row.contract])):
-        mean = series[row.contract].get(row.series)
-        if row.state == "released" and isinstance(mean, Mean):
-            first, last = bounds[row.day]
-            key = first, row.series, (mean.by, mean.quantity)
-            if key not in parts:
-                parts[key] = _PeriodPart(first, last, row.series, mean, versions[row.contract])
-            parts[key].rows.append(row)
-    is_open = open_periods({(part.first_day, part.last_day, part.series) for part in parts.values()}, rows, contracts)
-    ordered = sorted(parts.values(), key=lambda part: (part.first_day, part.series, part.version))
-    return [part for part in ordered if (part.first_day, part.series) not in is_open]
-
-
-def open_periods(
-    periods: Collection[tuple[date, date, str]], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> set[tuple[date, str]]:
-    """Return first day and series of the periods (first day, last day, series) of which a day may still be released.
-
-    A series that was ended may be continued, but only after the days that any series has rows of.
-    """
-    terms = meaning_of(contracts[-1].promise)
-    schedule, continued = terms["schedule"], terms["series"].keys()
-    begin = date.fromisoformat(schedule["first_day"])
-    end = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else date.max
-    closed, days_with_rows = closed_days(rows, contracts), {row.day for row in rows}
-
-    def is_open(day: str, series: str) -> bool:
-        return (day, series) not in closed and (series in continued or day not in days_with_rows)
-
-    return {
-        (first, series)
-        for first, last, series in periods
-        if any(is_open(day.isoformat(), series) for day in _days(max(first, begin), min(last, end)))
-    }
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    return (first + number * _ONE_DAY for number in range((last - first).days + 1))
-
-
-def _columns(part: _PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
+def _columns(part: PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
     """Return the columns of a part of a period, a value for each group."""
-    groups, values, households = _by_day_and_group(part.rows)
+    groups, values, households = _by_day_and_group(part.values)
     is_released = households > 0
     days_in_period = (part.last_day - part.first_day).days + 1
     days, household_days = is_released.sum(axis=0), households.sum(axis=0)
-    deviation, half_width = _noise_of_groups(part.rows, is_released, coverage)
+    deviation, half_width = _noise_of_groups(part.values, is_released, coverage)
     wh_per_kwh_mean = 1000.0 * household_days
     # whole numbers are divided last, so that a period of one day has the values of the day
     energy_wh = values.sum(axis=0)
@@ -220,13 +141,15 @@ def _columns(part: _PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
         "first_day": part.first_day,
         "last_day": part.last_day,
         "series": part.series,
-        "group_column": part.mean.by or ALL,
+        "group_column": part.group_column,
         "version": part.version,
-        "above_kwh": part.mean.above_wh / 1000,
-        "clamp_kwh": part.mean.clamp_wh / 1000,
+        "above_kwh": part.quantity[0] / 1000,
+        "clamp_kwh": part.quantity[1] / 1000,
         "days_in_period": days_in_period,
     }
-    published_on = np.array([row.published_on for row in part.rows])
+    published_on = [max(row.published_on for row in value.rows) for value in part.values]
+    texts, date_of_day = np.unique(published_on, return_inverse=True)
+    dates = [date.fromisoformat(text) for text in texts]
     return {
         **{name: [value] * len(groups) for name, value in constants.items()},
         "group": groups,
@@ -239,36 +162,41 @@ def _columns(part: _PeriodPart, coverage: Decimal) -> dict[str, list[Any]]:
         "noise_sd_kwh": (deviation / wh_per_kwh_mean).tolist(),
         "low_kwh": ((energy_wh - half_width) / wh_per_kwh_mean).tolist(),
         "high_kwh": ((energy_wh + half_width) / wh_per_kwh_mean).tolist(),
-        "published_on": [date.fromisoformat(max(published_on[released])) for released in is_released.T],
+        "published_on": [dates[latest] for latest in np.where(is_released, date_of_day[:, None], 0).max(axis=0)],
     }
 
 
-def _by_day_and_group(rows: Sequence[ReleaseRecord]) -> tuple[list[str], _Integers, _Integers]:
-    """Return the groups, and their noisy sums [Wh] and households by row, 0 where a row lacks a group.
+def _by_day_and_group(values: Sequence[DailyValue]) -> tuple[list[str], _Integers, _Integers]:
+    """Return the groups, and their noisy sums [Wh] and households by day, 0 where a day lacks a group.
 
     Sums are Python integers where int64 might overflow.
     """
-    groups = list(dict.fromkeys(cell for cells in dict.fromkeys(row.cells for row in rows) for cell in cells))
-    largest = max(max(map(abs, row.values)) for row in rows)
-    values = np.zeros((len(rows), len(groups)), np.int64 if largest < _INT64_LIMIT / len(rows) / 2 else object)
-    households = np.zeros((len(rows), len(groups)), np.int64)
+    all_rows = [row for value in values for row in value.rows]
+    groups = list(dict.fromkeys(cell for cells in dict.fromkeys(row.cells for row in all_rows) for cell in cells))
+    largest = max(max(map(abs, row.values)) for row in all_rows)
+    kind = np.int64 if largest < _INT64_LIMIT / len(all_rows) / 2 else object
+    sums, households = np.zeros((len(values), len(groups)), kind), np.zeros((len(values), len(groups)), np.int64)
     place = {group: i for i, group in enumerate(groups)}
-    for number, row in enumerate(rows):
-        places = slice(None) if list(row.cells) == groups else [place[cell] for cell in row.cells]
-        values[number, places] = row.values
-        households[number, places] = row.households
-    return groups, values, households
+    for number, value in enumerate(values):
+        cells = value.rows[0].cells
+        places = slice(None) if list(cells) == groups else [place[cell] for cell in cells]
+        households[number, places] = value.rows[0].households
+        for row in value.rows:
+            sums[number, places] += np.array(row.values, kind)
+    return groups, sums, households
 
 
 def _noise_of_groups(
-    rows: Sequence[ReleaseRecord], is_released: _Integers, coverage: Decimal
+    values: Sequence[DailyValue], is_released: _Integers, coverage: Decimal
 ) -> tuple[_Integers, _Integers]:
     """Return standard deviation and half-width of the noise of each group's sum [Wh]."""
     by_days, index = np.unique(is_released, axis=1, return_inverse=True)
-    scales = np.array([row.scale for row in rows])
-    scales_of_sums = [scales[days].tolist() for days in by_days.T]
-    deviations = np.array([sum_deviation(terms) for terms in scales_of_sums])
-    half_widths = np.array([sum_interval(terms, coverage) for terms in scales_of_sums], object)
+    scales_of_sums = [
+        [row.scale for value, enters in zip(values, days, strict=True) if enters for row in value.rows]
+        for days in by_days.T
+    ]
+    deviations = np.array([sum_deviation(scales) for scales in scales_of_sums])
+    half_widths = np.array([sum_interval(scales, coverage) for scales in scales_of_sums], object)
     return deviations[index.ravel()], half_widths[index.ravel()]
 
 

@@ -37,7 +37,8 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.period_averages import open_periods, period_bounds, with_equal_intervals
+from agedp.release_folder.period_averages import with_equal_intervals
+from agedp.release_folder.period_parts import open_periods, period_bounds
 from agedp.release_folder.profile_table import ProfileTerms, cell_minutes
 from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, parquet_bytes, read_guarantee
 from agedp.release_folder.table_comparison import check_large_table

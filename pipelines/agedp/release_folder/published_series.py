@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.roster import ALL
 from agedp_data.series.layers import is_upper, table_name
 
 MEANS: Final = "daily_averages"
@@ -41,6 +42,13 @@ class PublishedSeries:
     def has(self, row: ReleaseRecord) -> bool:
         """Return whether a row is of this table and kind."""
         return row.series in self.terms.get(row.contract, {})
+
+
+def group_column(by: str | Sequence[str] | None) -> str:
+    """Return the column of the roster whose groups a series has: of several levels the finest; "all" without groups."""
+    if by is None or isinstance(by, str):
+        return by or ALL
+    return by[0]
 
 
 def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.published_series import group_column
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
@@ -35,7 +36,6 @@ from agedp.release_folder.result_tables import (
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import ALL
 from agedp_data.series.histogram_quantiles import Integers, QuantileRanges, noisy_counts, quantile_ranges
 from agedp_data.series.series import AnySeries, Distribution
 from agedp_data.statement.document import Statement
@@ -125,7 +125,7 @@ def _quantiles_by_release(
                 form=statistic.form,
             )
             ranges = quantile_ranges(noisy, SHARES, coverage=coverage)
-            yield _ReleaseQuantiles(row, statistic.by or ALL, groups_of_cells[key], households, ranges)
+            yield _ReleaseQuantiles(row, group_column(statistic.by), groups_of_cells[key], households, ranges)
 
 
 def _columns(releases: Sequence[_ReleaseQuantiles], versions: Mapping[str, int]) -> dict[str, Any]:

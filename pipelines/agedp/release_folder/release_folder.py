@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -13,9 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table
+from agedp.release_folder.consistent_table import CONSISTENT_FILE
+from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tables, derived_table
+from agedp.release_folder.period_averages import PERIOD_FILES
+from agedp.release_folder.period_parts import Period
 from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS
-from agedp.release_folder.result_tables import check_losses, check_tables
+from agedp.release_folder.quantile_table import QUANTILE_FILE
+from agedp.release_folder.result_tables import check_losses, check_tables, read_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp.release_folder.statement_check import (
     check_account,
@@ -44,7 +49,7 @@ _WITHOUT_PACKAGE = ("agedp-statement-1",)
 
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    names = (AVERAGES, CONSISTENT_FILE, STATEMENT, WORDS, ROWS, PACKAGE, SUMS)
+    names = (AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS)
     return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
@@ -72,6 +77,46 @@ class ReleaseFolder:
             InputError: the release has no total beside groups, is of an early version, or the table is damaged.
         """
         return self.table(CONSISTENT_FILE.removesuffix(".parquet"))
+
+    def period_averages(self, period: Period) -> pd.DataFrame:
+        """Return the averages of weeks, months or years, with their noise: derived from the released days at no loss.
+
+        A period is there once none of its days is still to be released. Values are energy per household and day.
+
+        Args:
+            period: "week" (Monday to Sunday), "month" or "year".
+
+        Returns:
+            A row for each period, series, group and way of counting: `mean_kwh`, its noise, how many days it rests on.
+            They are computed from the folder's rows if it is of an early version, which has no such table.
+
+        Raises:
+            InputError: another period, a release without averages, or files that are missing or damaged.
+        """
+        if period not in PERIOD_FILES:
+            raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, PERIOD_FILES))}")
+        return self._derived(PERIOD_FILES[period])
+
+    def quantiles(self) -> pd.DataFrame:
+        """Return quantiles of the households' daily use and their intervals, derived from the released counts.
+
+        Returns:
+            A row for each day, series, group and share of the households; the share 1 is the peak. They are computed
+            from the folder's rows if it is of an early version, which has no such table.
+
+        Raises:
+            InputError: a release without a distribution, or files that are missing or damaged.
+        """
+        return self._derived(QUANTILE_FILE)
+
+    def _derived(self, name: str) -> pd.DataFrame:
+        if name in self.checksums:
+            return self.table(name.removesuffix(".parquet"))
+        contracts, releases = _contracts_and_releases(self.ledger_rows())
+        coverage = _coverage(self.series_tables())
+        table = derived_table(name, self.read_statement(), releases, contracts, coverage=coverage)
+        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
+        return frame
 
     def averages(self) -> dict[str, pa.Table]:
         """Return the daily averages by file name: one file for each series that is a mean.
@@ -208,18 +253,18 @@ class ReleaseFolder:
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         statement = self.read_statement()
         export = self.ledger_rows()
-        contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
-        releases = [row for row in export.rows if isinstance(row, ReleaseRecord)]
+        contracts, releases = _contracts_and_releases(export)
         try:
             check_rows_belong(statement, releases, contracts)
             check_losses(ROWS, releases, contracts)
-            check_tables(self.series_tables(), statement, releases, contracts)
-            if CONSISTENT_FILE in self.checksums:  # releases of early versions have none
-                check_consistent_table(self._arrow(CONSISTENT_FILE), statement, releases, contracts)
+            released = self.series_tables()
+            check_tables(released, statement, releases, contracts)
             check_statement(statement, releases, contracts)
             check_bounds(statement, export.rows)
             check_account(statement, export)
             check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
+            if derived := {name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES}:
+                check_derived_tables(derived, statement, releases, contracts, coverage=_coverage(released))
         except (LookupError, TypeError, ValueError, ArithmeticError):
             raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
         self._verify_package(statement)
@@ -260,6 +305,16 @@ class ReleaseFolder:
             raise InputError(f"{PACKAGE} lacks entries of a release") from None
         if fault is not None:
             raise InputError(f"{PACKAGE} {fault}; ask for the release again")
+
+
+def _contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord], list[ReleaseRecord]]:
+    contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
+    return contracts, [row for row in export.rows if isinstance(row, ReleaseRecord)]
+
+
+def _coverage(tables: Mapping[str, pa.Table]) -> Decimal:
+    """Return the coverage of the intervals of a release, which its tables of released values share."""
+    return Decimal(read_guarantee(next(iter(tables.values())).schema)["interval"]["coverage"])
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

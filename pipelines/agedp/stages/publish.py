@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from agedp.ledger_session import LedgerSession
-from agedp.release_folder.consistent_table import consistent_files
+from agedp.release_folder.derived_tables import derived_files
 from agedp.release_folder.folder_writer import file_checksums, locked_release_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import table_files
@@ -138,7 +138,7 @@ def folder_files(
         WORDS: markdown(statement).encode(),
         ROWS: format_export(export_population(ledger, run.population.name, head=statement.ledger.head)).encode(),
         **table_files(statement, rows, contracts, coverage=run.output.interval),
-        **consistent_files(statement, rows, contracts),
+        **derived_files(statement, rows, contracts, coverage=run.output.interval),
     }
     files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts)
     # the data package lists all other files, so it comes last

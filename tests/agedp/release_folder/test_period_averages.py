@@ -13,13 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.release_folder.period_averages import (
-    PERIODS,
-    check_period_averages,
-    period_bounds,
-    period_files,
-    period_table,
-)
+from agedp.release_folder.period_averages import check_period_averages, period_files, period_table
+from agedp.release_folder.period_parts import PERIODS, period_bounds
 from agedp.release_folder.result_tables import averages_table, read_guarantee
 from agedp_data import mechanisms
 from agedp_data.errors import InputError

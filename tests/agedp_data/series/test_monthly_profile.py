@@ -100,7 +100,7 @@ def test_the_noise_of_both_means_is_that_of_two_days_or_so():
     """It is 2 for both at best; of plain sums, a mean of weekends would have up to 3.9."""
     for month in pd.period_range("2012-01", "2013-12", freq="M"):
         days = pd.date_range(month.start_time, periods=month.days_in_month)
-        weekends = int((days.dayofweek >= 5).sum())
+        weekends = int((days.day_of_week >= 5).sum())
         scale = month_sensitivity(days[0].date(), days[-1].date(), day_sensitivity=1)
         noise = scale / (2 * (len(days) - weekends)), scale / (5 * weekends)
         assert all(1.7 < of_kind < 2.3 for of_kind in noise), (month, noise)

@@ -1,0 +1,154 @@
+"""LEDGER rows -> the parts of weeks, months and years whose averages are derived: released values that add up.
+
+A part is the released days of one series in one period that count a household's day alike. The sum of the layers of a
+mean is a value of the mean by its name in the run file. `period_averages` states the decisions.
+"""
+
+from __future__ import annotations
+
+from calendar import monthrange
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Final, Literal, TypeGuard
+
+from agedp.budget import closed_days, series_by_contract
+from agedp.release_folder.published_series import group_column
+from agedp_data.config.contract_values import meaning_of
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.layers import layer_number, layers_of
+from agedp_data.series.series import Mean
+
+Period = Literal["week", "month", "year"]
+PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
+_ONE_DAY: Final = timedelta(days=1)
+_Quantity = tuple[int, int, int, int, str]
+"""What counts as a household's day, `Mean.quantity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DailyValue:
+    """Released values of a mean on one day: one row, or those of all its layers, which are added."""
+
+    series: str
+    group_column: str
+    quantity: _Quantity
+    version: int
+    rows: tuple[ReleaseRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodPart:
+    """Daily values of one series in one period that count a household's day alike."""
+
+    first_day: date
+    last_day: date
+    series: str
+    group_column: str
+    quantity: _Quantity
+    values: list[DailyValue] = field(default_factory=list)
+
+    @property
+    def version(self) -> int:
+        """Return the first contract that counts so."""
+        return min(value.version for value in self.values)
+
+
+def period_bounds(day: date, period: Period) -> tuple[date, date]:
+    """Return the first and last day of the week (ISO 8601), month or year of a day.
+
+    >>> [bound.isoformat() for bound in period_bounds(date(2012, 12, 31), "week")]
+    ['2012-12-31', '2013-01-06']
+    """
+    if period == "week":
+        first = day - day.weekday() * _ONE_DAY
+        return first, first + 6 * _ONE_DAY
+    if period == "month":
+        return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
+    return date(day.year, 1, 1), date(day.year, 12, 31)
+
+
+def is_daily_mean(series: object) -> TypeGuard[Mean]:
+    """Return whether a series releases means of single days, which add up to those of periods."""
+    return isinstance(series, Mean) and getattr(series, "every", "day") == "day"
+
+
+def _mean_name(series: str) -> str:
+    """Return the name in the run file of the mean that a series is, or is a layer of."""
+    return series.rpartition("/")[0] if layer_number(series) else series
+
+
+def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> Iterator[DailyValue]:
+    """Yield the released values of means by day, then the sums of layers."""
+    series = series_by_contract(contracts)
+    versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
+    layers: dict[tuple[str, str, str], list[ReleaseRecord]] = {}
+    for row in sorted(rows, key=lambda row: (row.day, versions[row.contract])):
+        mean = series[row.contract].get(row.series)
+        if row.state == "released" and is_daily_mean(mean):
+            yield DailyValue(row.series, group_column(mean.by), mean.quantity, versions[row.contract], (row,))
+            if layer_number(row.series):
+                layers.setdefault((row.day, row.contract, _mean_name(row.series)), []).append(row)
+    for (_, contract, name), of_day in layers.items():
+        terms = [series[contract][layer] for layer in layers_of(of_day[0].series, series[contract])]
+        means = [mean for mean in terms if isinstance(mean, Mean)]
+        have_equal_groups = len({(row.cells, row.households) for row in of_day}) == 1
+        if len(of_day) == len(terms) and have_equal_groups:
+            yield DailyValue(
+                name, group_column(means[0].by), _summed_quantity(means), versions[contract], tuple(of_day)
+            )
+
+
+def _summed_quantity(layers: Sequence[Mean]) -> _Quantity:
+    """Return what counts as a household's day in the sum of all layers of a mean."""
+    lowest = layers[0]
+    clamp_wh, missing_wh = max(layer.clamp_wh for layer in layers), sum(layer.missing_wh for layer in layers)
+    return 0, clamp_wh, missing_wh, lowest.max_missing, lowest.values
+
+
+def closed_parts(
+    period: Period, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> list[PeriodPart]:
+    """Return the parts of the periods of which no day is still to be released, by first day, series and version."""
+    bounds = {row.day: period_bounds(date.fromisoformat(row.day), period) for row in rows}
+    parts: dict[tuple[date, str, str, _Quantity], PeriodPart] = {}
+    for value in _daily_values(rows, contracts):
+        first, last = bounds[value.rows[0].day]
+        key = first, value.series, value.group_column, value.quantity
+        part = parts.setdefault(key, PeriodPart(first, last, *key[1:]))
+        part.values.append(value)
+    is_open = open_periods({(part.first_day, part.last_day, part.series) for part in parts.values()}, rows, contracts)
+    ordered = sorted(parts.values(), key=lambda part: (part.first_day, part.series, part.version))
+    return [part for part in ordered if (part.first_day, part.series) not in is_open]
+
+
+def open_periods(
+    periods: Collection[tuple[date, date, str]], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> set[tuple[date, str]]:
+    """Return first day and series of the periods (first day, last day, series) of which a day may still be released.
+
+    A series that was ended may be continued, but only after the days that any series has rows of.
+    """
+    terms = meaning_of(contracts[-1].promise)
+    schedule, continued = terms["schedule"], terms["series"].keys()
+    begin = date.fromisoformat(schedule["first_day"])
+    end = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else date.max
+    closed, days_with_rows = closed_days(rows, contracts), {row.day for row in rows}
+    names: dict[str, set[str]] = {}
+    for series in {name for of_contract in series_by_contract(contracts).values() for name in of_contract}:
+        for name in (series, _mean_name(series)):
+            names.setdefault(name, set()).add(series)
+
+    def is_open(day: str, name: str) -> bool:
+        undecided = (series for series in names[name] if (day, series) not in closed)
+        return any(series in continued or day not in days_with_rows for series in undecided)
+
+    return {
+        (first, name)
+        for first, last, name in periods
+        if any(is_open(day.isoformat(), name) for day in _days(max(first, begin), min(last, end)))
+    }
+
+
+def _days(first: date, last: date) -> Iterator[date]:
+    return (first + number * _ONE_DAY for number in range((last - first).days + 1))
