@@ -27,7 +27,7 @@ from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
 _KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
-_PERIOD_KEY: Final = ("first_day", "series", "group", "version")
+_PERIOD_KEY: Final = ("first_day", "series", "group", "version", "day_kind", "start_minute")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -74,6 +74,11 @@ _CONSISTENT: Final = (
 _PERIODS: Final = (
     "averages over households and days by period, with their noise: sums of the released days and nothing else; a row "
     "for each way of counting a household's day, and a period once none of its days is still to be released"
+)
+_PROFILE_MONTHS: Final = (
+    "mean half-hours over households and the weekdays or weekends of a month, with their noise: sums of the released "
+    "days and nothing else; a row for each way of counting a household's day, and a month once none of its days is "
+    "still to be released"
 )
 _QUANTILES: Final = (
     "quantiles of the households' daily use with an interval for the noise: computed from the released counts and "
@@ -183,7 +188,7 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
 def _table_description(content: bytes, statement: Statement) -> str:
     names = _read_schema(content).names
     if "days_in_period" in names:
-        return _PERIODS
+        return _PROFILE_MONTHS if "day_kind" in names else _PERIODS
     if "share" in names:
         return _QUANTILES
     if "bin_low_kwh" in names:

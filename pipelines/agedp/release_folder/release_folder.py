@@ -18,6 +18,7 @@ from agedp.release_folder.consistent_table import CONSISTENT_FILE
 from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tables, derived_table
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
+from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
 from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS
 from agedp.release_folder.quantile_table import QUANTILE_FILE
 from agedp.release_folder.result_tables import check_losses, check_tables, read_guarantee
@@ -96,6 +97,14 @@ class ReleaseFolder:
         if period not in PERIOD_FILES:
             raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, PERIOD_FILES))}")
         return self._derived(PERIOD_FILES[period])
+
+    def profiles_by_month(self) -> pd.DataFrame:
+        """Return the mean profiles of weekdays and weekends by month, as `period_averages`: a row for each half-hour.
+
+        Raises:
+            InputError: a release without daily profiles, or files that are missing or damaged.
+        """
+        return self._derived(PROFILE_MONTHS_FILE)
 
     def quantiles(self) -> pd.DataFrame:
         """Return quantiles of the households' daily use and their intervals, derived from the released counts.
