@@ -167,6 +167,11 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
+    def planned_period(
+        self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None
+    ) -> int:
+        """Return the loss of which a row about the days from `first` to `last` may have its share [nano-epsilon]."""
+
     def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -35,6 +36,7 @@ from agedp_data.parameters import (
 )
 from agedp_data.roster import ALL
 from agedp_data.series.histograms import cumulative, histogram
+from agedp_data.series.periods import period_of
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
 from agedp_data.series.series_terms import Series, Wh
 
@@ -56,7 +58,20 @@ class Mean(Series):
     """
 
     statistic: Literal["mean"]
+    every: Annotated[Literal["day", "week", "month", "year"], LATER] = "day"
+    """Days of a row: each day, or the days of a calendar week from Monday, month or year together. A row of a period
+    costs what one of its days has for this series, counts in every one of them, and has the noise of all of them.
+    """
     moves_counts: ClassVar[bool] = False
+
+    @property
+    def covers_periods(self) -> bool:
+        """Return whether a row covers a week, month or year."""
+        return self.every != "day"
+
+    def covered_days(self, day: date) -> tuple[date, date]:
+        """Return the first and last day of the period that contains a day; for daily means the day itself."""
+        return period_of(day, self.every)
 
     @property
     def above_wh(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -62,6 +63,24 @@ class Series(Section):
     def missing_wh(self) -> int:
         """Return the energy of a missing household-day, in whole watt-hours."""
         return watt_hours(self.missing_kwh)
+
+    @property
+    def covers_periods(self) -> bool:
+        """Return whether a row of the series covers a period of several days."""
+        return False
+
+    def covered_days(self, day: date) -> tuple[date, date]:
+        """Return the first and last day that the row named by a day covers: for most series the day itself."""
+        return day, day
+
+    def row_sensitivity(self, day: date) -> int:
+        """Return the L1 sensitivity of the row named by a day to any change of all days of a household in it."""
+        first, last = self.covered_days(day)
+        return ((last - first).days + 1) * self.sensitivity("replacement")
+
+    def sensitivity(self, change: Change) -> int:
+        """Return the L1 sensitivity of one covered day to a change of a household's day."""
+        raise NotImplementedError
 
     def counted_change(self, change: Change) -> Change:
         """Return the change that a series sees when the use of a household changes.
