@@ -35,7 +35,7 @@ from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, is_later, meaning_of
+from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, interval_minutes_of, is_later, meaning_of
 from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.zone_changes import FIXED_ZONES, zone_changes
 from agedp_data.errors import LedgerError
@@ -93,12 +93,13 @@ def promise_of(
         terms = meaning_of(text)
         promise = _PROMISE.validate_python({key: _read(value) for key, value in terms["promise"].items()})
         series, schedule = series_of({"series": {}} | terms), terms.get("schedule", {})
+        minutes = interval_minutes_of(terms)
         first, last = (
             date.fromisoformat(schedule[key]) if key in schedule else None for key in ("first_day", "last_day")
         )
     except (ValidationError, ValueError, LookupError, TypeError, AttributeError):
         raise LedgerError("a contract in the ledger holds no promise that this agedp knows; update agedp") from None
-    return promise.for_publication(Publication(series, earlier or {}, first, last, charges=tuple(charges)))
+    return promise.for_publication(Publication(series, earlier or {}, first, last, tuple(charges), minutes))
 
 
 def _read(value: object) -> object:
@@ -126,6 +127,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.bins_kwh": "either",
     "series.*.by": "either",
     "series.*.clamp_kwh": "either",
+    "series.*.every": "never",
+    "series.*.half_hour_clamp_kwh": "either",
     "series.*.max_missing": "either",
     "series.*.missing_kwh": "either",
     "series.*.share": "share",

@@ -163,10 +163,13 @@ class ContractSchedule(DocumentPart):
 class SeriesTerms(DocumentPart):
     """One series: its statistic and terms."""
 
-    optional = frozenset({"above_kwh", "by", "max_missing", "missing_kwh", "form", "bins_kwh", "values"})
+    optional = frozenset(
+        {"clamp_kwh", "half_hour_clamp_kwh", "above_kwh", "bins_kwh", "form"}
+        | {"by", "every", "max_missing", "missing_kwh", "values"}
+    )
     is_open = True
 
-    statistic: Literal["mean", "distribution"]
+    statistic: Literal["mean", "distribution", "profile", "coverage"]
     share: Annotated[
         Number,
         Field(
@@ -174,11 +177,20 @@ class SeriesTerms(DocumentPart):
             "is one."
         ),
     ]
-    clamp_kwh: Annotated[Number, Field(description="What a household's day counts at most, kWh.")]
+    clamp_kwh: Annotated[
+        Number | None, Field(description="What a household's day counts at most, kWh. Absent: no use is counted.")
+    ] = None
+    half_hour_clamp_kwh: Annotated[
+        Number | None, Field(description="Of a profile: what a household's half-hour counts at most, kWh.")
+    ] = None
     above_kwh: Annotated[
         Number | None, Field(description="Of a layer above the first: only what exceeds this counts, kWh. Absent: 0.")
     ] = None
     by: Annotated[str | None, Field(description="Column of the roster whose groups are published.")] = None
+    every: Annotated[
+        Literal["day", "week", "month", "year"] | None,
+        Field(description="Of a mean: the calendar period that each row covers. Absent: day."),
+    ] = None
     max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
         None
     )

@@ -27,18 +27,19 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import FREE, LATER, Absent, Section, exact_text
-from agedp_data.series.series import Distribution, Layer, Mean
+from agedp_data.series.series import STATISTICS, Layer
 
 RENAMED: Final[dict[str, str | None]] = {}
 """Dotted keys of earlier forms ("series.*.name" for any series): their present name, None for a removed key."""
 ZONE_CHANGES: Final = "zone_changes"
 """Key of [schedule] in a contract: the clock changes of its period. A contract without this key permits any."""
 
+_LATER_STATISTICS: Final = ("profile", "coverage")
 _TABLES: Final[Mapping[str, tuple[str, tuple[type[Section], ...]]]] = {
     "input": ("dataset", INPUTS),
     "population": ("", (PopulationSection,)),
     "schedule": ("mode", (Archive, Live, Rehearsal)),
-    "series": ("statistic", (Mean, Distribution)),
+    "series": ("statistic", STATISTICS),
     "promise": ("notion", NOTIONS),
     "model": ("source", (DeclaredModel, EstimatedModel)),
 }
@@ -73,6 +74,16 @@ def meaning_of(text: str) -> dict[str, Any]:
         LedgerError: as `meaning`.
     """
     return meaning(json.loads(text))
+
+
+def interval_minutes_of(terms: Mapping[str, Any]) -> int:
+    """Return the length of a reading's interval from the meaning of a contract; 60 where the contract states none.
+
+    >>> interval_minutes_of(meaning({"input": {"dataset": "london"}}))
+    30
+    """
+    minutes: int = terms.get("input", {}).get("interval_minutes", 60)
+    return minutes
 
 
 def comparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -134,6 +145,7 @@ def is_later(contract: Mapping[str, Any]) -> bool:
     tables += [("series", terms) for terms in contract.get("series", {}).values()]
     return (
         "output" in contract
+        or any(table.get("statistic") in _LATER_STATISTICS for name, table in tables if name == "series")
         or ZONE_CHANGES in contract.get("schedule", {})
         or any(key in table for name, table in tables for key, _ in _later_defaults(name, table))
         or any(

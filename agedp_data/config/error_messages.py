@@ -24,7 +24,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.messages import format_value, is_confusable, short_name, suggest_name
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import Section
-from agedp_data.series.series import Distribution, Mean
+from agedp_data.series.series import STATISTICS
 
 _SECTIONS: dict[str, tuple[type[Section], ...]] = {
     "input": INPUTS,
@@ -32,7 +32,7 @@ _SECTIONS: dict[str, tuple[type[Section], ...]] = {
     "output": (OutputSection,),
     "population": (PopulationSection,),
     "schedule": (Archive, Live, Rehearsal),
-    "series": (Mean, Distribution),
+    "series": STATISTICS,
     "promise": NOTIONS,
     "model": (DeclaredModel, EstimatedModel),
     "compare": (CompareSection,),

@@ -24,14 +24,18 @@ from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged_loss import HALF_HOUR
 from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.classical import Classical
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
+from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, exact_text, wrong
 from agedp_data.series.layers import SeriesTable, series_by_name, table_name
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import EnergySeries
 
 
 def _version(value: object) -> int:
@@ -108,7 +112,12 @@ class RunFile(Section):
     def publication(self) -> Publication:
         """Return the series and days under the promise, of this file and of the contracts that it follows."""
         return Publication(
-            self.series, self._earlier, self.schedule.first_day, self.schedule.last_day, charges=self._charges
+            self.series,
+            self._earlier,
+            self.schedule.first_day,
+            self.schedule.last_day,
+            charges=self._charges,
+            interval_minutes=self.input.layout.interval_minutes,
         )
 
     @property
@@ -154,7 +163,7 @@ class RunFile(Section):
     @property
     def counted_states(self) -> RepresentativeValues | None:
         """Return the states that a series counts instead of readings, None if none does."""
-        return self.public_states if any(series.values == "states" for series in self.series.values()) else None
+        return self.public_states if any(series.counts_states for series in self.series.values()) else None
 
     @property
     def shares(self) -> dict[str, Decimal]:
@@ -215,7 +224,7 @@ def _shares(run: RunFile) -> Iterator[Problem]:
 def _states(run: RunFile) -> Iterator[Problem]:
     public_states = run.public_states
     for name, series in run.series.items():
-        if series.values != "states":
+        if not isinstance(series, EnergySeries) or not series.counts_states:
             continue
         if public_states is None:
             yield f"series.{name}", "values", f"needs public edges; {_listed(run)}"
@@ -229,6 +238,9 @@ def _states(run: RunFile) -> Iterator[Problem]:
         if isinstance(run.promise, Neighbourhood):
             what = 'do not go with notion = "neighbourhood": a small change of use may change any of them'
             yield f"series.{name}", "values", f'{what}; write values = "readings"'
+        if isinstance(series, Profile) and public_states is not None and public_states.step != HALF_HOUR:
+            what = 'counts states of half-hours; [model] step = "day" has none'
+            yield f"series.{name}", "values", f'{what}. Write values = "readings"'
 
 
 def _listed(run: RunFile) -> str:
@@ -283,7 +295,8 @@ def _half_hours_there(run: RunFile) -> Iterator[Problem]:
 
 
 def _check_change_size(run: RunFile) -> Iterator[Problem]:
-    clamps = {table_name(name): series.clamp_kwh for name, series in run.series.items()}  # of layers the last, highest
+    means = {name: series for name, series in run.series.items() if isinstance(series, EnergySeries)}
+    clamps = {table_name(name): series.clamp_kwh for name, series in means.items()}  # of layers the last, highest
     for name, clamp_kwh in clamps.items():
         if isinstance(run.promise, Neighbourhood) and run.promise.delta_kwh > clamp_kwh:
             yield "promise", "delta_kwh", f"exceeds clamp_kwh of [series.{name}]; no day can move that far"
@@ -292,6 +305,13 @@ def _check_change_size(run: RunFile) -> Iterator[Problem]:
 def _check_delta(run: RunFile) -> Iterator[Problem]:
     for problem in delta_problems(run.promise, run.population.min_households):
         yield "promise", "delta", problem
+
+
+def _check_periods(run: RunFile) -> Iterator[Problem]:
+    for name, series in run.series.items():
+        if series.covers_periods and not isinstance(run.promise, Classical | WEvent):
+            what = f'is not possible with notion = "{run.promise.notion}"; its bounds are about releases of single days'
+            yield f"series.{name}", "every", f"{what}. Publish days: the averages of weeks, months and years follow"
 
 
 def _check_places(run: RunFile) -> Iterator[Problem]:
@@ -309,5 +329,6 @@ _RULES = (
     _half_hours_there,
     _check_change_size,
     _check_delta,
+    _check_periods,
     _check_places,
 )

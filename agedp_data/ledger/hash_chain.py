@@ -33,6 +33,7 @@ from agedp_data.messages import escape_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agedp_data.series.profile import Profile
     from agedp_data.series.series import Distribution
 
 _MAX_SHOWN = 80
@@ -61,7 +62,7 @@ class HashChain:
         self.form = 1
         self.contracts: dict[str, list[records.ContractRecord]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
-        self.distributions: dict[str, dict[str, Distribution]] = {}
+        self.vectors: dict[str, dict[str, Distribution | Profile]] = {}
         self.models: dict[str, records.ModelRecord] = {}
         self.releases: dict[str, list[records.ReleaseRecord]] = defaultdict(list)
         self.statements: dict[str, list[records.StatementRecord]] = defaultdict(list)
@@ -163,7 +164,7 @@ class HashChain:
                 self.contracts[row.population].append(row)
                 with suppress(ValueError):
                     self.series[row.hash] = frozenset(record_schemas.parse_promise(row.promise).series)
-                    self.distributions[row.hash] = record_schemas.parse_distributions(row.promise)
+                    self.vectors[row.hash] = record_schemas.parse_vectors(row.promise)
             case records.ModelRecord():
                 self.models[row.model] = row
             case records.StatementRecord():
@@ -274,9 +275,9 @@ class HashChain:
             yield "the contract it names is not the one in force"
         if row.series not in self.series.get(row.contract, {row.series}):
             yield f"its contract has no series {escape_text(row.series, _MAX_SHOWN)!r}"
-        counts = self.distributions.get(row.contract, {}).get(row.series)
-        if counts is not None and not counts.holds(row.cells):
-            yield "its cells are not those of its contract's bins"
+        vector = self.vectors.get(row.contract, {}).get(row.series)
+        if vector is not None and not vector.holds(row.cells):
+            yield f"its cells are not those of its contract's {'half-hours' if _is_profile(vector) else 'bins'}"
         if row.model and row.model not in self.models:
             yield "the model it names is not in the ledger"
         if row.published_on < self.published_on:
@@ -286,6 +287,10 @@ class HashChain:
             )
         yield from _check_dates(row)
         yield from _check_draw(row)
+
+
+def _is_profile(vector: Distribution | Profile) -> bool:
+    return vector.statistic == "profile"
 
 
 def is_content(row: records.Row) -> bool:

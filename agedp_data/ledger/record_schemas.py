@@ -15,11 +15,14 @@ from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.errors import ChainError, LedgerError
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger.records import canonical, require_unicode
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import Distribution, series_in
 from agedp_data.statement.document import Statement
 
 _MAX_DEPTH: Final = 32
 _STEPS_PER_DAY: Final = 86_400
+_LACKS: Final = {"distribution": "form or bins", "profile": "clamps"}
+"""What is wrong with a statistic of several cells that cannot be read."""
 
 
 class _PublicPart(DocumentPart):
@@ -36,7 +39,7 @@ def parse_promise(text: str) -> Contract:
     if canonical(value) != text:
         raise ValueError("the promise is not canonical JSON")
     promise = read_document(Contract, _meaning_of_promise(value), "the promise")
-    parse_distributions(text)
+    parse_vectors(text)
     return promise
 
 
@@ -47,18 +50,24 @@ def _meaning_of_promise(value: object) -> object:
         raise ValueError(str(error)) from None
 
 
-def parse_distributions(text: str) -> dict[str, Distribution]:
-    """Return the distributions that a contract publishes, by the name of their series.
+def parse_vectors(text: str) -> dict[str, Distribution | Profile]:
+    """Return the series of a contract with several cells for each group, by their names.
 
     Raises:
-        ValueError: a distribution without form or bins as agedp writes them.
+        ValueError: a distribution without form or bins as agedp writes them, or a profile without its clamps.
     """
-    try:
-        series = meaning_of(text)["series"].items()
-        parsed = {name: series_in(terms) for name, terms in series if terms["statistic"] == "distribution"}
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        raise ValueError("the promise is not as agedp writes one: a distribution without its form or bins") from None
-    return {name: terms for name, terms in parsed.items() if isinstance(terms, Distribution)}
+    vectors: dict[str, Distribution | Profile] = {}
+    for name, terms in meaning_of(text)["series"].items():
+        statistic = terms["statistic"]
+        if statistic in _LACKS:
+            try:
+                parsed = series_in(terms)
+            except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+                problem = f"a {statistic} without its {_LACKS[statistic]}"
+                raise ValueError(f"the promise is not as agedp writes one: {problem}") from None
+            if isinstance(parsed, Distribution | Profile):
+                vectors[name] = parsed
+    return vectors
 
 
 def parse_statement(text: str) -> Statement:

@@ -325,6 +325,19 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
     return losses
 
 
+def single_and_period_losses(history: Sequence[HistoryRow], publication: Publication) -> tuple[dict[str, int], Charges]:
+    """Return the loss of each day by rows about it alone, and the draws and rows about several days.
+
+    Source: sequential composition, as `day_losses` and `period_loss`.
+
+    Args:
+        history: rows of the ledger.
+        publication: the series of all contracts, and the calibration draws.
+    """
+    days, with_periods = publication.separated(history)
+    return day_losses(days), with_periods.charges
+
+
 def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:
     """Return losses by the number of the day instead of its ISO text.
 

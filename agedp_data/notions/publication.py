@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from agedp_data.notions.period_loss import Charges, PeriodLoss
+from agedp_data.series.periods import days_of
 from agedp_data.series.sensitivity import Change, Move
 
 
@@ -65,10 +66,6 @@ class Statistic(Protocol):
         """Its part of each day's budget; None: all of it."""
 
     @property
-    def moves_counts(self) -> bool:
-        """Whether a household moves counts, by one each; otherwise it moves one sum."""
-
-    @property
     def covers_periods(self) -> bool:
         """Whether its rows cover periods of several days."""
 
@@ -77,6 +74,9 @@ class Statistic(Protocol):
 
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity to a change of one household's day."""
+
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that such a change moves one cell, if readings are of so many minutes."""
 
 
 Series = Mapping[str, Statistic]
@@ -87,7 +87,8 @@ class Publication:
     """The series in force, those of earlier contracts by hash, and the first and last day, None where there is none.
 
     For an unknown series or contract every change counts as the largest one. `charges` are the losses of the
-    population's calibration draws, which count beside those of its releases (`period_loss`).
+    population's calibration draws, which count beside those of its releases (`period_loss`). `interval_minutes` is the
+    length of a reading's interval; the longer it is, the more may one cell of a profile move.
     """
 
     series: Series = field(default_factory=dict)
@@ -95,6 +96,7 @@ class Publication:
     first_day: date | None = None
     last_day: date | None = None
     charges: Charges = ()
+    interval_minutes: int = 60
 
     @property
     def draws(self) -> Charges:
@@ -125,6 +127,12 @@ class Publication:
             for row, (first, last) in covered
             if first != last
         )
+
+    def released_days(self, history: Iterable[ReleasedRow]) -> set[str]:
+        """Return the days about which something is released, ISO text."""
+        covered = {self.covered_days(row) for row in history if row.state == "released"}
+        periods = (days_of(*map(date.fromisoformat, ends)) for ends in covered)
+        return {day.isoformat() for period in periods for day in period}
 
     def separated(self, history: Sequence[_Row]) -> tuple[Sequence[_Row], Publication]:
         """Return the rows about single days, and this publication with the other rows as charges about their periods.

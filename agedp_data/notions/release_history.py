@@ -17,9 +17,7 @@ class ReleaseHistory:
     of it: they are `periods`.
     """
 
-    def __init__(
-        self, by: Literal["day", "published_on"] = "day", publication: Publication | None = None
-    ) -> None:
+    def __init__(self, by: Literal["day", "published_on"] = "day", publication: Publication | None = None) -> None:
         self._by = by
         self._publication = publication if publication is not None and publication.has_periods else None
         self._last: tuple[tuple[HistoryRow, ...], dict[str, int], Charges] = ((), {}, ())

@@ -3,8 +3,8 @@ r"""Rényi curves of released rows by day of the data: what the (epsilon, delta)
 A household's readings of the days of a span change what is released about these days alone. So the curve of a span is
 the sum of the curves of its rows (`accounting.renyi`):
 
-* a row of sums: one value that moves by the row's sensitivity, under noise of the row's scale;
-* a row of counts: as many counts as a household moves, by one each;
+* a row of values of which a household moves each by a bounded amount, together by the row's sensitivity, under noise
+  of the row's scale (`vector_curve`): one sum by all of it, counts by one each, half-hours by their clamp;
 * a row that covers several days: its curve, once in every span that touches its period;
 * a row of an unknown mechanism, and a calibration draw: randomised response with its loss. A draw counts once in every
   span that touches its period (`period_loss`);
@@ -36,12 +36,11 @@ from agedp_data.accounting.renyi import (
     approximate_epsilon,
     approximate_epsilons,
     compose,
-    counts_curve,
-    laplace_curve,
     multiply,
     pure_curve,
 )
 from agedp_data.accounting.temporal_plans import largest_feasible
+from agedp_data.accounting.vector_curve import vector_curve
 from agedp_data.epsilon import NANO
 from agedp_data.notions.notion import HistoryRow, day_number
 from agedp_data.notions.period_loss import PeriodLoss
@@ -172,10 +171,10 @@ class SpanCurves:
         statistic = self._publication.statistic(row)
         if row.mechanism == DISCRETE_LAPLACE and row.scale > 0:
             if statistic is not None and self._change != "replacement" and not statistic.covers_periods:
-                return _moved(statistic, row.scale, self._change)
-            return Span(_row_curve(row.sensitivity, row.scale, _moves_counts(statistic)), row.loss)
+                return self._moved(statistic, row.scale)
+            return Span(_row_curve(row.sensitivity, row.scale, self._largest_move(statistic, row)), row.loss)
         if row.mechanism == "" and statistic is not None:
-            return _planned(statistic, row.loss, self._change)
+            return self._planned(statistic, row.loss)
         return Span(_unknown_curve(row.loss), row.loss)
 
     def of_planned_day(self, loss: int) -> Span:
@@ -183,8 +182,27 @@ class SpanCurves:
         series = self._publication.series
         if not series:
             return Span(_unknown_curve(loss), loss)
-        spans = (_planned(statistic, int(self._parts[name] * loss), self._change) for name, statistic in series.items())
+        spans = (self._planned(statistic, int(self._parts[name] * loss)) for name, statistic in series.items())
         return sum(spans, EMPTY)
+
+    def _planned(self, statistic: Statistic, loss: int) -> Span:
+        """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
+        if loss <= 0:
+            return EMPTY
+        return self._moved(statistic, _planned_scale(statistic.sensitivity("replacement"), loss))
+
+    def _moved(self, statistic: Statistic, scale: float) -> Span:
+        """Return the span of a row about a change of the day."""
+        return _moved_row(statistic.sensitivity(self._change), scale, self._cell_move(statistic, self._change))
+
+    def _largest_move(self, statistic: Statistic | None, row: HistoryRow) -> int:
+        """Return the most that one cell of a row moves; of an unknown series one cell may move by all."""
+        if statistic is None or statistic.covers_periods:  # a sum over days moves by the moves of all of them
+            return row.sensitivity
+        return self._cell_move(statistic, "replacement")
+
+    def _cell_move(self, statistic: Statistic, change: Change) -> int:
+        return statistic.largest_move(change, minutes=self._publication.interval_minutes)
 
     def equal_loss(self, days: int, *, epsilon: int, delta: Decimal, cap: int, beside: Span = EMPTY) -> int:
         r"""Return the largest loss of each of so many days that together stay within (epsilon, delta).
@@ -256,7 +274,7 @@ class SpanCurves:
 
 def _span_of_charge(charge: PeriodLoss) -> Span:
     if charge.is_release and charge.scale > 0:  # sums alone cover several days
-        return Span(laplace_curve(charge.sensitivity, charge.scale), charge.loss)
+        return Span(_row_curve(charge.sensitivity, charge.scale, charge.sensitivity), charge.loss)
     return Span(_unknown_curve(charge.loss), charge.loss)
 
 
@@ -271,13 +289,9 @@ def _common_dtype(spans: Iterable[Span]) -> type:
     return np.int64 if sum(float(span.curve[-1]) for span in spans) < _INT64_LIMIT else object
 
 
-def _moves_counts(statistic: Statistic | None) -> bool:
-    return statistic is not None and statistic.moves_counts
-
-
 @lru_cache(maxsize=2**14)
-def _row_curve(sensitivity: int, scale: float, moves_counts: bool) -> Curve:
-    return counts_curve(sensitivity, scale) if moves_counts else laplace_curve(sensitivity, scale)
+def _row_curve(sensitivity: int, scale: float, largest_move: int) -> Curve:
+    return vector_curve(sensitivity, largest_move=largest_move, scale=scale)
 
 
 @lru_cache(maxsize=2**10)
@@ -285,26 +299,14 @@ def _unknown_curve(loss: int) -> Curve:
     return pure_curve(Fraction(loss, NANO)) if loss > 0 else EMPTY.curve
 
 
-def _planned(statistic: Statistic, loss: int, change: Change) -> Span:
-    """Return the span of a row with at most this loss, with the scale that it would be drawn with."""
-    if loss <= 0:
-        return EMPTY
-    return _moved(statistic, _planned_scale(statistic.sensitivity("replacement"), loss), change)
-
-
 @lru_cache(maxsize=2**14)
 def _planned_scale(sensitivity: int, loss: int) -> float:
     return mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
 
 
-def _moved(statistic: Statistic, scale: float, change: Change) -> Span:
-    """Return the span of a row about a change of the day."""
-    return _moved_row(statistic.sensitivity(change), scale, statistic.moves_counts)
-
-
 @lru_cache(maxsize=2**14)
-def _moved_row(sensitivity: int, scale: float, moves_counts: bool) -> Span:
+def _moved_row(sensitivity: int, scale: float, largest_move: int) -> Span:
     if sensitivity == 0:
         return EMPTY
     recorded = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
-    return Span(_row_curve(sensitivity, scale, moves_counts), recorded)
+    return Span(_row_curve(sensitivity, scale, largest_move), recorded)

@@ -227,9 +227,7 @@ class WindowLoss:
         return f"window of {self.window_days} days"
 
 
-def fullest_window(
-    losses: Mapping[str, int], day: str, last_day: str = "", *, days: int, charges: Charges = ()
-) -> int:
+def fullest_window(losses: Mapping[str, int], day: str, last_day: str = "", *, days: int, charges: Charges = ()) -> int:
     r"""Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
 
     Use it to find how much of a window's bound a further release on `day` may spend.
@@ -243,7 +241,8 @@ def fullest_window(
         day: ISO date.
         last_day: ISO date; with it the windows that contain a day from `day` to this one.
         days: length of the window.
-        charges: losses of calibration draws and of rows about several days, each once in every window that touches its period.
+        charges: losses of calibration draws and of rows about several days, each once in every window that touches its
+            period.
 
     References:
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,

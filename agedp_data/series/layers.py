@@ -116,7 +116,7 @@ def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> obj
         if is_mean and isinstance(table, Mapping) and isinstance(table.get("share"), list | tuple):
             raise wrong("must be one number, because clamp_kwh is one number", "share")
         return read_series(table)
-    if table.get("statistic") == "distribution":
+    if not is_mean and table.get("statistic") in ("distribution", "profile"):
         raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")
     return _LAYERED.validate_python({"mean": dict(table)})["mean"] if is_mean else read_series(table)
 
@@ -175,6 +175,11 @@ def layer_text(series: str, clamp_kwh: Decimal | str) -> str:
     """
     number = layer_number(series)
     return f"{table_name(series)}, layer {number}, up to {Decimal(clamp_kwh):f} kWh" if number else series
+
+
+def series_text(name: str, series: AnySeries) -> str:
+    """Return the name of a series for people; of a layer as `layer_text`."""
+    return layer_text(name, series.clamp_kwh) if isinstance(series, Mean) else name
 
 
 def layers_of(series: str, names: Iterable[str]) -> list[str]:
@@ -245,7 +250,7 @@ def _joined(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None:
         layers = [series_in(of_layer) for of_layer in terms]
         shared = {key: getattr(layers[0], key) for key in ("statistic", "by", "max_missing", "values")}
         lists = {key: [getattr(layer, key) for layer in layers] for key in ("clamp_kwh", "share")}
-        missing_kwh = sum((layer.missing_kwh for layer in layers), Decimal())
+        missing_kwh = sum((layer.missing_kwh for layer in layers if isinstance(layer, Mean)), Decimal())
         written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
     except (ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -16,28 +16,28 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from typing import ClassVar, Final, Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import model_validator
 
+from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.parameters import PositiveKwh, watt_hours, wrong
 from agedp_data.roster import ALL
 from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
 from agedp_data.series.sensitivity import Change
-from agedp_data.series.series_terms import Series, Wh
+from agedp_data.series.series_terms import EnergySeries, Wh
 
 _CLOCK: Final = re.compile(r"([01][0-9]|2[0-3]):([03])0")
 _LEAST_SLOTS: Final = 46
 """Half-hours of a day on which the clock goes forward by an hour."""
 
 
-class Profile(Series):
+class Profile(EnergySeries):
     """Mean use of each half-hour: an exact vector per group and day, to which noise is added in each cell."""
 
     statistic: Literal["profile"]
-    moves_counts: ClassVar[bool] = False
     half_hour_clamp_kwh: PositiveKwh
     """Upper bound on a household's half-hour; a larger one counts as this, then the day is reduced in proportion to
     `clamp_kwh`. Public, never derived from the data. Of hourly readings an hour has twice this bound.
@@ -62,7 +62,7 @@ class Profile(Series):
             self.clamp_wh,
             self.missing_wh,
             self.max_missing,
-            states if self.values == "states" else None,
+            states if self.counts_states else None,
         )
 
     def sensitivity(self, change: Change) -> int:
@@ -77,6 +77,16 @@ class Profile(Series):
             half_hour_clamp=self.half_hour_clamp_wh,
             day_clamp=self.clamp_wh,
         )
+
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that one cell changes [Wh]: a half-hour at its clamp, or an hour at twice that.
+
+        Args:
+            change: change of one household's day; any may move a cell from 0 to its clamp.
+            minutes: length of a reading's interval.
+        """
+        step = slot_step(minutes)
+        return min(self.half_hour_clamp_wh * step, self.clamp_wh, self.sensitivity(change))
 
     def cells(self, group: str, *, slots: Sequence[int]) -> tuple[str, ...]:
         """Return the names of a group's cells on a day with these half-hours (`load_profile.day_slots`).
@@ -101,17 +111,9 @@ class Profile(Series):
         is_once = len({group for group, _ in slots_by_group}) == len(slots_by_group)
         return is_once and all(slots == expected for _, slots in slots_by_group)
 
-    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the number of households of a release by group; all cells of a group have the same number.
-
-        Args:
-            cells: names of the release's cells.
-            households: number of households of the group of each cell, in the same order.
-
-        Raises:
-            ValueError: a name is not a cell of this series.
-        """
-        return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+    def group_of(self, cell: str) -> str:
+        """Return the group of a cell, by its name; see `place`."""
+        return self.place(cell)[0]
 
     def place(self, cell: str) -> tuple[str, int]:
         """Return the group and the half-hour (slot 0 to 47) of a cell, by its name.

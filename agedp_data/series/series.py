@@ -1,4 +1,4 @@
-"""[series.NAME]: the published statistics. One table per statistic; every bound in it is public.
+"""[series.NAME]: the published statistics of daily totals, and of all others (`profile`, `coverage`) in one union.
 
 A statistic is an exact vector of integers over the days of one group's households, its cells, and the sensitivity of
 the vector of all groups, which is that of one group because a household is in one group.
@@ -18,7 +18,7 @@ from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeGuard
 
 import numpy as np
 from pydantic import Discriminator, PlainValidator, ValidationError, model_validator
@@ -35,12 +35,14 @@ from agedp_data.parameters import (
     wrong,
 )
 from agedp_data.roster import ALL
+from agedp_data.series.coverage import Coverage
 from agedp_data.series.histograms import cumulative, histogram
 from agedp_data.series.periods import period_of
+from agedp_data.series.profile import Profile
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
-from agedp_data.series.series_terms import Series, Wh
+from agedp_data.series.series_terms import EnergySeries, Wh
 
-_AMOUNTS: Final = ("share", "clamp_kwh", "above_kwh", "missing_kwh", "bins_kwh")
+_AMOUNTS: Final = ("share", "clamp_kwh", "half_hour_clamp_kwh", "above_kwh", "missing_kwh", "bins_kwh")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
 
 
@@ -51,7 +53,7 @@ def _bins(values: object) -> tuple[Decimal, ...]:
     return edges
 
 
-class Mean(Series):
+class Mean(EnergySeries):
     """Mean of the households' days: one exact sum per group, to which noise is added.
 
     The published mean is the noisy sum, divided by the number of households on the roster, which is public.
@@ -62,7 +64,6 @@ class Mean(Series):
     """Days of a row: each day, or the days of a calendar week from Monday, month or year together. A row of a period
     costs what one of its days has for this series, counts in every one of them, and has the noise of all of them.
     """
-    moves_counts: ClassVar[bool] = False
 
     @property
     def covers_periods(self) -> bool:
@@ -95,23 +96,20 @@ class Mean(Series):
         """
         return sum_sensitivity(self.counted_change(change), clamp=self.width_wh)
 
-    def cells(self, group: str) -> tuple[str, ...]:
-        """Return the cells of a group: one, which has the group's name."""
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that one cell changes [Wh]: the sum of a group is one cell."""
+        del minutes
+        return self.sensitivity(change)
+
+    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
+        """Return the cells of a group: one, which has the group's name, whatever the half-hours of the day."""
+        del slots
         return (group,)
 
     def holds(self, cells: Sequence[str]) -> bool:
         """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
         del cells
         return True
-
-    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the number of households of a release by group.
-
-        Args:
-            cells: names of the release's cells.
-            households: number of households of each cell, in the same order.
-        """
-        return dict(zip(cells, households, strict=True))
 
     def exact(self, days_wh: Wh) -> tuple[int, ...]:
         """Return the exact vector of one group, to which noise is added: the sum of its counted days [Wh].
@@ -124,6 +122,15 @@ class Mean(Series):
     def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have this exact vector: a sum from 0 to all widths together."""
         return bool((exact >= 0).all() and (exact <= households * self.width_wh).all())
+
+
+def is_daily_mean(series: object) -> TypeGuard[Mean]:
+    """Return whether a series is a mean, or a layer of one, with a row for each day.
+
+    >>> is_daily_mean(series_in({"statistic": "mean", "clamp_kwh": "50", "every": "month"}))
+    False
+    """
+    return isinstance(series, Mean) and not series.covers_periods
 
 
 class Layer(Mean):
@@ -154,7 +161,7 @@ class Layer(Mean):
         return self
 
 
-class Distribution(Series):
+class Distribution(EnergySeries):
     """Counts of households by daily use: one cell per range, half-open; the clamp closes the last range.
 
     The cells of a histogram are the bins. The cells of cumulative counts are the ranges from 0 to each inner edge; the
@@ -162,7 +169,6 @@ class Distribution(Series):
     """
 
     statistic: Literal["distribution"]
-    moves_counts: ClassVar[bool] = True
     form: Literal["histogram", "cumulative"] = "histogram"
     """Number of households in each bin, or below each edge."""
     bins_kwh: Annotated[tuple[Decimal, ...], PlainValidator(_bins), NUMBERS]
@@ -189,13 +195,19 @@ class Distribution(Series):
             return cumulative_sensitivity(self.counted_change(change), edges=self.bins_wh)
         return histogram_sensitivity(self.counted_change(change), edges=self.bins_wh)
 
-    def cells(self, group: str) -> tuple[str, ...]:
+    def largest_move(self, change: Change, *, minutes: int) -> int:
+        """Return the most that one cell changes [households]: a household enters or leaves a count."""
+        del change, minutes
+        return 1
+
+    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
         """Return the names of a group's cells: the ranges in kWh, such as "0-2", or "Std 0-2" if the series has groups.
 
         >>> terms = {"statistic": "distribution", "clamp_kwh": "9", "bins_kwh": ["0", "2", "9"], "by": "tariff"}
         >>> series_in(terms).cells("Std")
         ('Std 0-2', 'Std 2-9')
         """
+        del slots
         of = "" if self.by is None else f"{group} "
         return tuple(f"{of}{name}" for name in _named(self.ranges_kwh))
 
@@ -204,17 +216,9 @@ class Distribution(Series):
         groups = dict.fromkeys(cell.rpartition(" ")[0] for cell in cells)
         return list(cells) == [cell for group in groups for cell in self.cells(group)]
 
-    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
-        """Return the number of households of a release by group; all cells of a group have the same number.
-
-        Args:
-            cells: names of the release's cells.
-            households: number of households of the group of each cell, in the same order.
-
-        Raises:
-            ValueError: a name is not a cell of this series.
-        """
-        return {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+    def group_of(self, cell: str) -> str:
+        """Return the group of a cell, by its name; see `place`."""
+        return self.place(cell)[0]
 
     def place(self, cell: str) -> tuple[str, Decimal, Decimal]:
         """Return the group and the range [kWh] of a cell, by its name.
@@ -260,7 +264,15 @@ def _named(ranges: tuple[tuple[Decimal, Decimal], ...]) -> dict[str, tuple[Decim
     return {f"{exact_text(low)}-{exact_text(high)}": (low, high) for low, high in ranges}
 
 
-AnySeries = Annotated[Mean | Distribution, Discriminator("statistic")]
+STATISTICS: Final = (Mean, Distribution, Profile, Coverage)
+"""The classes of all statistics; the first two are of daily totals."""
+AnySeries = Annotated[Mean | Distribution | Profile | Coverage, Discriminator("statistic")]
+_KINDS: Final[Mapping[str, type[Mean | Distribution | Profile | Coverage]]] = {
+    "mean": Mean,
+    "distribution": Distribution,
+    "profile": Profile,
+    "coverage": Coverage,
+}
 
 
 def series_of(terms: Mapping[str, Any]) -> dict[str, AnySeries]:
@@ -286,7 +298,7 @@ def series_in(terms: Mapping[str, Any]) -> AnySeries:
     Raises:
         ValueError: the table is not a series.
     """
-    kind: type[Mean] | type[Distribution] = Distribution if terms["statistic"] == "distribution" else Mean
+    kind = _KINDS.get(terms["statistic"], Mean)
     kind = Layer if terms.get("above_kwh", "0") != "0" and kind is Mean else kind
     fields = {key: value for key, value in terms.items() if key in kind.model_fields}
     return kind.model_validate({key: _amounts(value) if key in _AMOUNTS else value for key, value in fields.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
@@ -28,10 +29,7 @@ def check_group_column(name: str | None) -> None:
 
 
 class Series(Section):
-    """Keys and rules that all statistics share; the exact vector of a release is computed from the counted days.
-
-    A household's day counts as its energy, at most `clamp_kwh`; a missing household-day counts as `missing_kwh`.
-    """
+    """Keys and rules that all statistics share."""
 
     statistic: str
     """Published statistic of a day."""
@@ -39,30 +37,17 @@ class Series(Section):
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
     series; the shares add up to 1. With a list of clamps: a list, one share per layer.
     """
-    clamp_kwh: PositiveKwh
-    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. A
-    mean may have a list of 2 to 4 ascending bounds: the day is cut into layers, each a series with a share of its own.
-    """
     by: Text | None = None
     """Group column of the roster; the series then has one value per group and day."""
     max_missing: Missing = 2
     """A household-day that lacks more readings than this counts as missing: of half-hours, or of hours where [input]
     interval_minutes = 60.
     """
-    missing_kwh: Kwh = exact(0)
-    """Value of a missing household-day."""
-    values: Literal["readings", "states"] = "readings"
-    """Readings as they are, or the representative values of their states under public `[model]` edges."""
 
     @property
-    def clamp_wh(self) -> int:
-        """Return the public upper bound on a household's day, in whole watt-hours."""
-        return watt_hours(self.clamp_kwh)
-
-    @property
-    def missing_wh(self) -> int:
-        """Return the energy of a missing household-day, in whole watt-hours."""
-        return watt_hours(self.missing_kwh)
+    def counts_states(self) -> bool:
+        """Return whether the series counts the states of readings in place of the readings."""
+        return False
 
     @property
     def covers_periods(self) -> bool:
@@ -82,13 +67,69 @@ class Series(Section):
         """Return the L1 sensitivity of one covered day to a change of a household's day."""
         raise NotImplementedError
 
+    def group_of(self, cell: str) -> str:
+        """Return the group of a cell, by its name; where a group has one cell, it has the group's name.
+
+        Raises:
+            ValueError: the name is not a cell of this series.
+        """
+        return cell
+
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the number of households of a release by group; all cells of a group have the same number.
+
+        Args:
+            cells: names of the release's cells.
+            households: number of households of the group of each cell, in the same order.
+
+        Raises:
+            ValueError: a name is not a cell of this series.
+        """
+        return {self.group_of(cell): number for cell, number in zip(cells, households, strict=True)}
+
+    @model_validator(mode="after")
+    def _by_a_group_column(self) -> Self:
+        check_group_column(self.by)
+        return self
+
+
+class EnergySeries(Series):
+    """Keys and rules of statistics of use; the exact vector of a release is computed from the counted days.
+
+    A household's day counts as its energy, at most `clamp_kwh`; a missing household-day counts as `missing_kwh`.
+    """
+
+    clamp_kwh: PositiveKwh
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. A
+    mean may have a list of 2 to 4 ascending bounds: the day is cut into layers, each a series with a share of its own.
+    """
+    missing_kwh: Kwh = exact(0)
+    """Value of a missing household-day."""
+    values: Literal["readings", "states"] = "readings"
+    """Readings as they are, or the representative values of their states under public `[model]` edges."""
+
+    @property
+    def clamp_wh(self) -> int:
+        """Return the public upper bound on a household's day, in whole watt-hours."""
+        return watt_hours(self.clamp_kwh)
+
+    @property
+    def missing_wh(self) -> int:
+        """Return the energy of a missing household-day, in whole watt-hours."""
+        return watt_hours(self.missing_kwh)
+
+    @property
+    def counts_states(self) -> bool:
+        """Return whether the series counts the states of readings in place of the readings."""
+        return self.values == "states"
+
     def counted_change(self, change: Change) -> Change:
         """Return the change that a series sees when the use of a household changes.
 
         A series of readings sees the same change. A series of states sees a replacement: half-hours with nearly the
         same sum may lie in any states.
         """
-        return "replacement" if self.values == "states" and isinstance(change, Move) else change
+        return "replacement" if self.counts_states and isinstance(change, Move) else change
 
     def clamp_energy(self, energy_wh: Wh, usable: np.ndarray[Any, np.dtype[np.bool_]]) -> Wh:
         """Return the energies of one day as they count in a release.
@@ -106,5 +147,4 @@ class Series(Section):
     def _within_the_bound(self) -> Self:
         if self.missing_kwh > self.clamp_kwh:
             raise wrong("must not exceed clamp_kwh", "missing_kwh")
-        check_group_column(self.by)
         return self

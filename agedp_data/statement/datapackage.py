@@ -62,6 +62,10 @@ _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
+_PERIODS: Final = (
+    "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
+    f"{_NOISE_TEXT}"
+)
 _LAYERS: Final = (
     f"upper layers of the daily averages: parts of a mean, {_NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up "
     "to the end of a layer; the smoothed table of `agedp smooth` has the sum"
@@ -177,6 +181,8 @@ def _table_description(content: bytes, statement: Statement) -> str:
         return _COUNTS
     if "live_kwh" in names:
         return _SMOOTHED
+    if "household_days" in names:
+        return _PERIODS
     if "layer" in names:
         return _LAYERS.format(ranges=_layer_ranges(content))
     averages = _CONSISTENT if "based_on" in names else _AVERAGES
@@ -189,7 +195,7 @@ def _lowest_layer(content: bytes, statement: Statement) -> str:
     metadata = json.loads((_read_schema(content).metadata or {}).get(b"agedp", b"{}"))
     name = f"{metadata.get('of')}/1"
     terms = statement.contract.series.get(name)
-    return layer_text(name, terms.clamp_kwh) if terms else ""
+    return layer_text(name, terms.clamp_kwh) if terms and terms.clamp_kwh else ""
 
 
 def _layer_ranges(content: bytes) -> str:

@@ -23,7 +23,7 @@ _SMALL = (
 
 def layer_series_text(name: str, series: SeriesTerms) -> str:
     """Return what a layer counts, up to the rule for missing days."""
-    above, clamp = series.above_kwh or "0", series.clamp_kwh
+    above, clamp = series.above_kwh or "0", series.clamp_kwh or "0"
     width = exact_text(layer_width_kwh(clamp, above))
     by = f", by {series.by} of the roster" if series.by is not None else ""
     if series.above_kwh is None:

@@ -36,6 +36,7 @@ from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE
+from agedp_data.series.load_profile import day_slots
 from agedp_data.series.series import AnySeries, series_of
 
 WHOLE_DAY: Final = Fraction(1)
@@ -109,7 +110,6 @@ class EffectivePromise:
         if self.notion.slides and int(share * self.loss(history, DISTANT_DAY, DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)
         return DayBudget(0)
-
 
     def planned_period(self, history: Sequence[HistoryRow], first: date, last: date) -> int:
         """Return the loss of which a row about these days may have its share, under every model in force."""
@@ -269,7 +269,6 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
     Raises:
         Refused: the promise permits neither this release nor a later one; nothing was drawn.
     """
-    run = terms.run
     if reason := _skip_reason(due, series):
         return _skipped(terms, due, series, reason)
     budget = _budget(terms, due, series, history)
@@ -344,7 +343,8 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
     statistic = terms.run.series[series]
     groups = due.cells[series] if state == RELEASED else ()
-    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group)]
+    slots = day_slots(terms.run.input.layout, due.day)
+    cells = [(cell, number) for group, number in groups for cell in statistic.cells(group, slots=slots)]
     return ReleaseRecord(
         population=terms.run.population.name,
         series=series,

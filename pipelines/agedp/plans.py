@@ -22,7 +22,7 @@ from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND
-from agedp_data.series.layers import is_upper, layer_text, table_name
+from agedp_data.series.layers import is_upper, series_text, table_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ def compare(
                 "last_day": drawn["day"].max(),
                 "epsilon_max": losses.max(),
                 "epsilon_sum": losses.sum(),
-                "noise_of": layer_text(name, series.clamp_kwh),
+                "noise_of": series_text(name, series),
                 "noise_sd_kwh": noise.max(),
                 "noise_sd_of_sum_kwh": _noise_of_sums(drawn),
                 "problem": "" if planned.now.refused is None else str(planned.now.refused),

@@ -47,6 +47,8 @@ class Delivery:
 class DailySum:
     """One day of one series, by group (confidential): the exact vector of each group's cells.
 
+    `slots` are the half-hours of the day, from which the cells of a profile follow.
+
     Counts by group: `households`, those with a `usable` day, and those of them that are `clamped`. If the series counts
     states, also the sums of the daily totals by readings and by states.
     """
@@ -58,6 +60,11 @@ class DailySum:
     clamped: dict[str, int]
     readings_wh: dict[str, int] = field(default_factory=dict)
     states_wh: dict[str, int] = field(default_factory=dict)
+    slots: tuple[int, ...] = ()
+
+    def cells(self, group: str) -> tuple[str, ...]:
+        """Return the names of a group's cells, in the order of its exact vector."""
+        return self.series.cells(group, slots=self.slots)
 
     @property
     def sum_wh(self) -> dict[str, int]:

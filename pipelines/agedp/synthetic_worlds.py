@@ -33,8 +33,9 @@ from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.power import FAULTS_OF_SUMS, AuditDatasets
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues
-from agedp_data.series.series import AnySeries, Distribution, Layer
+from agedp_data.series.series import AnySeries, Distribution, Layer, Mean
 
 FIRST_DAY = date(2013, 1, 1)
 BIT_DAYS = 2
@@ -124,7 +125,8 @@ class SyntheticWorlds:
         return np.asarray(is_high[:, :, None] * profile)
 
     def _totals(self, run: RunFile, series: AnySeries, days: Sequence[int]) -> tuple[DayTotals, DayTotals]:
-        states = run.counted_states if series.values == "states" else None
+        series = use_of(series)
+        states = run.counted_states if series.counts_states else None
         # a fault may take a neighbouring day: the first and last days have themselves as neighbours
         near = np.clip(np.array(days)[:, None] + np.arange(-1, 2), 0, self.datasets.days - 1)
         return (
@@ -146,7 +148,7 @@ class DayTotals:
     unclamped_wh: Ints
 
     @classmethod
-    def of(cls, readings_wh: Ints, series: AnySeries, states: RepresentativeValues | None) -> DayTotals:
+    def of(cls, readings_wh: Ints, series: Mean | Distribution, states: RepresentativeValues | None) -> DayTotals:
         """Return the totals of readings of shape (households, days, 3, half-hours), -1 for a missing one."""
         is_there = readings_wh >= 0
         usable = is_there.sum(axis=-1) >= max(1, SLOTS - series.max_missing)
@@ -251,9 +253,21 @@ def cell_values(series: AnySeries, totals_wh: Ints) -> Ints:
 
 def sensitivity_of(series: AnySeries) -> int:
     """Return the L1 sensitivity of a series to one household's day [Wh, or households]."""
-    if not isinstance(series, Distribution):
+    series = use_of(series)
+    if isinstance(series, Mean):
         return series.clamp_wh - _above_wh(series)
     return len(series.bins_kwh) - 2 if series.form == "cumulative" else 2
+
+
+def use_of(series: AnySeries) -> Mean | Distribution:
+    """Return a series of daily totals.
+
+    Raises:
+        InputError: the audit does not cover its statistic.
+    """
+    if isinstance(series, Mean | Distribution):
+        return series
+    raise InputError(f'[series] statistic = "{series.statistic}" is not audited; leave it out of the audited run file')
 
 
 def _above_wh(series: AnySeries) -> int:
@@ -263,7 +277,7 @@ def _above_wh(series: AnySeries) -> int:
 
 def _middles_wh(run: RunFile) -> Floats:
     """Return half of the lowest clamp; with layers, the middle of each layer, the lowest first [Wh]."""
-    lowest = min(series.clamp_wh for series in run.series.values())
+    lowest = min(use_of(series).clamp_wh for series in run.series.values())
     layers = [series for series in run.series.values() if isinstance(series, Layer)]
     return np.array([lowest / 2, *((_above_wh(layer) + layer.clamp_wh) / 2 for layer in layers)])
 

@@ -10,7 +10,7 @@ import pytest
 
 from agedp.local_files import atomic_files
 from agedp.stage_values import DailySum
-from agedp.stages.aggregate import aggregate, days_between
+from agedp.stages.aggregate import aggregate, days_between, write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.series import Mean
@@ -25,9 +25,8 @@ def mean(*, clamp_wh=50_000, missing_wh=7, max_missing=2):
 
 def sums_of(house, spans, days, series, dataset="london", store="store"):
     where, delivery = house.read(dataset, store=store)
-    path = house.folder / store / "sums.parquet"
     of = series if isinstance(series, dict) else {"m": series}
-    return aggregate(where, delivery, house.roster(spans), days=days, series=of, path=path)
+    return aggregate(where, delivery, house.roster(spans), days=days, series=of)
 
 
 def brute(use, spans, day, one, *, expected=48):
@@ -74,7 +73,8 @@ def test_sums_are_those_of_plain_dictionaries(house, dataset, seed):
     }
     spans = comings_and_goings(made.household_ids, made.days(), seed)
     found = sums_of(house, spans, made.days(), COUNTING, dataset=dataset)
-    table = atomic_files.read_table(house.folder / "store/sums.parquet", table_schemas.SUMS).to_pylist()
+    write_sums(house.folder / "sums.parquet", found)
+    table = atomic_files.read_table(house.folder / "sums.parquet", table_schemas.SUMS).to_pylist()
     rows = {(row["day"], row["series"]): (row["usable"], row["clamped"]) for row in table}
     assert len(rows) == len(found) == 11 * len(COUNTING)
     for (day, name), result in found.items():

@@ -85,8 +85,7 @@ def summed(house, roster, step, *, engine=None, store="store"):
     delivery = ingest(of, [str(house.folder / "input" / "*.csv")], engine=engine)
     states = RepresentativeValues(step, tuple(EDGES[step]))
     compute_state_days(of, delivery, EVERY, states, engine=engine)
-    path = house.folder / store / "sums.parquet"
-    return aggregate(of, delivery, roster, days=EVERY, series=SERIES, path=path, states=states)
+    return aggregate(of, delivery, roster, days=EVERY, series=SERIES, states=states)
 
 
 @pytest.mark.parametrize(("step", "seed"), [("half-hour", 1), ("half-hour", 2), ("day", 1), ("day", 2)])
@@ -111,7 +110,7 @@ def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monke
     monkeypatch.setitem(EDGES, "half-hour", [100, 500])
     assert summed(house, roster, "half-hour") != first
     with pytest.raises(ValueError, match="counts states"):
-        aggregate(store, delivery, roster, days=EVERY, series=SERIES, path=house.folder / "store" / "s.parquet")
+        aggregate(store, delivery, roster, days=EVERY, series=SERIES)
 
 
 @pytest.mark.parametrize(("step", "seed"), [("half-hour", 0), ("half-hour", 1), ("half-hour", 2), ("day", 3)])

@@ -56,7 +56,7 @@ def test_half_hours_add_up_to_the_daily_sums(house, dataset):
     sums = sum_synthetic_half_hours(context.run_file, context.roster, days=DAYS, profiles=profiles)
     mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("0.096"))
     run = context.run_file.model_copy(update={"series": {"p": mean}})
-    daily = aggregate_synthetic(run, context.roster, days=DAYS, path=house.folder / "sums.parquet")
+    daily = aggregate_synthetic(run, context.roster, days=DAYS)
     assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
         key: one.sum_wh["all"] for key, one in daily.items()
     }

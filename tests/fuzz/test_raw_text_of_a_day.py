@@ -85,7 +85,7 @@ def sums(folder, dataset, rules, data, chunk_bytes):
     assert delivery.unreadable == ()
     assert delivery.rows_read == data.count(b"\n") - 1 == delivery.rows_kept + sum(delivery.rejected.values())
     roster = read_roster(folder / "roster.csv")
-    found = aggregate(store, delivery, roster, days=DAYS, series=SERIES, path=folder / "sums.parquet")
+    found = aggregate(store, delivery, roster, days=DAYS, series=SERIES)
     return [found[day, "mean"].sum_wh["all"] for day in DAYS]
 
 

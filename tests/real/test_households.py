@@ -37,7 +37,7 @@ def stored(kaggle, roster_text, tmp_path_factory):
 def test_365_daily_sums_equal_a_direct_computation(households, stored, tmp_path):
     series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
     days = days_between(FIRST, LAST)
-    sums = aggregate(*stored, days=days, series=series, path=tmp_path / "sums.parquet")
+    sums = aggregate(*stored, days=days, series=series)
     values = np.stack(list(households.values()))
     total = np.minimum(np.where(values >= 0, values, 0).sum(axis=2), CLAMP_WH)
     usable = (values >= 0).sum(axis=2) >= 46

@@ -18,7 +18,7 @@ from agedp.stages.plan import RunForecast, check_corrections_declared, check_mod
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper, layer_number, layer_text
+from agedp_data.series.layers import is_upper, layer_number, series_text
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_json import promises_json
 from agedp_flows.text.comparison_text import promises_lines
@@ -165,7 +165,7 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
     if not means:
         return []
     sd, name = max(means)
-    label = f"{layer_text(name, series[name].clamp_kwh)}: " if layer_number(name) else ""
+    label = f"{series_text(name, series[name])}: " if layer_number(name) else ""
     return [f"{label}{planned_noise_text(sd)}"]
 
 

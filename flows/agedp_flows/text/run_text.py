@@ -44,7 +44,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
-from agedp_data.series.layers import layer_number, layer_text
+from agedp_data.series.layers import layer_number, series_text
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
@@ -168,7 +168,7 @@ def _newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
     if averages := folder.averages():
         frame, table = folder.table(), averages[f"{MEANS}.parquet"]
         first = f"{json.loads(table.schema.metadata[METADATA_KEY])['of']}/1"
-        layer = f"kWh of {layer_text(first, run.series[first].clamp_kwh)}" if first in run.series else ""
+        layer = f"kWh of {series_text(first, run.series[first])}" if first in run.series else ""
         mean = layer or "mean kWh"
         heading = f"day         households   {mean}   noise interval       published"
         return [heading, *(_table_line(row, len(mean)) for row in frame.to_dict("records")[-3:])] if len(frame) else []

@@ -48,7 +48,8 @@ from agedp.local_files import atomic_files
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
-from agedp_data.datasets.validation import Ints
+from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.series.series_terms import EnergySeries
 
 SAMPLE = 200
 
@@ -132,8 +133,10 @@ def memory_request(run: RunFile, model: EstimatedModel) -> MemoryRequest:
 
     The loss is `max_day_epsilon`, the most that a day can have.
     """
-    series = max(run.series.values(), key=lambda series_setting: (series_setting.clamp_wh, series_setting.max_missing))
-    return MemoryRequest(model, series.clamp_wh, series.max_missing, float(run.promise.max_day_epsilon))
+    uses = [series for series in run.series.values() if isinstance(series, EnergySeries)]
+    unclamped = SLOTS * run.input.max_half_hour_wh, max(series.max_missing for series in run.series.values())
+    clamp_wh, max_missing = max(((series.clamp_wh, series.max_missing) for series in uses), default=unclamped)
+    return MemoryRequest(model, clamp_wh, max_missing, float(run.promise.max_day_epsilon))
 
 
 def measure_memory(period: Period, request: MemoryRequest, *, folder: Path, engine: Engine) -> MemoryCurves:

@@ -111,7 +111,7 @@ def _row_key(line: TableRow) -> tuple[Any, ...]:
 
 def _state_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     for group, states_wh in daily_sum.states_wh.items():
-        if set(daily_sum.series.cells(group)) <= set(row.cells):  # small groups are not released
+        if set(daily_sum.cells(group)) <= set(row.cells):  # small groups are not released
             households = daily_sum.households[group]
             means = {"readings_kwh": daily_sum.readings_wh[group], "states_kwh": states_wh}
             kwh = {name: wh / (1000.0 * households) for name, wh in means.items()}
@@ -128,7 +128,7 @@ COUNTED_STATES = CellTable(
 def _coverage_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
     released = set(row.cells)
     for group, households in daily_sum.households.items():
-        if released.issuperset(daily_sum.series.cells(group)):  # small groups are not released
+        if released.issuperset(daily_sum.cells(group)):  # small groups are not released
             counts = {"usable": daily_sum.usable[group], "clamped": daily_sum.clamped[group]}
             yield {"cell": group, "households": households, **counts}
 
@@ -156,9 +156,7 @@ def _count_rows(row: ReleaseRecord, daily_sum: DailySum) -> Iterator[TableRow]:
         return  # released with other bins: true counts for these are not computed
     groups = daily_sum.exact.items()
     exact = {
-        cell: count
-        for group, counts in groups
-        for cell, count in zip(daily_sum.series.cells(group), counts, strict=True)
+        cell: count for group, counts in groups for cell, count in zip(daily_sum.cells(group), counts, strict=True)
     }
     for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
         counts = {"true_households": exact[cell], "released_households": value}

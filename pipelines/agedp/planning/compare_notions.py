@@ -48,7 +48,7 @@ from agedp_data.notions.alternatives import Alternative, unavailable
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, Notion
 from agedp_data.notions.period_loss import total_charge
-from agedp_data.series.layers import layer_text
+from agedp_data.series.layers import series_text
 
 _NEGLIGIBLE_NANO: Final = 1000
 
@@ -81,7 +81,7 @@ class _PromiseSearch:
         if not any(entry.promised for entry in entries):
             entries.insert(0, self._entry_of_run_file(target))
         days, counts, series = self.days, self.days.households, self.run.series[self.days.name]
-        label = layer_text(days.name, series.clamp_kwh)
+        label = series_text(days.name, series)
         ranked = tuple(marked(entries, target))
         return NotionComparison(
             target,

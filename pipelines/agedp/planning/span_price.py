@@ -24,11 +24,13 @@ from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO, floor_nano
 from agedp_data.notions.notion import TOTAL_BOUND, HistoryRow
 from agedp_data.notions.notion_text import name_at_delta
-from agedp_data.notions.publication import Statistic, share_of
+from agedp_data.notions.publication import Publication, Statistic, share_of
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE, Parts, SpanCurves
 from agedp_data.notions.span_loss import STANDARD_DELTAS
 from agedp_data.parameters import MANY_DAYS
 
+Noise = tuple[int, float]
+"""Largest move of a value, and the scale of its noise."""
 _MAX_KINDS: Final = 3
 """Different pairs of sensitivity and scale; each takes about 0.2 s."""
 
@@ -159,28 +161,34 @@ def period_totals(run: RunFile, history: Sequence[HistoryRow]) -> PeriodTotals |
 
 def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None:
     """Return the different noises of the rows, each with its number; None for too many, or an unknown mechanism."""
-    publication, kinds = run.publication, Counter[tuple[int, float]]()
+    publication, kinds = run.publication, Counter[Noise]()
     planned = Counter((row.series, row.loss) for row in released if not row.mechanism)
     for (series, loss), number in planned.items():
         for name, part in (_parts(run) if not series else {series: Fraction(1)}).items():
             sensitivity, spend = run.series[name].sensitivity("replacement"), Fraction(int(part * loss), NANO)
             if spend:
                 scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
-                kinds.update(_noises(run.series[name], sensitivity, scale, number))
+                kinds.update(_noises(sensitivity, _cell_move(run.series[name], publication), scale, number))
     for row in released:
         if row.mechanism:
             statistic = publication.statistic(row)
             if row.mechanism != DISCRETE_LAPLACE or statistic is None:
                 return None
-            kinds.update(_noises(statistic, row.sensitivity, row.scale, 1))
+            move = row.sensitivity if statistic.covers_periods else _cell_move(statistic, publication)
+            kinds.update(_noises(row.sensitivity, move, row.scale, 1))
     if len(kinds) > _MAX_KINDS:
         return None
     return [(sensitivity, scale, number) for (sensitivity, scale), number in kinds.items()]
 
 
-def _noises(statistic: Statistic, sensitivity: int, scale: float, number: int) -> dict[tuple[int, float], int]:
-    """Return the noises of so many equal rows: of one sum, or of as many counts as a household moves."""
-    return {(1, scale): sensitivity * number} if statistic.moves_counts else {(sensitivity, scale): number}
+def _cell_move(statistic: Statistic, publication: Publication) -> int:
+    return statistic.largest_move("replacement", minutes=publication.interval_minutes)
+
+
+def _noises(sensitivity: int, largest_move: int, scale: float, number: int) -> dict[Noise, int]:
+    """Return the noises of so many equal rows: of as many values as a household moves by the most, and of the rest."""
+    moved, rest = divmod(sensitivity, largest_move)
+    return {(largest_move, scale): moved * number} | ({(rest, scale): number} if rest else {})
 
 
 def _parts(run: RunFile) -> Parts:

@@ -44,7 +44,7 @@ MAX_REJECTED_SHARE: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class DayCoverage:
     """The coverage of one due day.
 
     Attributes:
@@ -101,7 +101,7 @@ class InputFacts:
     households: int
     on_roster: int
     roster: int
-    coverage: Mapping[date, Coverage] = field(default_factory=dict)
+    coverage: Mapping[date, DayCoverage] = field(default_factory=dict)
     conflicts: Mapping[date, LostReadings] = field(default_factory=dict)
 
     @property
@@ -220,10 +220,10 @@ def _rejecting_files(store: Store, contents: Sequence[str]) -> tuple[RejectingFi
     return tuple(file for file in files if file.rejected > MAX_REJECTED_SHARE * file.rows)
 
 
-def _coverage(day: date, sums: Mapping[tuple[date, str], DailySum]) -> Coverage:
+def _coverage(day: date, sums: Mapping[tuple[date, str], DailySum]) -> DayCoverage:
     day_sums = [daily_sum for (summed_day, _), daily_sum in sums.items() if summed_day == day]
     households = max((sum(daily_sum.households.values()) for daily_sum in day_sums), default=0)
-    return Coverage(households, max((sum(daily_sum.usable.values()) for daily_sum in day_sums), default=0))
+    return DayCoverage(households, max((sum(daily_sum.usable.values()) for daily_sum in day_sums), default=0))
 
 
 def _count_conflicts(

@@ -49,7 +49,7 @@ from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
-from agedp_data.series.series import Mean
+from agedp_data.series.series import Mean, is_daily_mean
 from agedp_data.statement.document import Statement
 
 Period = Literal["week", "month", "year"]
@@ -126,7 +126,7 @@ def period_table(
         coverage: of the noise intervals.
     """
     series = series_by_contract(contracts)
-    if not any(isinstance(mean, Mean) for names in series.values() for mean in names.values()):
+    if not any(is_daily_mean(mean) for names in series.values() for mean in names.values()):
         return None
     parts = _closed_parts(period, rows, contracts)
     columns = [_columns(part, coverage) for part in parts]
@@ -166,7 +166,7 @@ def _closed_parts(
     parts: dict[tuple[date, str, object], _PeriodPart] = {}
     for row in sorted(rows, key=lambda row: (row.day, versions[row.contract])):
         mean = series[row.contract].get(row.series)
-        if row.state == "released" and isinstance(mean, Mean):
+        if row.state == "released" and is_daily_mean(mean):
             first, last = bounds[row.day]
             key = first, row.series, (mean.by, mean.quantity)
             if key not in parts:

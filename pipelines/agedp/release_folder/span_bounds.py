@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
 from agedp_data.config.contract import promise_of
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.contract_values import interval_minutes_of, meaning_of
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -27,6 +27,7 @@ from agedp_data.messages import escape_text
 from agedp_data.notions import Neighbourhood
 from agedp_data.notions.alternatives import CommonKeys, Comparison
 from agedp_data.notions.notion import ASSUMPTION_FREE, day_losses
+from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
@@ -89,11 +90,11 @@ def _check_delta(delta: str | float | Decimal) -> Decimal:
 
 def _span_bound(loss: SpanLoss, releases: Sequence[ReleaseRecord]) -> SpanBound:
     [bound] = loss.bounds(releases, None, None)
-    charges = loss.publication.charges
+    days, publication = loss.publication.separated(releases)
     if loss.days is None:
-        pure = sum(day_losses(releases).values()) + total_charge(charges)
+        pure = sum(day_losses(days).values()) + total_charge(publication.charges)
     else:
-        [window] = WindowLoss(loss.days, charges).bounds(releases, None, None)
+        [window] = WindowLoss(loss.days, publication.charges).bounds(days, None, None)
         pure = window.value or 0
     epsilon, total = (Decimal(nano_epsilon) / NANO for nano_epsilon in (bound.value or 0, pure))
     return SpanBound(loss.days, loss.delta, epsilon, total, bound.name, bound.about)
@@ -104,7 +105,8 @@ def publication_of(rows: Sequence[Row]) -> Publication:
     contracts = [row for row in rows if isinstance(row, ContractRecord)]
     series = series_by_contract(contracts)
     newest = series[contracts[-1].hash] if contracts else {}
-    return Publication(newest, series, charges=charges_of(calibration_draws(rows)))
+    minutes = interval_minutes_of(meaning_of(contracts[-1].promise)) if contracts else 60
+    return Publication(newest, series, charges=charges_of(calibration_draws(rows)), interval_minutes=minutes)
 
 
 def span_losses(bounds: Iterable[StatedBound], publication: Publication) -> Iterator[SpanLoss]:
@@ -151,7 +153,7 @@ def _expected_bounds(statement: Statement, rows: Sequence[Row]) -> dict[str, tup
     delta, publication = statement.contract.promise.delta, publication_of(rows)
     promise = promise_of(contracts[-1].promise, series_by_contract(contracts), publication.charges)
     comparison = Comparison(cast("CommonKeys", promise), publication=publication)
-    further = Neighbourhood.comparison_accountants(comparison)  # changes of every day have a delta
+    further = compared_accountants([Neighbourhood], comparison)  # changes of every day have a delta
     promised = [bound for bound in promise.bounds(releases, None, None) if bound.delta is not None]
     if statement.contract.model is not None:
         promised = [bound for bound in promised if bound.kind == ASSUMPTION_FREE]

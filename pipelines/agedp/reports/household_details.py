@@ -36,6 +36,7 @@ from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import day_losses, losses_by_day_number
 from agedp_data.series.layers import is_upper
+from agedp_data.series.series_terms import EnergySeries
 
 MAX_MONTHS = 13
 
@@ -71,10 +72,11 @@ def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampE
         first_month = sources.store.retained_from()
         months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
         stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
-        counts = {name: _ClampCounts.empty(sources) for name in sources.run.series}
+        uses = {name: series for name, series in sources.run.series.items() if isinstance(series, EnergySeries)}
+        counts = {name: _ClampCounts.empty(sources) for name in uses}
         for month in stored:
-            _count_month(sources, month, [day for day in days if f"{day:%Y-%m}" == month], counts)
-    clamps = {name: series.clamp_wh / 1000.0 for name, series in sources.run.series.items()}
+            _count_month(sources, month, [day for day in days if f"{day:%Y-%m}" == month], uses, counts)
+    clamps = {name: series.clamp_wh / 1000.0 for name, series in uses.items()}
     return [
         series_counts.clamped(name, clamps[name], sources.roster.ids)
         for name, series_counts in counts.items()
@@ -103,7 +105,11 @@ class _ClampCounts:
 
 
 def _count_month(
-    sources: InternalSources, month: str, days: Sequence[date], counts_by_series: Mapping[str, _ClampCounts]
+    sources: InternalSources,
+    month: str,
+    days: Sequence[date],
+    uses: Mapping[str, EnergySeries],
+    counts_by_series: Mapping[str, _ClampCounts],
 ) -> None:
     matrix = load_month_matrix(
         sources.store, sources.delivery, sources.roster, month, states=sources.run.counted_states
@@ -111,8 +117,8 @@ def _count_month(
     for day in days:
         codes = np.concatenate([np.zeros(0, np.int64), *sources.roster.members(day, None).values()])
         for name, counts in counts_by_series.items():
-            energy_wh = matrix.energy_of(sources.run.series[name])[codes, day.day - 1]
-            clamp = sources.run.series[name].clamp_wh
+            energy_wh = matrix.energy_of(uses[name])[codes, day.day - 1]
+            clamp = uses[name].clamp_wh
             counts.number[codes] += energy_wh > clamp
             counts.largest[codes] = np.maximum(counts.largest[codes], energy_wh)
             counts.cut_kwh += float(np.maximum(energy_wh - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))

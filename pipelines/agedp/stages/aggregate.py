@@ -18,14 +18,19 @@ The preflight of a run checks the summed files (`check_input`): before a first r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+import numpy as np
+import pyarrow as pa
+
+from agedp.compute.engine_settings import Engine
+from agedp.covered_days import covered_by, sum_periods
 from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS, recorded_days
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
@@ -36,8 +41,11 @@ from agedp.preflight.input_facts import InputFacts, collect_facts
 from agedp.run_context import RunContext
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import read_files, reread_damaged
+from agedp.stages.profile_sums import grouped_profiles, profile_sums
 from agedp.stages.synthetic_days import synthetic_members, synthetic_month
+from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
 from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
+from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.config import RunFile
@@ -47,7 +55,13 @@ from agedp_data.errors import InputError, PreflightFailed
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
-from agedp_data.series.series import AnySeries
+from agedp_data.series.coverage import Coverage
+from agedp_data.series.periods import days_of
+from agedp_data.series.profile import Profile
+from agedp_data.series.series import AnySeries, Distribution, Mean
+
+DailyTotals = Mean | Distribution | Coverage
+"""Series of which a day's matrix has all numbers."""
 
 
 def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
@@ -74,15 +88,20 @@ def _unreported_days(session: LedgerSession, released: Sequence[ReleaseRecord], 
     return {date.fromisoformat(day) for day in days if day[:7] >= session.run.store.retained_from()}
 
 
-def _unrecorded_days(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> set[date]:
-    """Return released days with retained readings but without recorded true values.
+def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+    """Return released rows with retained readings but without recorded true values.
 
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
     recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
-    missing = {date.fromisoformat(row.day) for row in rows if _is_missing(session, row, recorded)}
-    return {day for day in missing if f"{day:%Y-%m}" >= run.store.retained_from()}
+    missing = (row for row in rows if _is_missing(session, row, recorded))
+    return [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
+
+
+def _covered_days(session: LedgerSession, row: ReleaseRecord) -> tuple[date, ...]:
+    series = session.run.run_file.series[row.series]
+    return days_of(*series.covered_days(date.fromisoformat(row.day)))
 
 
 def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
@@ -118,21 +137,31 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     run, rows = session.run, session.rows
     reported = count_reported(run.paths.folder, population=run.population)
     recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
-    due = {
-        due_day.day
-        for due_day in due_days.due
-        if any((str(due_day.day), name) not in recorded for name in due_day.series)
-    }
+    undrawn = [
+        due_day for due_day in due_days.due if any((str(due_day.day), name) not in recorded for name in due_day.series)
+    ]
+    due = {due_day.day for due_day in undrawn}
     unreported = _unreported_days(session, released, reported)
-    days = sorted(due | _unrecorded_days(session, rows) | unreported)
+    unrecorded = _unrecorded_rows(session, rows)
+    single_days = due | {date.fromisoformat(row.day) for row in unrecorded} | unreported
+    covered = {day for row in unrecorded for day in _covered_days(session, row)}
+    days = sorted(covered_by(undrawn, run.run_file.series) | covered | single_days)
     series, states = run.run_file.series, run.run_file.counted_states
     if run.run_file.schedule.reads_input:
         compute_state_days(run.store, delivery, days, states, engine=run.engine)
         by_day = aggregate(
-            run.store, delivery, run.roster, days=days, series=series, path=run.paths.sums, states=states
+            run.store,
+            delivery,
+            run.roster,
+            days=days,
+            series=series,
+            states=states,
+            engine=run.engine,
         )
     else:
-        by_day = aggregate_synthetic(run.run_file, run.roster, days=days, path=run.paths.sums)
+        by_day = aggregate_synthetic(run.run_file, run.roster, days=days)
+    by_day = sum_periods(by_day, series, single_days)
+    write_sums(run.paths.sums, by_day)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
     examines_all = not released or reported == 0
     return DailySums(by_day, delivery, drawn, tuple(sorted({*drawn, *unreported})), examines_all, not released)
@@ -145,13 +174,12 @@ def aggregate(
     *,
     days: Sequence[date],
     series: Mapping[str, AnySeries],
-    path: Path,
     states: RepresentativeValues | None = None,
+    engine: Engine | None = None,
 ) -> dict[tuple[date, str], DailySum]:
-    """Return the SUMS of these days by day and series, and write a confidential copy.
+    """Return the SUMS of these days by day and series.
 
-    The release uses the returned value, never the file, which another run may have written. `states` are those that
-    series count.
+    `states` are those that series count; `engine` says how half-hours are summed, by default in this thread.
 
     Raises:
         InputError: readings of a day were removed from the store.
@@ -166,18 +194,17 @@ def aggregate(
         for month_days in _by_month(days)
     )
     sums = _sum_months(matrices, series, store.layout, roster.members)
-    _write_sums(path, sums)
-    return sums
+    profiles, engine = grouped_profiles(series, states), engine or Engine()
+    half_hours = sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=engine)
+    return sums | profile_sums(series, half_hours)
 
 
-def aggregate_synthetic(
-    run: RunFile, roster: Roster, *, days: Sequence[date], path: Path
-) -> dict[tuple[date, str], DailySum]:
-    """Return the SUMS of synthetic households on these days by day and series, and write a confidential copy."""
+def aggregate_synthetic(run: RunFile, roster: Roster, *, days: Sequence[date]) -> dict[tuple[date, str], DailySum]:
+    """Return the SUMS of synthetic households on these days by day and series."""
     matrices = ((month_days, synthetic_month(run, roster, month_days)) for month_days in _by_month(days))
     sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster))
-    _write_sums(path, sums)
-    return sums
+    profiles = grouped_profiles(run.series, run.counted_states)
+    return sums | profile_sums(run.series, sum_synthetic_half_hours(run, roster, days=days, profiles=profiles))
 
 
 def _by_month(days: Sequence[date]) -> list[list[date]]:
@@ -190,45 +217,64 @@ def _sum_months(
     layout: Layout,
     members: Callable[[date, str | None], Mapping[str, Ints]],
 ) -> dict[tuple[date, str], DailySum]:
-    """Return the sums of the days of each month; `members` gives a day's households by group, as rows of the matrix."""
+    """Return the sums of the days of each month, without profiles: a matrix has daily totals.
+
+    `members` gives a day's households by group, as rows of the matrix.
+    """
     return {
         (day, name): _daily_sum(day_series, members(day, day_series.by), day, layout, matrix)
         for days, matrix in matrices
         for day in days
         for name, day_series in series.items()
+        if not isinstance(day_series, Profile)
     }
 
 
-def _write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:
-    atomic_files.write_table(path, table_schemas.table_from_rows(table_schemas.SUMS, [*_table_rows(sums)]))
+def write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:
+    """Write a confidential copy of the SUMS; a release uses the values in memory, never this file."""
+    tables = [_sums_table(day, name, daily_sum) for (day, name), daily_sum in sums.items()]
+    atomic_files.write_table(path, pa.concat_tables([table_schemas.SUMS.empty_table(), *tables]))
 
 
 def _daily_sum(
-    series: AnySeries, members_by_group: Mapping[str, Ints], day: date, layout: Layout, matrix: MonthMatrix
+    series: DailyTotals, members_by_group: Mapping[str, Ints], day: date, layout: Layout, matrix: MonthMatrix
 ) -> DailySum:
     daily_sum = DailySum(series, {}, {}, {}, {})
-    energy, read_energy, readings = (
-        values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh, matrix.readings)
-    )
+    readings, least = matrix.readings[:, day.day - 1], max(1, expected_readings(layout, day) - series.max_missing)
+    usable_by_group = {group: readings[members] >= least for group, members in members_by_group.items()}
+    for group, usable in usable_by_group.items():
+        daily_sum.households[group], daily_sum.usable[group] = len(usable), int(usable.sum())
+    if isinstance(series, Coverage):
+        daily_sum.exact.update({group: series.exact(usable) for group, usable in usable_by_group.items()})
+        daily_sum.clamped.update(dict.fromkeys(usable_by_group, 0))
+        return daily_sum
+    energy, read_energy = (values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh))
     for group, members in members_by_group.items():
-        usable = readings[members] >= max(1, expected_readings(layout, day) - series.max_missing)
+        usable = usable_by_group[group]
         counted = series.clamp_energy(energy[members], usable)
         daily_sum.exact[group] = series.exact(counted)
-        daily_sum.households[group], daily_sum.usable[group] = len(members), int(usable.sum())
         daily_sum.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
-        if series.values == "states":
+        if series.counts_states:
             daily_sum.states_wh[group] = int(counted.sum())
             daily_sum.readings_wh[group] = int(series.clamp_energy(read_energy[members], usable).sum())
     return daily_sum
 
 
-def _table_rows(sums: Mapping[tuple[date, str], DailySum]) -> Iterator[dict[str, Any]]:
-    for (day, name), daily_sum in sums.items():
-        for group, exact in daily_sum.exact.items():
-            counts = {"households": daily_sum.households, "usable": daily_sum.usable, "clamped": daily_sum.clamped}
-            of_group = {"day": day, "series": name, **{count: number[group] for count, number in counts.items()}}
-            for cell, value in zip(daily_sum.series.cells(group), exact, strict=True):
-                yield {**of_group, "cell": cell, "value": value}
+def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
+    """Return the rows of one day and series, by columns: a profile has thousands."""
+    sizes = [len(exact) for exact in daily_sum.exact.values()]
+    counts = {"households": daily_sum.households, "usable": daily_sum.usable, "clamped": daily_sum.clamped}
+    of_groups = {
+        count: np.repeat([number[group] for group in daily_sum.exact], sizes) for count, number in counts.items()
+    }
+    return table_schemas.table_from_columns(
+        table_schemas.SUMS,
+        day=[day] * sum(sizes),
+        series=[name] * sum(sizes),
+        cell=[cell for group in daily_sum.exact for cell in daily_sum.cells(group)],
+        **{count: values.astype(np.int64) for count, values in of_groups.items()},
+        value=[value for exact in daily_sum.exact.values() for value in exact],
+    )
 
 
 def days_between(first: date, last: date) -> tuple[date, ...]:

@@ -57,7 +57,7 @@ from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import Roster
-from agedp_data.series.series import AnySeries
+from agedp_data.series.series_terms import EnergySeries
 
 RejectedRows = tuple[Ints, Ints, Ints]
 """Rows rejected by deduplication: file (index in the order of the files), data row of the file, reason."""
@@ -224,13 +224,13 @@ class MonthMatrix:
     states_wh: Ints | None
     readings: Ints
 
-    def energy_of(self, series: AnySeries) -> Ints:
+    def energy_of(self, series: EnergySeries) -> Ints:
         """Return the energy that a series counts.
 
         Raises:
             ValueError: it counts states, and the matrix has none.
         """
-        if series.values == "readings":
+        if not series.counts_states:
             return self.energy_wh
         if self.states_wh is None:
             raise ValueError("a series counts states, but no states are given")

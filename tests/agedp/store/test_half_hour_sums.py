@@ -170,7 +170,7 @@ def test_sums_of_wide_clamps_add_up_to_the_daily_sum(tmp_path):
     profiles = {"p": GroupedProfile(ProfileRule(10**5, 10**6, 4_321, 2))}
     sums = sum_half_hours(store, delivery, roster, days=account.days(), profiles=profiles, engine=INLINE)
     mean = Mean(statistic="mean", clamp_kwh=Decimal(1000), missing_kwh=Decimal("4.321"))
-    daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean}, path=tmp_path / "sums.parquet")
+    daily = aggregate(store, delivery, roster, days=account.days(), series={"p": mean})
     assert {key: int(one.sum_wh["all"].sum()) for key, one in sums.items()} == {
         key: one.sum_wh["all"] for key, one in daily.items()
     }
