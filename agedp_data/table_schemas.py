@@ -174,6 +174,21 @@ DAILY_AVERAGE_LAYERS = pa.schema(
         *_schema(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
     ]
 )
+PERIOD_RELEASES = _schema(
+    ("day", pa.date32(), "last day of the week, month or year that the row covers"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: periods are released once"),
+    ("first_day", pa.date32(), "first day that the row covers"),
+    ("household_days", pa.int64(), "households on the roster, added over the days that the row covers"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days of all households plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / household_days / 1000: use of a household on a day, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
 DAILY_DISTRIBUTION = _schema(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),

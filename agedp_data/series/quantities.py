@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agedp_data.series.series import AnySeries, Mean
+from agedp_data.series.series import AnySeries, is_daily_mean
 
 
 def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]:
@@ -23,7 +23,7 @@ def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]
     [('total', 'tariffs')]
     """
     by_quantity: dict[tuple[int, int, int, int, str], list[str]] = {}
-    means = {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
+    means = {name: mean for name, mean in series.items() if is_daily_mean(mean)}
     for name in sorted(means, key=lambda name: (means[name].by or "", name)):
         by_quantity.setdefault(means[name].quantity, []).append(name)
     columns = [({means[name].by for name in names}, names) for names in by_quantity.values()]

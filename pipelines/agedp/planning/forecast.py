@@ -227,6 +227,8 @@ def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dic
     groups = {
         name: [number for _, number in roster.cells(day, series.get("by")) if number >= min_households]
         for name, series in terms["series"].items()
-        if series["statistic"] == "mean" and series.get("by", ALL) in (ALL, *roster.groups)
+        if series["statistic"] == "mean"
+        and series.get("every", "day") == "day"
+        and series.get("by", ALL) in (ALL, *roster.groups)
     }
     return {name: min(numbers) for name, numbers in groups.items() if numbers}

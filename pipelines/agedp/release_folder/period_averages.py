@@ -37,7 +37,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.period_parts import PERIODS, DailyValue, Period, PeriodPart, closed_parts, is_daily_mean
+from agedp.release_folder.period_parts import PERIODS, DailyValue, Period, PeriodPart, closed_parts
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
@@ -49,6 +49,7 @@ from agedp_data import table_schemas
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
+from agedp_data.series.series import is_daily_mean
 from agedp_data.statement.document import Statement
 
 PERIOD_FILES: Final[Mapping[Period, str]] = {period: f"averages_by_{period}.parquet" for period in PERIODS}

@@ -10,14 +10,14 @@ from calendar import monthrange
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Final, Literal, TypeGuard
+from typing import Final, Literal
 
 from agedp.budget import closed_days, series_by_contract
 from agedp.release_folder.published_series import group_column
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import layer_number, layers_of
-from agedp_data.series.series import Mean
+from agedp_data.series.series import Mean, is_daily_mean
 
 Period = Literal["week", "month", "year"]
 PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
@@ -66,11 +66,6 @@ def period_bounds(day: date, period: Period) -> tuple[date, date]:
     if period == "month":
         return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
     return date(day.year, 1, 1), date(day.year, 12, 31)
-
-
-def is_daily_mean(series: object) -> TypeGuard[Mean]:
-    """Return whether a series releases means of single days, which add up to those of periods."""
-    return isinstance(series, Mean) and getattr(series, "every", "day") == "day"
 
 
 def _mean_name(series: str) -> str:

@@ -150,7 +150,7 @@ def profile_terms(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Pr
         contract.hash: {
             name: ProfileTerms(profile, _layout(contract), version)
             for name, profile in series[contract.hash].items()
-            if isinstance(profile, Profile)
+            if isinstance(profile, Profile) and not profile.covers_periods
         }
         for version, contract in enumerate(contracts, 1)
     }

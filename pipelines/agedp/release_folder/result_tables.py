@@ -49,13 +49,20 @@ METADATA_KEY: Final = b"agedp"
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover only the noise of `mean_kwh`."""
+    lines = averages_lines(rows, coverage=coverage, versions=versions)
+    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, lines)
+
+
+def averages_lines(
+    rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return the lines of a table of means."""
     half_widths = {scale: mechanisms.interval(scale, coverage) for scale in {row.scale for row in rows}}
-    table_rows = [
+    return [
         _averages_row(row, cell, value, half_widths[row.scale], versions)
         for row in sorted(rows, key=_day_and_revision)
         for cell, value in zip(noisy_means(row), row.values, strict=True)
     ]
-    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
 
 
 def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
@@ -70,6 +77,20 @@ def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: 
     ]
     lines.sort(key=lambda line: (line["day"], line["revision"]))
     return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGE_LAYERS, lines)
+
+
+def periods_table(
+    rows: Sequence[ReleaseRecord], *, series: Mapping[str, AnySeries], coverage: Decimal, versions: Mapping[str, int]
+) -> pa.Table:
+    """Return the means of released rows that cover a week, month or year; `series` by the contract of its rows."""
+    lines = averages_lines(rows, coverage=coverage, versions=versions)
+    firsts = {row.day: series[row.contract].covered_days(date.fromisoformat(row.day))[0] for row in rows}
+    table_rows = [
+        {**line, "first_day": firsts[line["day"].isoformat()], "household_days": line["households"]} for line in lines
+    ]
+    names = table_schemas.PERIOD_RELEASES.names
+    rows_of_table = [{name: line[name] for name in names} for line in table_rows]
+    return table_schemas.table_from_rows(table_schemas.PERIOD_RELEASES, rows_of_table)
 
 
 def distribution_table(
@@ -171,6 +192,10 @@ def series_table(
     if series.kind == "distribution":
         by_contract = {name: series_in(of_contract[series.name]) for name, of_contract in series.terms.items()}
         table = distribution_table(released, series=by_contract, versions=versions)
+        guarantee["series_by_version"] = {number: of_contract[series.name] for number, of_contract in terms.items()}
+    elif series.kind == "periods":
+        by_contract = {name: series_in(of_contract[series.name]) for name, of_contract in series.terms.items()}
+        table = periods_table(released, series=by_contract, coverage=coverage, versions=versions)
         guarantee["series_by_version"] = {number: of_contract[series.name] for number, of_contract in terms.items()}
     elif series.kind == "layers":
         table = layers_table(released, coverage=coverage, versions=versions)
@@ -312,7 +337,7 @@ def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[C
     series = series_by_contract(contracts)
     for row in rows:
         if row.state == "released":
-            sensitivity = series[row.contract][row.series].sensitivity("replacement")
+            sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
             loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
             if row.loss != loss:
                 difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
