@@ -178,6 +178,21 @@ LEVEL: pa.Field = _schema(
     ("level", _TEXT, "group column that divides the groups, of which coarser ones begin the group's path; all: none")
 ).field(0)
 """A column of the table of each series with levels, after the group: coarser levels of a day come first."""
+PERIOD_RELEASES = _schema(
+    ("day", pa.date32(), "last day of the week, month or year that the row covers"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: periods are released once"),
+    ("first_day", pa.date32(), "first day that the row covers"),
+    ("household_days", pa.int64(), "households on the roster, added over the days that the row covers"),
+    ("noisy_sum_wh", pa.int64(), "what was drawn: sum of the clamped days of all households plus noise, Wh"),
+    ("mean_kwh", pa.float64(), "noisy_sum_wh / household_days / 1000: use of a household on a day, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
 DAILY_DISTRIBUTION = _schema(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
@@ -299,6 +314,32 @@ PERIOD_AVERAGES = _schema(
     ("most_households", pa.int64(), "largest number of households on the roster on a day that enters"),
     ("household_days", pa.int64(), "sum of the households on the roster over the days that enter"),
     ("mean_kwh", pa.float64(), "sum of noisy_sum_wh over the days / household_days / 1000: per household and day, kWh"),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication of the latest day that enters"),
+)
+
+
+PROFILE_BY_MONTH = _schema(
+    ("first_day", pa.date32(), "first day of the month"),
+    ("last_day", pa.date32(), "last day of the month"),
+    ("series", _TEXT, "series of the run file that the value is of"),
+    ("group_column", _TEXT, "column of the roster, or all: all households"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
+    ("half_hour_clamp_kwh", pa.float64(), "a household's half-hour counted up to this, kWh"),
+    ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
+    ("day_kind", _TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
+    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
+    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
+    ("days_released", pa.int32(), "days of this kind with this half-hour whose values enter; others are not estimated"),
+    ("days_in_period", pa.int32(), "days of this kind in the month that have this half-hour"),
+    ("is_complete", pa.int32(), "1 if all these days enter, otherwise 0"),
+    ("fewest_households", pa.int64(), "smallest number of households on the roster on a day that enters"),
+    ("most_households", pa.int64(), "largest number of households on the roster on a day that enters"),
+    ("household_minutes", pa.int64(), "sum over the days that enter of households x minutes of the half-hour"),
+    ("mean_kwh", pa.float64(), "sum of noisy_sum_wh / household_minutes x minutes / 1000: per household, kWh"),
     ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
     ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
     ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),

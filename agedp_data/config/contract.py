@@ -127,6 +127,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "series.*.bins_kwh": "either",
     "series.*.by": "either",
     "series.*.clamp_kwh": "either",
+    "series.*.every": "never",
     "series.*.half_hour_clamp_kwh": "either",
     "series.*.max_missing": "either",
     "series.*.missing_kwh": "either",

@@ -165,7 +165,7 @@ class SeriesTerms(DocumentPart):
 
     optional = frozenset(
         {"clamp_kwh", "half_hour_clamp_kwh", "above_kwh", "bins_kwh", "form"}
-        | {"by", "max_missing", "missing_kwh", "values"}
+        | {"by", "every", "max_missing", "missing_kwh", "values"}
     )
     is_open = True
 
@@ -192,6 +192,10 @@ class SeriesTerms(DocumentPart):
             description="Column of the roster whose groups are published; several, the finest first: groups are paths, "
             "the coarsest label first, joined by '/'."
         ),
+    ] = None
+    every: Annotated[
+        Literal["day", "week", "month", "year"] | None,
+        Field(description="Of a mean: the calendar period that each row covers. Absent: day."),
     ] = None
     max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
         None

@@ -24,11 +24,13 @@ from agedp_data.notions import AnyPromise
 from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.aged_loss import HALF_HOUR
 from agedp_data.notions.alternatives import Comparison
+from agedp_data.notions.classical import Classical
 from agedp_data.notions.neighbourhood import Neighbourhood
 from agedp_data.notions.notion import Notion, Promise
 from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.temporal import Temporal
+from agedp_data.notions.w_event import WEvent
 from agedp_data.parameters import Section, exact_text, wrong
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
@@ -305,6 +307,13 @@ def _check_delta(run: RunFile) -> Iterator[Problem]:
         yield "promise", "delta", problem
 
 
+def _check_periods(run: RunFile) -> Iterator[Problem]:
+    for name, series in run.series.items():
+        if series.covers_periods and not isinstance(run.promise, Classical | WEvent):
+            what = f'is not possible with notion = "{run.promise.notion}"; its bounds are about releases of single days'
+            yield f"series.{name}", "every", f"{what}. Publish days: the averages of weeks, months and years follow"
+
+
 def _check_places(run: RunFile) -> Iterator[Problem]:
     return place_problems(run.output, run.population.roster, run.model)
 
@@ -320,5 +329,6 @@ _RULES = (
     _half_hours_there,
     _check_change_size,
     _check_delta,
+    _check_periods,
     _check_places,
 )

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.notion import ASSUMPTION_FREE, HistoryRow, LossBound
-from agedp_data.notions.period_loss import charge_on
+from agedp_data.notions.period_loss import charge_on, covered_losses
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.notions.span_loss import bound_at_delta
@@ -55,7 +55,7 @@ class BoundedChangeLosses:
         if tuple(history[: len(self._rows)]) != self._rows:
             self._rows, self._exact, self._losses = (), {}, {}
         for row in history[len(self._rows) :]:
-            if row.state == "released":
+            if row.state == "released" and not self._covers_period(row):
                 self._exact[row.day] = self._exact.get(row.day, Fraction(0)) + row.loss * self._part(row)
                 self._losses[row.day] = ceil(self._exact[row.day])
         self._rows = tuple(history)
@@ -66,6 +66,10 @@ class BoundedChangeLosses:
         losses = self.of(history)
         losses[new_row.day] = ceil(self._exact.get(new_row.day, Fraction(0)) + new_row.loss * self._part(new_row))
         return losses
+
+    def _covers_period(self, row: HistoryRow) -> bool:
+        """Return whether a row covers several days; it counts in full, as a charge."""
+        return self._publication.has_periods and len(set(self._publication.covered_days(row))) > 1
 
     def _part(self, row: HistoryRow) -> Fraction:
         key = row.contract, row.series
@@ -78,7 +82,7 @@ class BoundedChangeLosses:
 class BoundedChangeLoss:
     """Accountant of the loss about a change by at most `size_kwh` of a household's day, and of a window of days.
 
-    Calibration draws count in full, whatever the size (`period_loss`).
+    Calibration draws and rows that cover several days count in full, whatever the size (`period_loss`).
 
     Source: [D], as in `Neighbourhood`; losses in [nano-epsilon].
     """
@@ -104,10 +108,12 @@ class BoundedChangeLoss:
         """Return the largest loss of a day and, with `window_days`, of a window."""
         del leakage_bound, at
         losses = BoundedChangeLosses(self.publication, watt_hours(self.size_kwh)).of(history)
-        charges = self.publication.charges
-        largest = max((loss + charge_on(charges, day) for day, loss in losses.items()), default=0)
+        draws = self.publication.draws
+        charges = (*self.publication.charges, *self.publication.period_losses(history))
+        covered = covered_losses(losses, charges)
+        largest = max((loss + charge_on(draws, day) for day, loss in covered.items()), default=0)
         change = _change_text(self.size_kwh)
-        scope = f"{change}, on any one {'published day' if charges else 'day'}"
+        scope = f"{change}, on any one {'published day' if draws else 'day'}"
         bounds = [LossBound(self.day_bound_name, largest, ASSUMPTION_FREE, scope)]
         if self.window_days is not None:
             value = largest_window(losses, days=self.window_days, charges=charges)
@@ -142,7 +148,7 @@ class SustainedChangeLoss:
         losses = [total.epsilon(delta) for delta in self.deltas]
         if not losses or min(losses) >= total.pure:
             return []
-        draws = ", and of any size on its other days of the calibration" if self.publication.charges else ""
+        draws = ", and of any size on its other days of the calibration" if self.publication.draws else ""
         scope = f"{_change_text(self.size_kwh)} on each published day, all of them together{draws}"
         name = f"change of {exact_text(self.size_kwh)} kWh on every day"
         return [

@@ -8,6 +8,7 @@ from agedp_data.notions.notion import ASSUMPTION_FREE, CALIBRATION_DAY_BOUND, DA
 from agedp_data.notions.period_loss import (
     Charges,
     charge_on,
+    covered_losses,
     format_periods,
     largest_charged_window,
     total_charge,
@@ -57,7 +58,7 @@ def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossB
 
     Args:
         losses: loss of each day [nano-epsilon].
-        charges: losses of calibration draws.
+        charges: losses of calibration draws, and of released rows that cover several days.
 
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7})]
     [7, 12]
@@ -66,25 +67,28 @@ def spent_bounds(losses: Mapping[str, int], charges: Charges = ()) -> list[LossB
     >>> [bound.value for bound in spent_bounds({"2013-01-01": 5, "2013-01-02": 7}, (draw,))]
     [9, 16, 9]
     """
-    with_draws = {day: loss + charge_on(charges, day) for day, loss in losses.items()}
+    draws = tuple(charge for charge in charges if not charge.is_release)
+    releases = tuple(charge for charge in charges if charge.is_release)
+    total = sum(losses.values()) + total_charge(charges)
+    losses = covered_losses(losses, releases)
+    with_draws = {day: loss + charge_on(draws, day) for day, loss in losses.items()}
     day = LossBound(
         DAY_BOUND,
         max(with_draws.values(), default=0),
         ASSUMPTION_FREE,
-        "any one published day of one household" if charges else "any one day of one household",
+        "any one published day of one household" if draws else "any one day of one household",
     )
     scope = "all published days of one household"
-    if not charges:
-        return [day, LossBound(TOTAL_BOUND, sum(losses.values()), ASSUMPTION_FREE, scope)]
-    total = sum(losses.values()) + total_charge(charges)
-    in_periods = {day: loss for day, loss in losses.items() if charge_on(charges, day)}
+    if not draws:
+        return [day, LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, scope)]
+    in_periods = {day: loss for day, loss in losses.items() if charge_on(draws, day)}
     return [
         day,
         LossBound(TOTAL_BOUND, total, ASSUMPTION_FREE, f"{scope}, and all its days of the calibration"),
         LossBound(
             CALIBRATION_DAY_BOUND,
-            largest_charged_window(charges, in_periods, days=1),
+            largest_charged_window(draws, in_periods, days=1),
             ASSUMPTION_FREE,
-            f"any one day of one household from {format_periods(charges)}, published or not",
+            f"any one day of one household from {format_periods(draws)}, published or not",
         ),
     ]

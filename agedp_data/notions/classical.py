@@ -71,7 +71,7 @@ class Classical(EnforcedPromise):
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if the day would spend more than `epsilon_per_day`."""
         del leakage_bound
-        spent = self.losses_with(history, new_row)[new_row.day]
+        spent = self.largest_day(history, new_row, with_draws=False)
         refuse_above(new_row.day, "the day", spent, ("epsilon_per_day", floor_nano(self.epsilon_per_day)))
 
     def bounds(

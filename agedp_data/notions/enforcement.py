@@ -21,12 +21,13 @@ from agedp_data.epsilon import format_delta, format_epsilon
 from agedp_data.errors import ChainError, Refused
 from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.cap_bounds import spent_bounds
-from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise, day_losses
-from agedp_data.notions.period_loss import charge_on, largest_charged_window, total_charge
+from agedp_data.notions.notion import DAY_BOUND, HistoryRow, LossBound, Promise
+from agedp_data.notions.period_loss import Charges, charge_on, largest_charged_window, total_charge
 from agedp_data.notions.publication import Publication, share_of
 from agedp_data.notions.release_history import ReleaseHistory
 from agedp_data.notions.span_curves import EMPTY, SpanCurves
 from agedp_data.notions.span_loss import SpanLoss
+from agedp_data.series.periods import days_of
 
 _Answer = TypeVar("_Answer")
 
@@ -57,7 +58,13 @@ class EnforcedPromise(Promise, ABC):
             promise._curves = SpanCurves(publication, parts)
         if publication.charges != self.charges:
             promise._solutions = ModelCache()
+        if publication.has_periods or self._publication.has_periods:
+            promise._day_losses = ReleaseHistory("day", publication)
         return promise
+
+    def charges_with(self, history: Sequence[HistoryRow]) -> Charges:
+        """Return the losses of the calibration draws, and of the rows of a history that cover several days."""
+        return (*self.charges, *self._day_losses.periods(history))
 
     @property
     def charge(self) -> int:
@@ -82,7 +89,7 @@ class EnforcedPromise(Promise, ABC):
 
     def cap_bounds(self, history: Sequence[HistoryRow]) -> list[LossBound]:
         """Return the largest loss of a day and the total, the calibration draws among them; with `delta` at it too."""
-        bounds = spent_bounds(day_losses(history), self.charges)
+        bounds = spent_bounds(self._day_losses.of(history), self.charges_with(history))
         if self.delta is None:
             return bounds
         return [*bounds, *SpanLoss(self._publication, self.delta, curves=self._curves).bounds(history, None, None)]
@@ -92,7 +99,10 @@ class EnforcedPromise(Promise, ABC):
         if self.delta is not None:
             return self._curves.total(history, with_row=new_row).epsilon(self.delta)
         losses = self._day_losses.of(history)
-        return sum(losses.values()) + self.charge + (0 if new_row is None else new_row.loss)
+        return sum(losses.values()) + self._charge_with(history) + (0 if new_row is None else new_row.loss)
+
+    def _charge_with(self, history: Sequence[HistoryRow]) -> int:
+        return total_charge(self.charges_with(history))
 
     def fits_total(self, history: Sequence[HistoryRow], day: str, loss: int) -> bool:
         """Return whether `epsilon_total` permits this loss of the whole of `day` [nano-epsilon], beside other days."""
@@ -101,7 +111,7 @@ class EnforcedPromise(Promise, ABC):
         if self.delta is None:
             losses = self._day_losses.of(history)
             losses.pop(day, 0)
-            return loss <= self.total_cap - self.charge - sum(losses.values())
+            return loss <= self.total_cap - self._charge_with(history) - sum(losses.values())
         others = self._curves.total(history, without=day)
         return (others + self._curves.of_planned_day(loss)).epsilon(self.delta) <= self.total_cap
 
@@ -122,8 +132,26 @@ class EnforcedPromise(Promise, ABC):
     def losses_with(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> dict[str, int]:
         """Return the loss of each day if `new_row`, a released row, came to the history."""
         losses = self._day_losses.of(history)
-        losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
+        if not self.covers_period(new_row):
+            losses[new_row.day] = losses.get(new_row.day, 0) + new_row.loss
         return losses
+
+    def covers_period(self, row: HistoryRow) -> bool:
+        """Return whether a row covers several days."""
+        return self._publication.has_periods and len(set(self._publication.covered_days(row))) > 1
+
+    def charges_after(self, history: Sequence[HistoryRow], new_row: HistoryRow) -> Charges:
+        """Return `charges_with(history)`, and the loss of `new_row` if it covers several days."""
+        return (*self.charges_with(history), *self._publication.period_losses([new_row]))
+
+    def largest_day(self, history: Sequence[HistoryRow], new_row: HistoryRow, *, with_draws: bool = True) -> int:
+        """Return the largest loss of a day that `new_row` covers, with it and, if asked, the draws about that day."""
+        losses = self.losses_with(history, new_row)
+        if not self._publication.has_periods:
+            return losses[new_row.day] + (self.charge_on(new_row.day) if with_draws else 0)
+        charges = self.charges_after(history, new_row)
+        counted = [charge for charge in charges if with_draws or charge.is_release]
+        return largest_charged_window(counted, losses, days=1, around=self._publication.covered_days(new_row))
 
     @abstractmethod
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:
@@ -171,14 +199,24 @@ class EnforcedPromise(Promise, ABC):
             return 0
         return max(0, planned - spent)
 
+    def planned_period(
+        self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None
+    ) -> int:
+        """Return the loss of which a row about several days may have its share [nano-epsilon].
+
+        It is the smallest planned loss of a day that the row covers. Any window that the row touches contains one of
+        these days, whose share is not spent otherwise. So the row fits where its days were released with the rest.
+        """
+        days = (day.isoformat() for day in days_of(first, last))
+        return min(min(self.day_limit(day), self.planned_after(history, day, leakage_bound)) for day in days)
+
     def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if `new_row` breaks a cap or the rule of the notion; a skipped day spends nothing."""
         if new_row.state != "released":
             return
         if new_row.loss < 0:
             raise Refused(f"{new_row.day}: a loss cannot be negative; nothing was drawn")
-        losses = self.losses_with(history, new_row)
-        refuse_above(new_row.day, "the day", losses[new_row.day] + self.charge_on(new_row.day), self._day_key)
+        refuse_above(new_row.day, "the day", self.largest_day(history, new_row), self._day_key)
         if self.total_cap is not None:
             what = f"the sum over all days{self.at_delta}"
             refuse_above(new_row.day, what, self.total(history, new_row), ("epsilon_total", self.total_cap))

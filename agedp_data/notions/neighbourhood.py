@@ -220,8 +220,10 @@ class Neighbourhood(EnforcedPromise):
             Refused: it does.
         """
         del leakage_bound
-        losses = self._small.with_next(history, new_row)
-        spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
+        is_period = self.covers_period(new_row)
+        losses = self._small.of(history) if is_period else self._small.with_next(history, new_row)
+        around, charges = self._publication.covered_days(new_row), self.charges_after(history, new_row)
+        spent = fullest_window(losses, *around, days=self.window_days, charges=charges)
         what = f"changes of {exact_text(self.delta_kwh)} kWh in a window of {self.window_days} days"
         refuse_above(new_row.day, what, spent, ("epsilon_per_window", floor_nano(self.epsilon_per_window)))
 

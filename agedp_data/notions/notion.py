@@ -167,6 +167,11 @@ class Notion(Accountant, Protocol):
         `published_on` (ISO date) matters to promises that count days of publication; without it, the newest so far.
         """
 
+    def planned_period(
+        self, history: Sequence[HistoryRow], first: date, last: date, leakage_bound: LeakageBoundLike | None
+    ) -> int:
+        """Return the loss of which a row about the days from `first` to `last` may have its share [nano-epsilon]."""
+
     def admit(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused, with the day, the bound and the excess, if `new_row` would break the promise."""
 
@@ -318,6 +323,19 @@ def day_losses(history: Iterable[HistoryRow]) -> dict[str, int]:
         if row.state == "released":
             losses[row.day] = losses.get(row.day, 0) + row.loss
     return losses
+
+
+def single_and_period_losses(history: Sequence[HistoryRow], publication: Publication) -> tuple[dict[str, int], Charges]:
+    """Return the loss of each day by rows about it alone, and the draws and rows about several days.
+
+    Source: sequential composition, as `day_losses` and `period_loss`.
+
+    Args:
+        history: rows of the ledger.
+        publication: the series of all contracts, and the calibration draws.
+    """
+    days, with_periods = publication.separated(history)
+    return day_losses(days), with_periods.charges
 
 
 def losses_by_day_number(losses: Mapping[str, int]) -> dict[int, int]:

@@ -33,6 +33,8 @@ from datetime import date
 class PeriodLoss:
     """Loss of one draw about all readings of a household from `first_day` to `last_day`, both ISO dates.
 
+    A released row that covers several days is such a draw too: `is_release`, with its L1 sensitivity and noise scale.
+
     >>> PeriodLoss("2012-01-01", "2012-12-31", 10**9).touches("2012-12-31")
     True
     """
@@ -40,6 +42,9 @@ class PeriodLoss:
     first_day: str
     last_day: str
     loss: int
+    is_release: bool = False
+    sensitivity: int = 0
+    scale: float = 0.0
 
     def touches(self, day: str) -> bool:
         """Return whether a day lies in the period."""
@@ -47,7 +52,7 @@ class PeriodLoss:
 
 
 Charges = tuple[PeriodLoss, ...]
-"""The losses of all calibration draws about a population."""
+"""The losses of all calibration draws about a population, and of released rows that cover several days."""
 
 
 def total_charge(charges: Iterable[PeriodLoss]) -> int:
@@ -80,6 +85,30 @@ def charge_on(charges: Iterable[PeriodLoss], day: str) -> int:
     7
     """
     return sum(charge.loss for charge in charges if charge.touches(day))
+
+
+def covered_losses(losses: Mapping[str, int], charges: Iterable[PeriodLoss]) -> dict[str, int]:
+    """Return the loss about each day [nano-epsilon]: a released row counts in full on every day that it covers.
+
+    Source: sequential composition, [A] Proposition 2; calibration draws are left out.
+
+    Args:
+        losses: loss of each day by rows about one day [nano-epsilon].
+        charges: losses of rows that cover several days.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> covered_losses({"2013-01-02": 5}, [PeriodLoss("2013-01-01", "2013-01-02", 4, is_release=True)])
+    {'2013-01-02': 9, '2013-01-01': 4}
+    """
+    covered = dict(losses)
+    for charge in charges:
+        if charge.is_release:
+            for number in range(_number(charge.first_day), _number(charge.last_day) + 1):
+                day = date.fromordinal(number).isoformat()
+                covered[day] = covered.get(day, 0) + charge.loss
+    return covered
 
 
 def format_periods(charges: Iterable[PeriodLoss]) -> str:

@@ -5,6 +5,7 @@ the sum of the curves of its rows (`accounting.renyi`):
 
 * a row of values of which a household moves each by a bounded amount, together by the row's sensitivity, under noise
   of the row's scale (`vector_curve`): one sum by all of it, counts by one each, half-hours by their clamp;
+* a row that covers several days: its curve, once in every span that touches its period;
 * a row of an unknown mechanism, and a calibration draw: randomised response with its loss. A draw counts once in every
   span that touches its period (`period_loss`);
 * a day that is only planned: the rows that its loss would give to the series in force, by their shares.
@@ -42,6 +43,7 @@ from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.accounting.vector_curve import vector_curve
 from agedp_data.epsilon import NANO
 from agedp_data.notions.notion import HistoryRow, day_number
+from agedp_data.notions.period_loss import PeriodLoss
 from agedp_data.notions.publication import Publication, Statistic, share_of
 from agedp_data.series.sensitivity import Change
 
@@ -104,9 +106,10 @@ class SpanCurves:
         )
         self._rows: tuple[HistoryRow, ...] = ()
         self._days: dict[int, Span] = {}
+        self._periods: list[tuple[int, int, Span]] = []
         self._total = EMPTY
         self._draws = [
-            (day_number(draw.first_day), day_number(draw.last_day), Span(_unknown_curve(draw.loss), draw.loss))
+            (day_number(draw.first_day), day_number(draw.last_day), _span_of_charge(draw))
             for draw in publication.charges
         ]
         self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
@@ -141,16 +144,25 @@ class SpanCurves:
         return total if with_row is None else total + self.of_row(with_row)
 
     def of(self, history: Sequence[HistoryRow]) -> Mapping[int, Span]:
-        """Return the releases about each day, by number of the day."""
+        """Return the releases about each single day, by number of the day; rows of periods are left out."""
         if tuple(history[: len(self._rows)]) != self._rows:
-            self._rows, self._days, self._total = (), {}, EMPTY
+            self._rows, self._days, self._periods, self._total = (), {}, [], EMPTY
         for row in history[len(self._rows) :]:
             if row.state == "released":
-                span, number = self.of_row(row), day_number(row.day)
-                self._days[number] = self._days.get(number, EMPTY) + span
+                span = self.of_row(row)
+                first, last = map(day_number, self._publication.covered_days(row))
+                if first < last:
+                    self._periods.append((first, last, span))
+                else:
+                    self._days[last] = self._days.get(last, EMPTY) + span
                 self._total += span
         self._rows = tuple(history)
         return self._days
+
+    def covered_ends(self, history: Sequence[HistoryRow]) -> set[int]:
+        """Return the first and last days of all rows that cover several days, by number of the day."""
+        self.of(history)
+        return {end for first, last, _ in self._periods for end in (first, last)}
 
     def of_row(self, row: HistoryRow) -> Span:
         """Return the span of one row; a planned row without a series is a whole day."""
@@ -158,7 +170,7 @@ class SpanCurves:
             return self.of_planned_day(row.loss)
         statistic = self._publication.statistic(row)
         if row.mechanism == DISCRETE_LAPLACE and row.scale > 0:
-            if statistic is not None and self._change != "replacement":
+            if statistic is not None and self._change != "replacement" and not statistic.covers_periods:
                 return self._moved(statistic, row.scale)
             return Span(_row_curve(row.sensitivity, row.scale, self._largest_move(statistic, row)), row.loss)
         if row.mechanism == "" and statistic is not None:
@@ -185,7 +197,9 @@ class SpanCurves:
 
     def _largest_move(self, statistic: Statistic | None, row: HistoryRow) -> int:
         """Return the most that one cell of a row moves; of an unknown series one cell may move by all."""
-        return row.sensitivity if statistic is None else self._cell_move(statistic, "replacement")
+        if statistic is None or statistic.covers_periods:  # a sum over days moves by the moves of all of them
+            return row.sensitivity
+        return self._cell_move(statistic, "replacement")
 
     def _cell_move(self, statistic: Statistic, change: Change) -> int:
         return statistic.largest_move(change, minutes=self._publication.interval_minutes)
@@ -214,7 +228,9 @@ class SpanCurves:
             self._equal_losses[key] = largest_feasible(fits, cap)
         return self._equal_losses[key]
 
-    def windows(self, history: Sequence[HistoryRow], days: int, *, around: str = "", without: str = "") -> Windows:
+    def windows(
+        self, history: Sequence[HistoryRow], days: int, *, around: tuple[str, str] | None = None, without: str = ""
+    ) -> Windows:
         """Return windows of consecutive days such that every other one has no more in it than one of them.
 
         A release about day d is in the windows that begin from d - w + 1 to d, a draw in those that touch its period.
@@ -223,20 +239,22 @@ class SpanCurves:
         Args:
             history: the rows.
             days: length w of the window [days].
-            around: a day, ISO text, that the windows contain; "" for all windows.
+            around: first and last day, ISO text, of a range; only windows that contain a day of it. None: all windows.
             without: a day, ISO text, whose rows are left out.
         """
         left_out = day_number(without) if without else None
         spans = self.of(history)
         earliest, latest = -math.inf, math.inf
-        if around:
-            middle = day_number(around)
-            earliest, latest = middle - days + 1, middle
-            near = range(middle - days + 1, middle + days) if len(spans) > 2 * days else spans
+        if around is not None:
+            first_day, last_day = map(day_number, around)
+            earliest, latest = first_day - days + 1, last_day
+            is_long = len(spans) > 2 * days + last_day - first_day
+            near = range(first_day - days + 1, last_day + days) if is_long else spans
             spans = {number: spans[number] for number in near if number in spans}
         items = [(number, number, span) for number, span in spans.items() if number != left_out]
         placed = [
-            (max(first - days + 1, earliest), min(last, latest), span) for first, last, span in [*self._draws, *items]
+            (max(first - days + 1, earliest), min(last, latest), span)
+            for first, last, span in [*self._draws, *self._periods, *items]
         ]
         placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
         starts = sorted({begin for begin, _, _ in placed})
@@ -252,6 +270,12 @@ class SpanCurves:
             pure_changes[index[begin]] += span.pure
             pure_changes[end] -= span.pure
         return Windows(np.cumsum(changes[:-1], axis=0), tuple(accumulate(pure_changes[:-1])))
+
+
+def _span_of_charge(charge: PeriodLoss) -> Span:
+    if charge.is_release and charge.scale > 0:  # sums alone cover several days
+        return Span(_row_curve(charge.sensitivity, charge.scale, charge.sensitivity), charge.loss)
+    return Span(_unknown_curve(charge.loss), charge.loss)
 
 
 def _sum(curves: Curve, more: Curve) -> Curve:

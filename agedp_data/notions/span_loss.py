@@ -15,7 +15,7 @@ https://doi.org/10.48550/arXiv.2004.00010
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import ClassVar, Final
@@ -93,7 +93,7 @@ class SpanLoss:
     def bound_of(self, epsilon: int) -> LossBound:
         """Return the bound with a value [nano-epsilon]."""
         days = "all published days" if self.days is None else f"any {self.days} consecutive days"
-        draws = ", and all its days of the calibration" if self.publication.charges and self.days is None else ""
+        draws = ", and all its days of the calibration" if self.publication.draws and self.days is None else ""
         about = f"{days} of one household{draws}"
         return bound_at_delta(self._span_name, epsilon, ASSUMPTION_FREE, about, delta=self.delta)
 
@@ -118,8 +118,9 @@ def span_figures(
         Bounds without an assumption [nano-epsilon].
     """
     curves = SpanCurves(publication)
-    numbers = curves.of(history)
+    numbers: Collection[int] = curves.of(history).keys()
     deltas = stated_deltas(promised)
+    numbers = {*numbers, *curves.covered_ends(history)}
     reach = max(numbers, default=0) - min(numbers, default=0) + 1
     spans: list[int | None] = [None, *([YEAR] if numbers and reach > YEAR else [])]
     return [bound for days in spans for bound in _bounds_of(curves, history, days, deltas, publication, promised)]

@@ -127,17 +127,18 @@ class WEvent(EnforcedPromise):
     def _window_permits(self, history: Sequence[HistoryRow], day: str) -> Callable[[int], bool]:
         """Return whether every window around a day permits a loss of the whole day."""
         window = floor_nano(self.epsilon_per_window)
-        windows = self._curves.windows(history, self.window_days, around=day, without=day)
+        windows = self._curves.windows(history, self.window_days, around=(day, day), without=day)
         return lambda loss: windows.largest(self.delta, self._curves.of_planned_day(loss)) <= window
 
     def check(self, history: Sequence[HistoryRow], new_row: HistoryRow, leakage_bound: LeakageBoundLike | None) -> None:
         """Raise Refused if a window that contains the day, before or after it, would spend too much."""
         del leakage_bound
+        around = self._publication.covered_days(new_row)
         if self.delta is None:
-            losses = self.losses_with(history, new_row)
-            spent = fullest_window(losses, new_row.day, days=self.window_days, charges=self.charges)
+            losses, charges = self.losses_with(history, new_row), self.charges_after(history, new_row)
+            spent = fullest_window(losses, *around, days=self.window_days, charges=charges)
         else:
-            windows = self._curves.windows(history, self.window_days, around=new_row.day)
+            windows = self._curves.windows(history, self.window_days, around=around)
             spent = windows.largest(self.delta, self._curves.of_row(new_row))
         bound = ("epsilon_per_window", floor_nano(self.epsilon_per_window))
         refuse_above(new_row.day, f"a window of {self.window_days} days{self.at_delta}", spent, bound)
@@ -146,7 +147,8 @@ class WEvent(EnforcedPromise):
         self, history: Sequence[HistoryRow], leakage_bound: LeakageBoundLike | None, at: str | None
     ) -> list[LossBound]:
         """Return the largest loss of a day, the total, and the largest loss of a window."""
-        windows = WindowLoss(self.window_days, self.charges).bounds(history, leakage_bound, at)
+        days, publication = self._publication.separated(history)
+        windows = WindowLoss(self.window_days, publication.charges).bounds(days, leakage_bound, at)
         deltas = () if self.delta is None else stated_deltas(self.delta)
         spans = (SpanLoss(self._publication, delta, self.window_days, self._curves) for delta in deltas)
         at_deltas = [bound for span in spans for bound in span.bounds(history, None, None)]
@@ -225,7 +227,7 @@ class WindowLoss:
         return f"window of {self.window_days} days"
 
 
-def fullest_window(losses: Mapping[str, int], day: str, *, days: int, charges: Charges = ()) -> int:
+def fullest_window(losses: Mapping[str, int], day: str, last_day: str = "", *, days: int, charges: Charges = ()) -> int:
     r"""Largest loss of a window of `days` consecutive days that contains `day` [nano-epsilon].
 
     Use it to find how much of a window's bound a further release on `day` may spend.
@@ -237,8 +239,10 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int, charges: C
     Args:
         losses: loss of each released day [nano-epsilon]; a day that is missing counts as 0.
         day: ISO date.
+        last_day: ISO date; with it the windows that contain a day from `day` to this one.
         days: length of the window.
-        charges: losses of calibration draws, each once in every window that touches its period.
+        charges: losses of calibration draws and of rows about several days, each once in every window that touches its
+            period.
 
     References:
         Kellaris, Papadopoulos, Xiao, Papadias: Differentially Private Event Sequences over Infinite Streams. PVLDB 7,
@@ -247,8 +251,8 @@ def fullest_window(losses: Mapping[str, int], day: str, *, days: int, charges: C
     >>> fullest_window({"2013-01-01": 1, "2013-01-02": 5, "2013-01-04": 2}, "2013-01-03", days=2)
     5
     """
-    if charges:
-        return largest_charged_window(charges, losses, days=days, around=(day, day))
+    if charges or last_day not in ("", day):
+        return largest_charged_window(charges, losses, days=days, around=(day, last_day or day))
     middle, reach = date.fromisoformat(day), timedelta(days=days - 1)
     first, last = _text(middle, -reach), _text(middle, reach)
     if len(losses) > 2 * days:

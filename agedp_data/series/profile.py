@@ -48,6 +48,11 @@ class Profile(EnergySeries):
         """Return the public upper bound on a household's half-hour, in whole watt-hours."""
         return watt_hours(self.half_hour_clamp_kwh)
 
+    @property
+    def quantity(self) -> tuple[int, int, int, int, str]:
+        """Return what counts as a household's day; profiles of one quantity add up over days."""
+        return self.half_hour_clamp_wh, self.clamp_wh, self.missing_wh, self.max_missing, self.values
+
     def rule(self, states: RepresentativeValues | None) -> ProfileRule:
         """Return what counts as a household's profile; series with equal rules add up the same vectors.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from agedp_data.series.series import AnySeries, Mean
+from agedp_data.series.series import AnySeries, is_daily_mean
 
 Columns = tuple[str, ...]
 """Group columns, the finest first; none: all households."""
@@ -43,7 +43,7 @@ def totals_with_groups(series: Mapping[str, AnySeries]) -> list[tuple[str, ...]]
     [('total', 'tariffs')]
     """
     by_quantity: dict[tuple[int, int, int, int, str], list[str]] = {}
-    means = {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
+    means = {name: mean for name, mean in series.items() if is_daily_mean(mean)}
     for name in sorted(means, key=lambda name: (len(means[name].columns), means[name].columns, name)):
         by_quantity.setdefault(means[name].quantity, []).append(name)
     sums = (_with_sums({name: means[name].columns for name in names}) for names in by_quantity.values())

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeGuard
 
 import numpy as np
 from pydantic import Discriminator, PlainValidator, ValidationError, model_validator
@@ -36,6 +37,7 @@ from agedp_data.parameters import (
 from agedp_data.roster import ALL
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.histograms import cumulative, histogram
+from agedp_data.series.periods import period_of
 from agedp_data.series.profile import Profile
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
 from agedp_data.series.series_terms import EnergySeries, Wh
@@ -58,6 +60,19 @@ class Mean(EnergySeries):
     """
 
     statistic: Literal["mean"]
+    every: Annotated[Literal["day", "week", "month", "year"], LATER] = "day"
+    """Days of a row: each day, or the days of a calendar week from Monday, month or year together. A row of a period
+    costs what one of its days has for this series, counts in every one of them, and has the noise of all of them.
+    """
+
+    @property
+    def covers_periods(self) -> bool:
+        """Return whether a row covers a week, month or year."""
+        return self.every != "day"
+
+    def covered_days(self, day: date) -> tuple[date, date]:
+        """Return the first and last day of the period that contains a day; for daily means the day itself."""
+        return period_of(day, self.every)
 
     @property
     def above_wh(self) -> int:
@@ -107,6 +122,15 @@ class Mean(EnergySeries):
     def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have this exact vector: a sum from 0 to all widths together."""
         return bool((exact >= 0).all() and (exact <= households * self.width_wh).all())
+
+
+def is_daily_mean(series: object) -> TypeGuard[Mean]:
+    """Return whether a series is a mean, or a layer of one, with a row for each day.
+
+    >>> is_daily_mean(series_in({"statistic": "mean", "clamp_kwh": "50", "every": "month"}))
+    False
+    """
+    return isinstance(series, Mean) and not series.covers_periods
 
 
 class Layer(Mean):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
@@ -90,6 +91,24 @@ class Series(Section):
     def counts_states(self) -> bool:
         """Return whether the series counts the states of readings in place of the readings."""
         return False
+
+    @property
+    def covers_periods(self) -> bool:
+        """Return whether a row of the series covers a period of several days."""
+        return False
+
+    def covered_days(self, day: date) -> tuple[date, date]:
+        """Return the first and last day that the row named by a day covers: for most series the day itself."""
+        return day, day
+
+    def row_sensitivity(self, day: date) -> int:
+        """Return the L1 sensitivity of the row named by a day to any change of all days of a household in it."""
+        first, last = self.covered_days(day)
+        return ((last - first).days + 1) * self.sensitivity("replacement")
+
+    def sensitivity(self, change: Change) -> int:
+        """Return the L1 sensitivity of one covered day to a change of a household's day."""
+        raise NotImplementedError
 
     def group_of(self, cell: str) -> str:
         """Return the group of a cell, by its name; where a group has one cell, it has the group's name.

@@ -27,7 +27,7 @@ from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
 _KEY: Final = ("day", "series", "level", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
-_PERIOD_KEY: Final = ("first_day", "series", "group", "version")
+_PERIOD_KEY: Final = ("first_day", "series", "group", "version", "day_kind", "start_minute")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -63,6 +63,10 @@ _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
 
+_PERIODS: Final = (
+    "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
+    f"{_NOISE_TEXT}"
+)
 _LAYERS: Final = (
     f"upper layers of the daily averages: parts of a mean, {_NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up "
     "to the end of a layer; the smoothed table of `agedp smooth` has the sum"
@@ -71,9 +75,14 @@ _CONSISTENT: Final = (
     "averages over households by day in which the groups add up to the total: least-squares estimates from the "
     "released averages and nothing else"
 )
-_PERIODS: Final = (
+_DERIVED_PERIODS: Final = (
     "averages over households and days by period, with their noise: sums of the released days and nothing else; a row "
     "for each way of counting a household's day, and a period once none of its days is still to be released"
+)
+_PROFILE_MONTHS: Final = (
+    "mean half-hours over households and the weekdays or weekends of a month, with their noise: sums of the released "
+    "days and nothing else; a row for each way of counting a household's day, and a month once none of its days is "
+    "still to be released"
 )
 _QUANTILES: Final = (
     "quantiles of the households' daily use with an interval for the noise: computed from the released counts and "
@@ -83,6 +92,15 @@ _SMOOTHED: Final = (
     "published averages over households by day, and beside them estimates from these averages, the calendar and the "
     'weather; the sources are in the metadata of the Parquet schema, key "agedp"'
 )
+_BY_COLUMN: Final = {
+    "day_kind": _PROFILE_MONTHS,
+    "days_in_period": _DERIVED_PERIODS,
+    "share": _QUANTILES,
+    "bin_low_kwh": _COUNTS,
+    "live_kwh": _SMOOTHED,
+    "household_days": _PERIODS,
+}
+"""Description of a table by the first of these columns that it has."""
 
 
 def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -182,14 +200,8 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
 
 def _table_description(content: bytes, statement: Statement) -> str:
     names = _read_schema(content).names
-    if "days_in_period" in names:
-        return _PERIODS
-    if "share" in names:
-        return _QUANTILES
-    if "bin_low_kwh" in names:
-        return _COUNTS
-    if "live_kwh" in names:
-        return _SMOOTHED
+    if text := next((text for column, text in _BY_COLUMN.items() if column in names), ""):
+        return text
     if "layer" in names:
         return _LAYERS.format(ranges=_layer_ranges(content))
     averages = _CONSISTENT if "based_on" in names else _AVERAGES

@@ -19,6 +19,13 @@ _RANGES = (
     "Ranges in kWh: {bins}; each from one number to below the next, the last one including its end. Noise is added to "
     "each count (discrete Laplace, scale = "
 )
+_PERIODS = (
+    ". A row covers all days of a {every} of the calendar and names the first and the last of them; only a whole "
+    "{every} is released. Noise is added to the sum over all these days, in whole watt-hours (discrete Laplace, scale "
+    "= days x clamp / epsilon): it is that of all days of a household which the row covers. The noisy sum is divided "
+    "by the household-days on the roster. Values below 0 are published as drawn. The loss of a row counts in full on "
+    "each day that it covers and in every window of days that touches one of them, and once in the total"
+)
 _DRAWN = ". Counts are published as drawn: whole numbers that may be negative and need not "
 _COUNTS = {
     "histogram": f"{_RANGES}2 / epsilon: a household whose use changes leaves one range for another){_DRAWN}add up",
@@ -65,10 +72,12 @@ def _states_text(contract: Contract) -> str:
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
     is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
+    covers_periods = series.every not in (None, "day")
     if layer_number(name):
         text = layer_series_text(name, series)
     else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
+        text += f", over each {series.every}" if covers_periods else ""
         text += f", by {columns_text(series.by)} of the roster" if series.by is not None else ""
         text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
     if series.max_missing is not None:
@@ -77,6 +86,8 @@ def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readi
         text += states
     if is_distribution:
         text += f". {_COUNTS.get(series.form or '', '').format(bins=', '.join(series.bins_kwh or ()))}"
+    elif covers_periods:
+        text += _PERIODS.format(every=series.every)
     else:
         text += (
             f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "

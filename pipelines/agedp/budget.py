@@ -17,7 +17,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from agedp.stage_values import DueDay, PlannedRelease
 from agedp_data import mechanisms
+from agedp_data.accounting.temporal_plans import largest_feasible
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.epsilon import NANO, format_epsilon
@@ -109,6 +110,33 @@ class EffectivePromise:
         if self.notion.slides and int(share * self.loss(history, DISTANT_DAY, DISTANT_DAY)) > 0:
             return DayBudget(0, DAYS_NEAR)
         return DayBudget(0)
+
+    def planned_period(self, history: Sequence[HistoryRow], first: date, last: date) -> int:
+        """Return the loss of which a row about these days may have its share, under every model in force."""
+        return min(self.notion.planned_period(history, first, last, bound) for bound in self.leakage_bounds)
+
+    def largest_admitted(
+        self, history: Sequence[HistoryRow], budget: DayBudget, row_with: Callable[[int], HistoryRow]
+    ) -> DayBudget:
+        """Return a budget lowered to what the promise admits; where days near have spent it, the row is skipped.
+
+        A bound over all days is not a reason to skip: the series has ended then.
+        """
+        row = row_with(budget.loss) if budget.loss > 0 else None
+        if row is None or self.admits(history, row):
+            return budget
+        if not self.notion.fits_total(history, DISTANT_DAY, budget.loss):
+            return DayBudget(0)
+        loss = largest_feasible(lambda loss: loss == 0 or self.admits(history, row_with(loss)), budget.loss)
+        return DayBudget(loss) if loss > 0 else DayBudget(0, DAYS_NEAR)
+
+    def admits(self, history: Sequence[HistoryRow], row: HistoryRow) -> bool:
+        """Return whether `row` after `history` keeps the promise."""
+        try:
+            self.admit(history, row)
+        except Refused:
+            return False
+        return True
 
 
 def model_id(contract: ContractRecord) -> str | None:
@@ -241,24 +269,37 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
     Raises:
         Refused: the promise permits neither this release nor a later one; nothing was drawn.
     """
-    run = terms.run
     if reason := _skip_reason(due, series):
         return _skipped(terms, due, series, reason)
-    share = run.series[series].share
-    part = terms.notion.part_of_day(series, Fraction(1 if share is None else share))
-    publish_on = due.publish_on.isoformat()
-    budget = terms.effective_promise.day_budget(history, due.day.isoformat(), publish_on, share=part)
+    budget = _budget(terms, due, series, history)
     if budget.skipped:
         return _skipped(terms, due, series, budget.skipped)
     if budget.loss <= 0:
         raise Refused(f"{due.day}: {format_end_reason(terms, history)}; nothing was drawn")
-    spend = Fraction(budget.loss, NANO)
-    sensitivity = run.series[series].sensitivity("replacement")
-    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
-    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
-    row = _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
+    row = _row_with(terms, due, series, budget.loss)
     terms.effective_promise.admit(history, row)
-    return PlannedRelease(row, spend)
+    return PlannedRelease(row, Fraction(budget.loss, NANO))
+
+
+def _budget(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> DayBudget:
+    """Return the budget of a row; beside rows that cover several days, at most what the promise still admits."""
+    statistic, promise = terms.run.series[series], terms.effective_promise
+    part = terms.notion.part_of_day(series, Fraction(1 if statistic.share is None else statistic.share))
+    if statistic.covers_periods:
+        budget = DayBudget(int(part * promise.planned_period(history, *statistic.covered_days(due.day))))
+    else:
+        budget = promise.day_budget(history, due.day.isoformat(), due.publish_on.isoformat(), share=part)
+    if not terms.run.publication.has_periods:
+        return budget
+    return promise.largest_admitted(history, budget, lambda loss: _row_with(terms, due, series, loss))
+
+
+def _row_with(terms: ReleaseTerms, due: DueDay, series: str, loss: int) -> ReleaseRecord:
+    """Return the row of a release that has at most this loss [nano-epsilon]."""
+    sensitivity = terms.run.series[series].row_sensitivity(due.day)
+    scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=Fraction(loss, NANO))
+    recorded_loss = mechanisms.recorded_loss(sensitivity=sensitivity, scale=scale)
+    return _row(terms, due, series, state=RELEASED, scale=scale, loss=recorded_loss)
 
 
 def _skip_reason(due: DueDay, series: str) -> str:
@@ -313,7 +354,7 @@ def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: fl
         cells=tuple(cell for cell, _ in cells),
         values=(),
         households=tuple(number for _, number in cells),
-        sensitivity=statistic.sensitivity("replacement"),
+        sensitivity=statistic.row_sensitivity(due.day),
         scale=scale,
         mechanism=DISCRETE_LAPLACE,
         loss=loss,

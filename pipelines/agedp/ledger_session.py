@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 from agedp.budget import (
     ReleaseTerms,
     binding_models,
     check_charges_fit,
+    closed_days,
     estimation_periods,
     model_id,
     series_by_contract,
 )
+from agedp.covered_days import first_day_without, first_period_without
 from agedp.internal_records.cell_tables import recorded_days
 from agedp.internal_records.household_accounts import HouseholdAccounts
 from agedp.internal_records.register_key import RegisterPlace
@@ -238,12 +240,19 @@ class LedgerSession:
 
     @property
     def next_day(self) -> date:
-        """Return the first day of the period that is neither released nor skipped."""
-        done = {row.day for row in self.rows}
-        day = self.run.run_file.schedule.first_day
-        while day.isoformat() in done:
-            day += timedelta(days=1)
-        return day
+        """Return the first day of the period that is neither released nor skipped, or not by a row that is to cover it.
+
+        A row that covers a week, month or year needs the readings of all its days.
+        """
+        series, closed = self.run.run_file.series, closed_days(self.rows, self.contracts)
+        names = [name for name, of_name in series.items() if of_name.covers_periods]
+        done = {day for day, name in closed if name not in names}
+        first = self.run.run_file.schedule.first_day
+        next_days = [] if len(names) == len(series) else [first_day_without(first, done)]
+        for name in names:
+            closed_of_name = {day for day, closed_name in closed if closed_name == name}
+            next_days.append(first_period_without(first, series[name], closed_of_name))
+        return min(next_days)
 
     @property
     def forecast_view(self) -> ForecastView:

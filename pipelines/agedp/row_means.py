@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from agedp_data import mechanisms
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.series import Mean, series_of
+from agedp_data.series.series import is_daily_mean, series_of
 
 _WH_PER_KWH: Final = 1000.0
 
@@ -39,9 +39,9 @@ def noisy_means(row: ReleaseRecord) -> Iterator[NoisyMean]:
 
 
 def rows_of_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
-    """Return the rows that were means, or layers of one, under the contract by which they were charged."""
+    """Return the rows that were means of a day, or layers of one, under the contract by which they were charged."""
     series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
-    return [row for row in rows if isinstance(series[row.contract].get(row.series), Mean)]
+    return [row for row in rows if is_daily_mean(series[row.contract].get(row.series))]
 
 
 @lru_cache(maxsize=1024)

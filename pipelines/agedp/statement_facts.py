@@ -30,7 +30,8 @@ from agedp_data.ledger.witness import names_witness
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.cap_bounds import spent_bounds
-from agedp_data.notions.notion import Accountant, LossBound, day_losses
+from agedp_data.notions.notion import Accountant, LossBound, single_and_period_losses
+from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_loss import span_figures
 from agedp_data.roster import Roster
@@ -72,7 +73,7 @@ SOFTWARE: Final = ("agedp", "opendp", "numpy", "scipy", "pyarrow")
 def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView, ledger: Ledger) -> StatementFacts:
     """Return the content of the statement of all rows in a ledger, of which `view` contains the population's."""
     rows, contracts, population = view.rows, view.contracts, terms.run.population.name
-    released = {row.day for row in rows if row.state == "released"}
+    released = terms.run.publication.released_days(rows)
     beyond_states, represented = counted_states_flags(contracts, rows)
     tzdata, account = tzdata_version(), ledger.household_account(population)
     is_complete = account is not None and not account.gaps
@@ -126,10 +127,7 @@ def _question_text(query: Mapping[str, Any]) -> str:
 
 def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
     """Return the bounds of these releases under the promise, under other notions that apply, and with a delta."""
-    accountants = [
-        terms.notion,
-        *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(terms.run.comparison)),
-    ]
+    accountants = [terms.notion, *compared_accountants(NOTIONS, terms.run.comparison)]
     bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bound, None)]
     with_delta = span_figures(rows, terms.run.publication, terms.run.promise.delta)
     return [*bounds, *with_delta, *_bounds_of_earlier_models(terms.earlier_models, rows, accountants)]
@@ -180,7 +178,7 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
             name=f"{bound.name} with the other populations",
             about=bound.about.replace("one household", household),
         )
-        for bound in [*spent_bounds(day_losses(rows), charges), *span_figures(rows, publication)]
+        for bound in [*spent_bounds(*single_and_period_losses(rows, publication)), *span_figures(rows, publication)]
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from agedp.ledger_session import LedgerSession
 from agedp.planning.frontier import Frontier, SchedulePoint, compute_frontier
 from agedp_data.series.layers import layers_of, series_text
-from agedp_data.series.series import Mean
+from agedp_data.series.series import is_daily_mean
 from agedp_flows.text.run_text import finite_or_none
 from agedp_flows.text.signal_text import yardstick_json, yardstick_text
 
@@ -50,7 +50,7 @@ def _label(session: LedgerSession, frontier: Frontier) -> str:
 def _layer_lines(session: LedgerSession, frontier: Frontier) -> list[str]:
     """Return what the noise is about, and the noise of the sum, if the mean is published in layers."""
     run = session.run.run_file
-    means = {name: series for name, series in run.series.items() if isinstance(series, Mean)}
+    means = {name: series for name, series in run.series.items() if is_daily_mean(series)}
     scales = [means[name].width_wh / float(run.shares[name]) for name in layers_of(frontier.series, means)]
     ratio = math.hypot(*scales) / scales[0]
     label = _label(session, frontier)

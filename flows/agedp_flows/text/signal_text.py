@@ -19,11 +19,12 @@ from agedp.signal_against_noise import (
     smallest_group_signal,
     three_digits,
 )
+from agedp_data.series.series import is_daily_mean
 
 
 def released_signals(session: LedgerSession) -> list[SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
-    means = [name for name, series in session.run.run_file.series.items() if series.statistic == "mean"]
+    means = [name for name, series in session.run.run_file.series.items() if is_daily_mean(series)]
     rows = rows_of_means(session.rows, session.contracts)
     signals = (smallest_group_signal(rows, name) for name in mean_names(means))
     return [signal for signal in signals if signal is not None]

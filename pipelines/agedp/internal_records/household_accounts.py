@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 from typing import Final, TypeVar
 
 from agedp.internal_records.household_sums import LargestSums, SharedHouseholds, largest_sums, shared_households
@@ -32,6 +33,7 @@ from agedp.internal_records.register_entries import (
     calibration_charge,
     calibration_source,
     confirm,
+    covered_days_in,
     draw_of,
     enter_calibration,
     gaps_of,
@@ -93,7 +95,7 @@ class HouseholdAccounts:
         if expected and ledger is not None and self._source(sources, ledger) is None:
             raise LedgerError(UNKNOWN_POPULATION)
         beyond = {
-            _iso(draw.first_day)
+            _iso(draw.last_day)
             for draw in draws
             if draw.identity and draw.source in same and same[draw.source].kind == RELEASE
         } - days
@@ -134,9 +136,11 @@ class HouseholdAccounts:
             source = rows.source(lineage_of(ledger)[0][0], self.population, self.kind)
             sources, draws = {entry.id: entry for entry in rows.sources()}, rows.draws()
             self._check_not_drawn(releases, sources, draws)
+            covered = covered_days_in(ledger, self.population)
+            charges = [draw_of(source, release, "", covered) for release in releases]
             if self.refuses_shared:
-                self._check_not_shared(rows, source, [day_number(date.fromisoformat(row.day)) for row in releases])
-            charges = [draw_of(source, release, "") for release in releases]
+                days = (range(charge.first_day, charge.last_day + 1) for charge in charges)
+                self._check_not_shared(rows, source, chain.from_iterable(days))
             rows.replace_draws(without=charges, new=charges)
 
         self._write(work)
@@ -256,7 +260,8 @@ class HouseholdAccounts:
         for draw in ledger.calibration_draws(self.population):
             enter_calibration(rows, key, root, draw, roster)
         released = [row for row in ledger.rows(self.population) if row.state == "released"]
-        confirm(rows, source, [draw_of(source, row, identity_of(row, lineage)) for row in released])
+        covered = covered_days_in(ledger, self.population)
+        confirm(rows, source, [draw_of(source, row, identity_of(row, lineage), covered) for row in released])
         drawn = [day_number(date.fromisoformat(row.day)) for row in released]
         newest = max([*drawn, *due], default=None)
         if newest is not None:
@@ -276,7 +281,7 @@ class HouseholdAccounts:
     ) -> None:
         """Refuse a day that the register knows as released to this population: the ledger that draws it lacks it."""
         drawn_before = {
-            (_iso(draw.first_day), draw.series)
+            (_iso(draw.last_day), draw.series)
             for draw in draws
             if draw.identity
             and (sources[draw.source].population, sources[draw.source].kind) == (self.population, self.kind)

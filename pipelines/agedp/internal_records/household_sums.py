@@ -76,25 +76,33 @@ def largest_sums(
 
 
 class _SourceLosses:
-    """Losses by source and day: `by_day` about each day, `_sums` their sums from the first day on."""
+    """Losses by source and day: `by_day` about each day; sums of the draws that begin, and that end, before a day.
+
+    A draw about several days counts once for a household that was on the roster on one of them.
+    """
 
     def __init__(self, draws: Sequence[CountedDraw], first: int, days: int) -> None:
         kind = np.int64 if sum(draw.loss for draw in draws) < _INT64_SAFE else object
         self.by_day: dict[int, NDArray[np.int64]] = {}
-        once: dict[int, NDArray[np.int64]] = {}
+        begun: dict[int, NDArray[np.int64]] = {}
+        ended: dict[int, NDArray[np.int64]] = {}
         for draw in draws:
             if draw.source not in self.by_day:
-                self.by_day[draw.source], once[draw.source] = np.zeros(days, kind), np.zeros(days + 1, kind)
+                self.by_day[draw.source] = np.zeros(days, kind)
+                begun[draw.source], ended[draw.source] = np.zeros(days + 1, kind), np.zeros(days + 1, kind)
             self.by_day[draw.source][draw.first_day - first : draw.last_day + 1 - first] += draw.loss
-            once[draw.source][draw.first_day - first + 1] += draw.loss
-        self._sums = {source: np.cumsum(losses) for source, losses in once.items()}
+            begun[draw.source][draw.first_day - first + 1] += draw.loss
+            ended[draw.source][draw.last_day - first + 1] += draw.loss
+        self._begun, self._ended = (
+            {source: np.cumsum(losses) for source, losses in sums.items()} for sums in (begun, ended)
+        )
         self.largest = {source: int(losses.max()) for source, losses in self.by_day.items()}
         self._days = days
 
     def total(self, source: int, begin: int, end: int) -> int:
-        """Return the sum of a source over a range of days, `end` not included."""
-        sums = self._sums[source]
-        return int(sums[min(end, self._days)] - sums[min(begin, self._days)])
+        """Return the sum of the draws of a source that touch a range of days, `end` not included."""
+        begun, ended = self._begun[source], self._ended[source]
+        return int(begun[min(end, self._days)] - ended[min(begin, self._days)])
 
     def largest_day(self, spans: Sequence[tuple[int, int, int]]) -> int:
         """Return the largest sum about one day over ranges of several sources."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Final
@@ -17,11 +17,14 @@ from typing import Final
 from agedp.internal_records.register_key import REBUILT
 from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
+from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.ledger import Ledger, ReleaseRecord, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.register_rows import CountedDraw, RegisterRows, RegisterSource
+from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
+from agedp_data.series.series import series_of
 
 CALIBRATION: Final = "calibration"
 LEDGER_SOURCE: Final = "ledger "
@@ -73,10 +76,21 @@ def identity_of(row: ReleaseRecord, lineage: Lineage) -> str:
     return row.hash
 
 
-def draw_of(source: RegisterSource, row: ReleaseRecord, identity: str) -> CountedDraw:
-    """Return the draw of a release."""
-    day = day_number(date.fromisoformat(row.day))
-    return CountedDraw(source.id, day, day, row.series, identity, row.loss)
+CoveredDays = Callable[[ReleaseRecord], tuple[str, str]]
+"""First and last day that a release covers, ISO text."""
+
+
+def covered_days_in(ledger: Ledger, population: str) -> CoveredDays:
+    """Return the function that gives the days of the population's releases, by their contracts."""
+    contracts = ledger.contracts(population)
+    series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
+    return Publication(earlier=series).covered_days
+
+
+def draw_of(source: RegisterSource, row: ReleaseRecord, identity: str, covered: CoveredDays) -> CountedDraw:
+    """Return the draw of a release: about the days that it covers, and named by the last of them."""
+    first, last = (day_number(date.fromisoformat(day)) for day in covered(row))
+    return CountedDraw(source.id, first, last, row.series, identity, row.loss)
 
 
 def calibration_charge(source: RegisterSource, draw: CalibrationDraw, identity: str) -> CountedDraw:
@@ -102,12 +116,12 @@ def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[Count
     """
     stored = rows.draws([source.id])
     hashes = Counter(draw.identity.partition(" ")[0] for draw in stored)
-    charged = {(draw.first_day, draw.series) for draw in stored if not draw.identity}
+    charged = {(draw.last_day, draw.series) for draw in stored if not draw.identity}
     new = [draw for draw in released if not hashes[draw.identity]]
     repeated = [
         replace(draw, identity=f"{draw.identity} {hashes[draw.identity] + 1}")
         for draw in released
-        if hashes[draw.identity] and (draw.first_day, draw.series) in charged
+        if hashes[draw.identity] and (draw.last_day, draw.series) in charged
     ]
     rows.replace_draws(without=[replace(draw, identity="") for draw in (*new, *repeated)], new=[*new, *repeated])
 

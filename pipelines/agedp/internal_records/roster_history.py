@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from agedp.covered_days import period_cells
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.stage_values import BeforeDraw
@@ -31,6 +32,7 @@ from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import GroupColumns, Roster, columns_of, group_columns
+from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import series_in
 
 _Key = tuple[str, str, date]
@@ -143,7 +145,7 @@ class RosterHistory:
             Refused: the first released day on which members or groups differ.
         """
         lines, contract_texts = self._read(), _contract_texts(contracts)
-        for day, day_rows in _released_by_day(rows).items():
+        for day, day_rows in _released_by_day(rows, contract_texts).items():
             recorded = self._recorded(lines, day)
             if recorded is not None:
                 _check_same_roster(roster_digest, recorded)
@@ -162,11 +164,12 @@ class RosterHistory:
                 return
             with locks.exclusive_lock(self.path.parent):
                 lines, released = self._read(), _released_by_day(history)
-                if day in released:  # by a run that was killed, or by a concurrent one
-                    if (recorded := self._recorded(lines, day)) is not None:
-                        _check_same_roster(roster_digest, recorded)
-                    return
+                is_begun = day in released  # by a run that was killed, by a concurrent one, or by another series
+                if is_begun and (recorded := self._recorded(lines, day)) is not None:
+                    _check_same_roster(roster_digest, recorded)
                 coming_days = [coming_day for coming_day in days if coming_day not in released]
+                if is_begun and all(self._key(coming_day) in lines for coming_day in coming_days):
+                    return
                 lines |= {
                     self._key(coming_day): self._roster_row(roster_digest, coming_day, columns, released=False)
                     for coming_day in coming_days
@@ -196,11 +199,12 @@ class RosterHistory:
         with locks.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
-            for day, day_rows in _released_by_day(rows).items():
+            for day, day_rows in _released_by_day(rows, contract_texts).items():
                 by = {_group_columns(row, contract_texts[row.contract]) for row in day_rows}
                 columns = {column for of_row in by for column in columns_of(of_row)}
-                lines.setdefault(self._key(day), self._roster_row(roster_digest, day, sorted(columns), released=True))
-                lines[self._key(day)]["released"] = True
+                lines.setdefault(self._key(day), self._roster_row(roster_digest, day, sorted(columns), released=False))
+                # a ledger names the last day of a row that covers several days
+                lines[self._key(day)]["released"] |= any(row.day == day.isoformat() for row in day_rows)
             if lines != before:
                 _write(self.path, lines)
 
@@ -251,12 +255,18 @@ def _has_group_digests(line: _RosterRow) -> bool:
     return isinstance(groups, dict) and all(isinstance(digest, str) for digest in groups.values())
 
 
-def _released_by_day(rows: Sequence[ReleaseRecord]) -> dict[date, list[ReleaseRecord]]:
-    by_day: dict[str, list[ReleaseRecord]] = {}
+def _released_by_day(
+    rows: Sequence[ReleaseRecord], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[date, list[ReleaseRecord]]:
+    """Return the released rows by day; with the contracts a row of a period is at every day that it covers."""
+    by_day: dict[date, list[ReleaseRecord]] = {}
     for row in rows:
         if row.state == "released":
-            by_day.setdefault(row.day, []).append(row)
-    return {date.fromisoformat(day): by_day[day] for day in sorted(by_day)}
+            day = date.fromisoformat(row.day)
+            every = contract_texts[row.contract]["series"][row.series].get("every", "day") if contract_texts else "day"
+            for covered in days_of(*period_of(day, every)):
+                by_day.setdefault(covered, []).append(row)
+    return {day: by_day[day] for day in sorted(by_day)}
 
 
 def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Any]]:
@@ -282,17 +292,13 @@ def _check_same_roster(roster_digest: RosterDigest, recorded: Mapping[str, Any])
 
 def _has_same_counts(roster_digest: RosterDigest, row: ReleaseRecord, promise: Mapping[str, Any]) -> bool:
     """Return whether the roster has the same number of households in each cell as the release."""
-    day, by, min_households = (
-        date.fromisoformat(row.day),
-        _group_columns(row, promise),
-        promise["population"]["min_households"],
-    )
+    by, min_households = _group_columns(row, promise), promise["population"]["min_households"]
+    days = days_of(*series_in(promise["series"][row.series]).covered_days(date.fromisoformat(row.day)))
     # a distribution has each group once per range
     released = series_in(promise["series"][row.series]).by_group(row.cells, row.households)
     if not roster_digest.has(by):  # sizes of groups below min_households are not in the ledger
-        return sum(number for _, number in roster_digest.cells(day, None)) >= sum(released.values())
-    published = {cell: number for cell, number in roster_digest.cells(day, by) if number >= min_households}
-    return published == released
+        return sum(number for day in days for _, number in roster_digest.cells(day, None)) >= sum(released.values())
+    return dict(period_cells(roster_digest, by, days, min_households)) == released
 
 
 def _roster_changed_text(day: date) -> str:

@@ -227,6 +227,8 @@ def _smallest_groups(terms: Mapping[str, Any], roster: Roster, day: date) -> dic
     groups = {
         name: [number for _, number in roster.cells(day, group_columns(series.get("by"))) if number >= min_households]
         for name, series in terms["series"].items()
-        if series["statistic"] == "mean" and roster.has(group_columns(series.get("by")))
+        if series["statistic"] == "mean"
+        and series.get("every", "day") == "day"
+        and roster.has(group_columns(series.get("by")))
     }
     return {name: min(numbers) for name, numbers in groups.items() if numbers}

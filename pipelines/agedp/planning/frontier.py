@@ -36,7 +36,7 @@ from agedp_data.notions.age_dependent import AgeDependent
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import Method
 from agedp_data.roster import Roster
-from agedp_data.series.series import Mean
+from agedp_data.series.series import is_daily_mean
 
 HORIZON_DAYS = 28
 
@@ -99,7 +99,7 @@ class _FrontierSearch:
     def __init__(
         self, run: RunFile, leakage_bound: LeakageBound, roster: Roster, rows: Sequence[ReleaseRecord]
     ) -> None:
-        means = [(name, series) for name, series in run.series.items() if isinstance(series, Mean)]
+        means = [(name, series) for name, series in run.series.items() if is_daily_mean(series)]
         if not means:
             raise RunFileError("a frontier shows the error of a mean; the run file publishes no mean")
         self.run, self.leakage_bound, (self.name, self.series) = run, leakage_bound, means[0]

@@ -37,7 +37,7 @@ from agedp_data.notions.publication import share_of
 from agedp_data.notions.span_loss import STANDARD_DELTAS, YEAR
 from agedp_data.notions.w_event import WEvent
 from agedp_data.roster import Roster
-from agedp_data.series.series import Mean
+from agedp_data.series.series import is_daily_mean
 
 MAX_COST: Final = 1.1
 """Largest noise of a group beside the best share of a total, as a multiple of that of groups alone."""
@@ -83,7 +83,7 @@ def _quantities(run: RunFile, roster: Roster) -> Iterator[list[str]]:
     """Yield the means of each quantity that has groups of one level and at most one total, the total first."""
     by_quantity: dict[tuple[int, int, int, int, str], list[tuple[tuple[str, ...], str]]] = {}
     for name, series in run.series.items():
-        if isinstance(series, Mean) and roster.has(series.by):
+        if is_daily_mean(series) and roster.has(series.by):
             by_quantity.setdefault(series.quantity, []).append((series.columns, name))
     for pairs in by_quantity.values():
         columns = [of_series for of_series, _ in pairs]

@@ -26,7 +26,7 @@ from agedp_data.errors import RunFileError
 from agedp_data.notions.notion import Notion
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.layers import is_upper, layers_of
-from agedp_data.series.series import Mean
+from agedp_data.series.series import is_daily_mean
 
 _MAX_DAYS_AHEAD: Final = 366
 
@@ -58,7 +58,7 @@ class SimulatedDays:
     def _noisiest(self) -> str:
         """Return the mean, or layer 1 of one, with the most noise at the same loss: width / (share x households)."""
         means = {
-            name: series for name, series in self.run.series.items() if isinstance(series, Mean) and not is_upper(name)
+            name: series for name, series in self.run.series.items() if is_daily_mean(series) and not is_upper(name)
         }
         if not means:
             raise RunFileError("a comparison states costs as the noise of a mean; the run file publishes none")

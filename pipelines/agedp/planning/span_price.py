@@ -174,7 +174,8 @@ def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None
             statistic = publication.statistic(row)
             if row.mechanism != DISCRETE_LAPLACE or statistic is None:
                 return None
-            kinds.update(_noises(row.sensitivity, _cell_move(statistic, publication), row.scale, 1))
+            move = row.sensitivity if statistic.covers_periods else _cell_move(statistic, publication)
+            kinds.update(_noises(row.sensitivity, move, row.scale, 1))
     if len(kinds) > _MAX_KINDS:
         return None
     return [(sensitivity, scale, number) for (sensitivity, scale), number in kinds.items()]

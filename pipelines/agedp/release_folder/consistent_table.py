@@ -35,7 +35,7 @@ from agedp_data.roster import ALL
 from agedp_data.series.consistency import NoisyValue, precision_mean
 from agedp_data.series.group_trees import DrawnGroups, consistent_groups
 from agedp_data.series.quantities import Columns, next_coarser, totals_with_groups
-from agedp_data.series.series import Mean
+from agedp_data.series.series import is_daily_mean
 from agedp_data.statement.document import Statement
 
 CONSISTENT_AVERAGES: Final = "consistent_daily_averages"
@@ -125,7 +125,7 @@ def _parts_by_day(
         names = quantities.get((row.contract, row.series), ())
         mean = series[row.contract].get(row.series)
         is_complete = all((row.day, name) in closed for name in names if name in continued)
-        if row.state == "released" and isinstance(mean, Mean) and names and is_complete:
+        if row.state == "released" and is_daily_mean(mean) and names and is_complete:
             part = _Part(row, mean.columns, variance[row.scale])
             by_day.setdefault((row.day, row.published_on, row.contract, names), []).append(part)
     for key in sorted(by_day):

@@ -1,12 +1,14 @@
 """LEDGER rows -> the tables of a release folder that are derived from its released values, at no privacy loss.
 
-Consistent averages, averages of weeks, months and years, and daily quantiles are functions of the released rows alone
-(post-processing). They are written together, and verification computes each again.
+Consistent averages, averages of weeks, months and years, mean profiles of weekdays and weekends by month, and daily
+quantiles are functions of the released rows alone (post-processing). They are written together, and verification
+computes each again.
 
 Decisions:
 
 * A folder that lacks a derived table verifies: those of earlier versions lack them, and each can be computed from the
-  folder's rows (`period_averages`, `quantiles` of `ReleaseFolder`). A table that is there must be the whole table.
+  folder's rows (`period_averages`, `profiles_by_month`, `quantiles` of `ReleaseFolder`). A table that is there must be
+  the whole table.
 * The intervals of a folder's tables have one coverage.
 """
 
@@ -20,13 +22,19 @@ import pyarrow as pa
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE, check_consistent_table, consistent_files
 from agedp.release_folder.period_averages import PERIOD_FILES, check_period_averages, period_files, period_table
+from agedp.release_folder.profile_months import (
+    PROFILE_MONTHS_FILE,
+    check_profile_months,
+    profile_month_files,
+    profile_month_table,
+)
 from agedp.release_folder.quantile_table import QUANTILE_FILE, check_quantile_table, quantile_files, quantile_table
 from agedp.release_folder.result_tables import read_guarantee
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.statement.document import Statement
 
-DERIVED_FILES: Final = (CONSISTENT_FILE, *PERIOD_FILES.values(), QUANTILE_FILE)
+DERIVED_FILES: Final = (CONSISTENT_FILE, *PERIOD_FILES.values(), PROFILE_MONTHS_FILE, QUANTILE_FILE)
 
 
 def derived_files(
@@ -43,6 +51,7 @@ def derived_files(
     return {
         **consistent_files(statement, rows, contracts),
         **period_files(statement, rows, contracts, coverage=coverage),
+        **profile_month_files(statement, rows, contracts, coverage=coverage),
         **quantile_files(statement, rows, contracts, coverage=coverage),
     }
 
@@ -55,13 +64,15 @@ def derived_table(
     *,
     coverage: Decimal,
 ) -> pa.Table:
-    """Return averages by period or daily quantiles, by file name; use it for a folder that lacks the file.
+    """Return averages or profiles by period, or daily quantiles, by file name; use it for a folder that lacks the file.
 
     Raises:
         InputError: no contract releases what they are derived from.
     """
     if name == QUANTILE_FILE:
         table, source = quantile_table(statement, rows, contracts, coverage=coverage), "distribution"
+    elif name == PROFILE_MONTHS_FILE:
+        table, source = profile_month_table(statement, rows, contracts, coverage=coverage), "profile"
     else:
         period = next(period for period, file in PERIOD_FILES.items() if file == name)
         table, source = period_table(period, statement, rows, contracts, coverage=coverage), "average"
@@ -98,5 +109,7 @@ def check_derived_tables(
     if CONSISTENT_FILE in tables:
         check_consistent_table(tables[CONSISTENT_FILE], statement, rows, contracts)
     check_period_averages(tables, statement, rows, contracts)
+    if PROFILE_MONTHS_FILE in tables:
+        check_profile_months(tables[PROFILE_MONTHS_FILE], statement, rows, contracts)
     if QUANTILE_FILE in tables:
         check_quantile_table(tables[QUANTILE_FILE], statement, rows, contracts)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
-from agedp.release_folder.published_series import DISTRIBUTION, FILES, LAYERS
+from agedp.release_folder.published_series import DISTRIBUTION, FILES, LAYERS, PERIODS
 from agedp.release_folder.release_folder import (
     AVERAGES,
     PACKAGE,
@@ -108,7 +108,13 @@ def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
         series = _guarantee(path.read_bytes())["of"]
         names = [f"{file}_{series}.parquet" for file in FILES.values()]
-        return path.name in (*names, f"{DISTRIBUTION}.parquet", f"{LAYERS}.parquet", *DERIVED_FILES)
+        return path.name in (
+            *names,
+            f"{DISTRIBUTION}.parquet",
+            f"{LAYERS}.parquet",
+            f"{PERIODS}.parquet",
+            *DERIVED_FILES,
+        )
     return False
 
 

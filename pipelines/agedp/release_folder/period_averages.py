@@ -37,7 +37,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.budget import series_by_contract
-from agedp.release_folder.period_parts import PERIODS, DailyValue, Period, PeriodPart, closed_parts, is_daily_mean
+from agedp.release_folder.period_parts import PERIODS, DailyValue, Period, PeriodPart, closed_parts
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
@@ -46,8 +46,10 @@ from agedp.release_folder.result_tables import (
 )
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
+from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
+from agedp_data.series.series import is_daily_mean
 from agedp_data.statement.document import Statement
 
 PERIOD_FILES: Final[Mapping[Period, str]] = {period: f"averages_by_{period}.parquet" for period in PERIODS}
@@ -87,7 +89,8 @@ def check_period_averages(
             coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
             expected = period_table(period, statement, rows, contracts, coverage=coverage)
             if expected is not None:
-                expected = _with_equal_intervals(expected, table)
+                kwh_of_wh = 1 / (1000.0 * expected["household_days"].to_numpy())
+                expected = with_equal_intervals(expected, table, kwh_of_wh=kwh_of_wh)
             check_large_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
 
 
@@ -198,15 +201,20 @@ def _noise_of_groups(
     return deviations[index.ravel()], half_widths[index.ravel()]
 
 
-def _with_equal_intervals(expected: pa.Table, stored: pa.Table) -> pa.Table:
+def with_equal_intervals(expected: pa.Table, stored: pa.Table, *, kwh_of_wh: Floats) -> pa.Table:
     """Return the expected table with the stored ends of intervals that differ by a watt-hour or 1e-9 of their length.
 
     Inversion rounds differently on other platforms, and an end is a whole watt-hour of the sum.
+
+    Args:
+        expected: table that the ledger rows give.
+        stored: table of a folder.
+        kwh_of_wh: what a watt-hour of the sum is in the mean of each expected row [kWh].
     """
     if expected.schema.remove_metadata() != stored.schema.remove_metadata() or expected.num_rows != stored.num_rows:
         return expected
     low_kwh, high_kwh = expected["low_kwh"].to_numpy(), expected["high_kwh"].to_numpy()
-    tolerance_kwh = 1.5 / (1000 * expected["household_days"].to_numpy()) + _INTERVAL_TOLERANCE * (high_kwh - low_kwh)
+    tolerance_kwh = 1.5 * kwh_of_wh + _INTERVAL_TOLERANCE * (high_kwh - low_kwh)
     for name, ends_kwh in (("low_kwh", low_kwh), ("high_kwh", high_kwh)):
         stored_kwh = stored[name].to_numpy()
         ends = np.where(np.abs(ends_kwh - stored_kwh) <= tolerance_kwh, stored_kwh, ends_kwh)

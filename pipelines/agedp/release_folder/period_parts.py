@@ -10,13 +10,13 @@ from calendar import monthrange
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Final, Literal, TypeGuard
+from typing import Final, Literal
 
 from agedp.budget import closed_days, series_by_contract
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.layers import layer_number, layers_of
-from agedp_data.series.series import Mean
+from agedp_data.series.series import Mean, is_daily_mean
 
 Period = Literal["week", "month", "year"]
 PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
@@ -67,11 +67,6 @@ def period_bounds(day: date, period: Period) -> tuple[date, date]:
     return date(day.year, 1, 1), date(day.year, 12, 31)
 
 
-def is_daily_mean(series: object) -> TypeGuard[Mean]:
-    """Return whether a series releases means of single days, which add up to those of periods."""
-    return isinstance(series, Mean) and getattr(series, "every", "day") == "day"
-
-
 def _mean_name(series: str) -> str:
     """Return the name in the run file of the mean that a series is, or is a layer of."""
     return series.rpartition("/")[0] if layer_number(series) else series
@@ -114,15 +109,15 @@ def closed_parts(
         key = first, value.series, value.group_column, value.quantity
         part = parts.setdefault(key, PeriodPart(first, last, *key[1:]))
         part.values.append(value)
-    is_open = _open_periods(parts.values(), rows, contracts)
+    is_open = open_periods({(part.first_day, part.last_day, part.series) for part in parts.values()}, rows, contracts)
     ordered = sorted(parts.values(), key=lambda part: (part.first_day, part.series, part.version))
     return [part for part in ordered if (part.first_day, part.series) not in is_open]
 
 
-def _open_periods(
-    parts: Collection[PeriodPart], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+def open_periods(
+    periods: Collection[tuple[date, date, str]], rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> set[tuple[date, str]]:
-    """Return first day and series of the periods of which a day may still be released.
+    """Return first day and series of the periods (first day, last day, series) of which a day may still be released.
 
     A series that was ended may be continued, but only after the days that any series has rows of.
     """
@@ -140,7 +135,6 @@ def _open_periods(
         undecided = (series for series in names[name] if (day, series) not in closed)
         return any(series in continued or day not in days_with_rows for series in undecided)
 
-    periods = {(part.first_day, part.last_day, part.series) for part in parts}
     return {
         (first, name)
         for first, last, name in periods

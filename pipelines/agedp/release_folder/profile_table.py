@@ -24,9 +24,10 @@ import pyarrow as pa
 from agedp_data import mechanisms, table_schemas
 from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints
+from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Ints
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.series.load_profile import day_slots
 from agedp_data.series.profile import Profile
 
 _WH_PER_KWH: Final = 1000.0
@@ -95,7 +96,7 @@ def _day_table(row: ReleaseRecord, places: _Places, terms: ProfileTerms, noise: 
         day=np.full(number, day_number(day)),
         group=places.groups.take(pa.array(places.group)),
         start_minute=places.slot * INTERVAL_MINUTES,
-        minutes=_minutes_by_slot(terms.layout, day)[places.slot],
+        minutes=cell_minutes(terms.layout, day)[places.slot],
         revision=np.full(number, row.revision),
         households=households,
         noisy_sum_wh=noisy_wh,
@@ -109,9 +110,14 @@ def _day_table(row: ReleaseRecord, places: _Places, terms: ProfileTerms, noise: 
     )
 
 
-def _minutes_by_slot(layout: Layout, day: date) -> Ints:
-    """Return how long the cell of each slot is, shape (48,) [minutes]: a repeated half-hour is in its cell twice."""
-    step, repeated = slot_step(layout.interval_minutes), layout.repeated_slots(day)
-    passes = np.ones(48, np.int64)
-    passes[list(repeated)] = 2
-    return np.repeat(passes.reshape(-1, step).sum(axis=1), step) * INTERVAL_MINUTES
+def cell_minutes(layout: Layout, day: date) -> Ints:
+    """Return how long the cell of each slot is, shape (48,) [minutes]; 0 where the day has no such cell.
+
+    A repeated half-hour is in its cell twice. Of hourly readings every second slot has a cell.
+    """
+    step, cells = slot_step(layout.interval_minutes), list(day_slots(layout, day))
+    passes = np.ones(SLOTS, np.int64)
+    passes[list(layout.repeated_slots(day))] = 2
+    minutes = np.zeros(SLOTS, np.int64)
+    minutes[cells] = np.repeat(passes.reshape(-1, step).sum(axis=1), step)[cells] * INTERVAL_MINUTES
+    return minutes

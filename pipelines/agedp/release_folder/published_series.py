@@ -23,7 +23,8 @@ from agedp_data.series.series_tables import table_name
 MEANS: Final = "daily_averages"
 LAYERS: Final = "daily_average_layers"
 DISTRIBUTION: Final = "daily_distribution"
-FILES: Final[Mapping[str, str]] = {"mean": MEANS, "layers": LAYERS, "distribution": DISTRIBUTION}
+PERIODS: Final = "period_releases"
+FILES: Final[Mapping[str, str]] = {"mean": MEANS, "periods": PERIODS, "layers": LAYERS, "distribution": DISTRIBUTION}
 """File name of each kind of table, without ending."""
 
 
@@ -44,12 +45,18 @@ class PublishedSeries:
         return row.series in self.terms.get(row.contract, {})
 
 
+def _kind_of(name: str, terms: Mapping[str, Any]) -> str:
+    if terms.get("every", "day") != "day":
+        return "periods"
+    return "layers" if is_upper(name) else str(terms["statistic"])
+
+
 def list_published_series(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[PublishedSeries]:
     """Return the series, means first, by first release, then by name; a series without a release has a file too."""
     terms_by_series: dict[tuple[str, str], dict[str, dict[str, Mapping[str, Any]]]] = {}
     for contract in contracts:
         for name, terms in meaning_of(contract.promise)["series"].items():
-            kind = "layers" if is_upper(name) else terms["statistic"]
+            kind = _kind_of(name, terms)
             of_contracts = terms_by_series.setdefault((kind, table_name(name)), {})
             of_contracts.setdefault(contract.hash, {})[name] = terms
     ordered = []

@@ -18,7 +18,8 @@ from agedp.release_folder.consistent_table import CONSISTENT_FILE
 from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tables, derived_table
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
-from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS
+from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
+from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS, PERIODS
 from agedp.release_folder.quantile_table import QUANTILE_FILE
 from agedp.release_folder.result_tables import check_losses, check_tables, read_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ESTIMATES_RECORD = "smoothing.json"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-_RELEASE_FILE = re.compile(r"daily_(averages|average_layers|distribution)(_.+)?\.parquet|report\.html")
+_RELEASE_FILE = re.compile(
+    r"(daily_(averages|average_layers|distribution)|period_releases)(_.+)?\.parquet|report\.html"
+)
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
 
 
@@ -66,7 +69,8 @@ class ReleaseFolder:
             InputError: the release has no such table, or it is damaged.
         """
         tables = (path.stem for path in self.path.glob("daily_*.parquet") if not path.name.startswith(LAYERS))
-        name = name or min(tables, default=MEANS)
+        periods = (path.stem for path in self.path.glob(f"{PERIODS}*.parquet"))
+        name = name or min(tables, default="") or min(periods, default=MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
@@ -97,6 +101,14 @@ class ReleaseFolder:
             raise InputError(f"period = {period!r}: must be one of {', '.join(map(repr, PERIOD_FILES))}")
         return self._derived(PERIOD_FILES[period])
 
+    def profiles_by_month(self) -> pd.DataFrame:
+        """Return the mean profiles of weekdays and weekends by month, as `period_averages`: a row for each half-hour.
+
+        Raises:
+            InputError: a release without daily profiles, or files that are missing or damaged.
+        """
+        return self._derived(PROFILE_MONTHS_FILE)
+
     def quantiles(self) -> pd.DataFrame:
         """Return quantiles of the households' daily use and their intervals, derived from the released counts.
 
@@ -126,6 +138,16 @@ class ReleaseFolder:
         """
         return self._tables(MEANS)
 
+    def periods(self) -> dict[str, pa.Table]:
+        """Return the means over weeks, months or years that were drawn as such: one file for each such series.
+
+        Averages of periods that follow from daily averages are in tables of their own.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(PERIODS)
+
     def layers(self) -> dict[str, pa.Table]:
         """Return the upper layers of daily averages by file name: one file for each mean with a list of clamps.
 
@@ -150,7 +172,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self.averages() | self.layers() | self.distributions()
+        return self.averages() | self.periods() | self.layers() | self.distributions()
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
         names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
@@ -271,7 +293,7 @@ class ReleaseFolder:
 
     def _verify_sums(self) -> None:
         listed, expected = self._checksum_text(), self.checksums
-        tables = [name for name in expected if name.startswith((MEANS, DISTRIBUTION))]
+        tables = [name for name in expected if name.startswith((MEANS, PERIODS, DISTRIBUTION))]
         if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):

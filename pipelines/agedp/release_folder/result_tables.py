@@ -51,13 +51,20 @@ METADATA_KEY: Final = b"agedp"
 
 def averages_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
     """Return the daily averages of released rows; intervals cover only the noise of `mean_kwh`."""
+    lines = averages_lines(rows, coverage=coverage, versions=versions)
+    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, lines)
+
+
+def averages_lines(
+    rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Return the lines of a table of means."""
     half_widths = {scale: mechanisms.interval(scale, coverage) for scale in {row.scale for row in rows}}
-    table_rows = [
+    return [
         _averages_row(row, cell, value, half_widths[row.scale], versions)
         for row in sorted(rows, key=_day_and_revision)
         for cell, value in zip(noisy_means(row), row.values, strict=True)
     ]
-    return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGES, table_rows)
 
 
 def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
@@ -72,6 +79,24 @@ def layers_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: 
     ]
     lines.sort(key=lambda line: (line["day"], line["revision"]))
     return table_schemas.table_from_rows(table_schemas.DAILY_AVERAGE_LAYERS, lines)
+
+
+def periods_table(
+    rows: Sequence[ReleaseRecord],
+    *,
+    series: Mapping[str, Mapping[str, AnySeries]],
+    coverage: Decimal,
+    versions: Mapping[str, int],
+) -> pa.Table:
+    """Return the means of released rows that cover a week, month or year; `series` by contract of its rows and name."""
+    lines = averages_lines(rows, coverage=coverage, versions=versions)
+    firsts = {row.day: series[row.contract][row.series].covered_days(date.fromisoformat(row.day))[0] for row in rows}
+    table_rows = [
+        {**line, "first_day": firsts[line["day"].isoformat()], "household_days": line["households"]} for line in lines
+    ]
+    names = table_schemas.PERIOD_RELEASES.names
+    rows_of_table = [{name: line[name] for name in names} for line in table_rows]
+    return table_schemas.table_from_rows(table_schemas.PERIOD_RELEASES, rows_of_table)
 
 
 def distribution_table(
@@ -171,11 +196,15 @@ def series_table(
     if states:
         guarantee["states_by_version"] = states
     if series.kind == "distribution":
-        by_contract = {
-            contract: {name: series_in(table) for name, table in of_contract.items()}
-            for contract, of_contract in series.terms.items()
-        }
+        by_contract = _series_by_name(series)
         table = with_level_column(series, released, partial(distribution_table, series=by_contract, versions=versions))
+        guarantee["series_by_version"] = {
+            number: of_contract.get(series.name, of_contract) for number, of_contract in terms.items()
+        }
+    elif series.kind == "periods":
+        by_contract = _series_by_name(series)
+        make_table = partial(periods_table, series=by_contract, coverage=coverage, versions=versions)
+        table = with_level_column(series, released, make_table)
         guarantee["series_by_version"] = {
             number: of_contract.get(series.name, of_contract) for number, of_contract in terms.items()
         }
@@ -190,6 +219,14 @@ def series_table(
             for of_series in of_contract.values()
         }
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+
+
+def _series_by_name(series: PublishedSeries) -> dict[str, dict[str, AnySeries]]:
+    """Return the series of a table by contract and name."""
+    return {
+        contract: {name: series_in(table) for name, table in of_contract.items()}
+        for contract, of_contract in series.terms.items()
+    }
 
 
 def _layer_ranges(of_contract: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
@@ -320,7 +357,7 @@ def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[C
     series = series_by_contract(contracts)
     for row in rows:
         if row.state == "released":
-            sensitivity = series[row.contract][row.series].sensitivity("replacement")
+            sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
             loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
             if row.loss != loss:
                 difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"

@@ -27,6 +27,7 @@ from agedp_data.messages import escape_text
 from agedp_data.notions import Neighbourhood
 from agedp_data.notions.alternatives import CommonKeys, Comparison
 from agedp_data.notions.notion import ASSUMPTION_FREE, day_losses
+from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
@@ -89,11 +90,11 @@ def _check_delta(delta: str | float | Decimal) -> Decimal:
 
 def _span_bound(loss: SpanLoss, releases: Sequence[ReleaseRecord]) -> SpanBound:
     [bound] = loss.bounds(releases, None, None)
-    charges = loss.publication.charges
+    days, publication = loss.publication.separated(releases)
     if loss.days is None:
-        pure = sum(day_losses(releases).values()) + total_charge(charges)
+        pure = sum(day_losses(days).values()) + total_charge(publication.charges)
     else:
-        [window] = WindowLoss(loss.days, charges).bounds(releases, None, None)
+        [window] = WindowLoss(loss.days, publication.charges).bounds(days, None, None)
         pure = window.value or 0
     epsilon, total = (Decimal(nano_epsilon) / NANO for nano_epsilon in (bound.value or 0, pure))
     return SpanBound(loss.days, loss.delta, epsilon, total, bound.name, bound.about)
@@ -152,7 +153,7 @@ def _expected_bounds(statement: Statement, rows: Sequence[Row]) -> dict[str, tup
     delta, publication = statement.contract.promise.delta, publication_of(rows)
     promise = promise_of(contracts[-1].promise, series_by_contract(contracts), publication.charges)
     comparison = Comparison(cast("CommonKeys", promise), publication=publication)
-    further = Neighbourhood.comparison_accountants(comparison)  # changes of every day have a delta
+    further = compared_accountants([Neighbourhood], comparison)  # changes of every day have a delta
     promised = [bound for bound in promise.bounds(releases, None, None) if bound.delta is not None]
     if statement.contract.model is not None:
         promised = [bound for bound in promised if bound.kind == ASSUMPTION_FREE]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-from agedp.release_folder.span_bounds import agrees_with_rows
+from agedp.budget import series_by_contract
+from agedp.release_folder.span_bounds import agrees_with_rows, publication_of
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, StatementRecord, canonical
@@ -16,7 +17,8 @@ from agedp_data.ledger.lifecycle import HouseholdAccount, read_lifecycle_record
 from agedp_data.ledger.records import Row
 from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.notions.cap_bounds import spent_bounds
-from agedp_data.notions.notion import day_losses
+from agedp_data.notions.notion import single_and_period_losses
+from agedp_data.notions.publication import Publication
 from agedp_data.statement.delta_texts import total_name
 from agedp_data.statement.document import StatedAccount, StatedBound, Statement
 from agedp_data.statement.odds import odds_factor
@@ -50,13 +52,14 @@ def check_statement(
         InputError: they differ.
     """
     released = [row for row in releases if row.state == "released"]
-    spent = day_losses(released)
+    series = series_by_contract(contracts)
+    spent = Publication(earlier=series).released_days(released)
     dates = [row.published_on for row in released]
     min_households = statement.contract.population.min_households
     days, published = statement.days, statement.published
     is_consistent = (
         (days.first, days.last, days.released) == (min(spent, default=""), max(spent, default=""), len(spent))
-        and set(days.skipped) == {row.day for row in releases} - set(spent)
+        and set(days.skipped) == {row.day for row in releases} - spent
         and (published.first, published.last) == (min(dates, default=""), max(dates, default=""))
         and statement.version == len(contracts)
         and all(min(row.households) >= min_households for row in released if row.contract == contracts[-1].hash)
@@ -72,8 +75,9 @@ def check_bounds(statement: Statement, rows: Sequence[Row]) -> None:
         InputError: a bound differs from them, or its factor, limit or delta from its epsilon.
     """
     stated, charges = statement.unconditional_epsilons, charges_of(calibration_draws(rows))
-    spent = day_losses(row for row in rows if isinstance(row, ReleaseRecord))
-    expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent_bounds(spent, charges)}
+    publication, releases = publication_of(rows), [row for row in rows if isinstance(row, ReleaseRecord)]
+    spent = spent_bounds(*single_and_period_losses(releases, publication))
+    expected = {bound.name: format_epsilon(bound.value or 0) for bound in spent}
     is_consistent = (
         {name: stated[name] for name in expected} == expected
         and (statement.ending is None or statement.ending.spent == stated[total_name(statement.ending.delta)])

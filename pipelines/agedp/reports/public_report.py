@@ -49,6 +49,7 @@ from agedp_data.ledger import ContractRecord, ModelRecord, ReleaseRecord
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
 from agedp_data.notions.notion import Promise
+from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
 from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
@@ -152,10 +153,7 @@ def public_report(
     run = run_file.model_copy(update=terms).following(
         series_of_contracts, statement.charges
     )  # not the present run file's
-    accountants = [
-        promise,
-        *(accountant for notion in NOTIONS for accountant in notion.comparison_accountants(run.comparison)),
-    ]
+    accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
     days = len({row.day for row in rows if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}

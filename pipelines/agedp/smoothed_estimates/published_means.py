@@ -33,7 +33,7 @@ from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import GroupColumns, columns_of
 from agedp_data.series.layers import mean_name
-from agedp_data.series.series import Mean
+from agedp_data.series.series import Mean, is_daily_mean
 
 _LEAST_VARIANCE: Final = 1e-12
 """Of a figure with hardly any noise [kWh^2]: the mathematics needs a positive one."""
@@ -114,7 +114,7 @@ def published_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractR
     """Return the rows of means with their places, in the order of the ledger."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     by_contract = {
-        contract: {name: mean for name, mean in series.items() if isinstance(mean, Mean)}
+        contract: {name: mean for name, mean in series.items() if is_daily_mean(mean)}
         for contract, series in series_by_contract(contracts).items()
     }
     released = sorted((row for row in rows if row.series in by_contract[row.contract]), key=lambda row: row.seq)

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
+from agedp.covered_days import covered_by, sum_periods
 from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS, recorded_days
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
@@ -55,6 +56,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.coverage import Coverage
+from agedp_data.series.periods import days_of
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution, Mean
 
@@ -86,15 +88,20 @@ def _unreported_days(session: LedgerSession, released: Sequence[ReleaseRecord], 
     return {date.fromisoformat(day) for day in days if day[:7] >= session.run.store.retained_from()}
 
 
-def _unrecorded_days(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> set[date]:
-    """Return released days with retained readings but without recorded true values.
+def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+    """Return released rows with retained readings but without recorded true values.
 
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
     recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
-    missing = {date.fromisoformat(row.day) for row in rows if _is_missing(session, row, recorded)}
-    return {day for day in missing if f"{day:%Y-%m}" >= run.store.retained_from()}
+    missing = (row for row in rows if _is_missing(session, row, recorded))
+    return [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
+
+
+def _covered_days(session: LedgerSession, row: ReleaseRecord) -> tuple[date, ...]:
+    series = session.run.run_file.series[row.series]
+    return days_of(*series.covered_days(date.fromisoformat(row.day)))
 
 
 def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
@@ -130,13 +137,15 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     run, rows = session.run, session.rows
     reported = count_reported(run.paths.folder, population=run.population)
     recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
-    due = {
-        due_day.day
-        for due_day in due_days.due
-        if any((str(due_day.day), name) not in recorded for name in due_day.series)
-    }
+    undrawn = [
+        due_day for due_day in due_days.due if any((str(due_day.day), name) not in recorded for name in due_day.series)
+    ]
+    due = {due_day.day for due_day in undrawn}
     unreported = _unreported_days(session, released, reported)
-    days = sorted(due | _unrecorded_days(session, rows) | unreported)
+    unrecorded = _unrecorded_rows(session, rows)
+    single_days = due | {date.fromisoformat(row.day) for row in unrecorded} | unreported
+    covered = {day for row in unrecorded for day in _covered_days(session, row)}
+    days = sorted(covered_by(undrawn, run.run_file.series) | covered | single_days)
     series, states = run.run_file.series, run.run_file.counted_states
     if run.run_file.schedule.reads_input:
         compute_state_days(run.store, delivery, days, states, engine=run.engine)
@@ -151,6 +160,7 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
         )
     else:
         by_day = aggregate_synthetic(run.run_file, run.roster, days=days)
+    by_day = sum_periods(by_day, series, single_days)
     write_sums(run.paths.sums, by_day)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
     examines_all = not released or reported == 0

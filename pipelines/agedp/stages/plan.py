@@ -24,8 +24,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
 from agedp.budget import ReleaseTerms, closed_days, plan_release
+from agedp.covered_days import by_covered_days, due_series, period_cells
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
@@ -41,7 +43,9 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
+from agedp_data.series.periods import days_of
 
+Arrival = Literal["complete", "skipped", "waits", "given up"]
 _MIN_BYTES = 2**16
 """Space for a short release, or some days of a ledger; the disk may still fill up meanwhile."""
 
@@ -190,31 +194,46 @@ def list_due_days(
     due: list[DueDay] = []
     waiting: list[date] = []
     for day in _period(run, until.date()):
-        series = tuple(name for name in run.series if (day.isoformat(), name) not in closed)
+        series = due_series(run, day, closed)
         if not series:
             continue
         day_end = run.input.layout.day_end(day)
-        due_at = day_end + timedelta(days=run.promise.age_days or 0)
-        if due_at > until:
+        if day_end + timedelta(days=run.promise.age_days or 0) > until:
             break
-        skipped = day in run.schedule.skipped_days
-        delivered = skipped or _is_delivered(run, day)
-        given_up = not delivered and until >= due_at + timedelta(days=run.schedule.patience_days)
-        if not delivered and not given_up:
-            waiting.append(day)
-            continue
-        waited = timedelta(days=run.schedule.patience_days if given_up else 0)
-        is_rehearsal = run.schedule.mode == "rehearsal"
-        publish_on = max(due_date(run, day) + waited, not_before) if is_rehearsal else until.date()
-        cells = _cells(run, roster, day)
-        due.append(DueDay(day, clock.format_instant(day_end), publish_on, cells, series, given_up, skipped))
+        for names in by_covered_days(run.series, series, day):
+            arrival = _arrival(run, run.series[names[0]].covered_days(day), until)
+            if arrival == "waits":
+                waiting.append(day)
+                continue
+            given_up, skipped = arrival == "given up", arrival == "skipped"
+            waited = timedelta(days=run.schedule.patience_days if given_up else 0)
+            is_rehearsal = run.schedule.mode == "rehearsal"
+            publish_on = max(due_date(run, day) + waited, not_before) if is_rehearsal else until.date()
+            cells = _cells(run, roster, day, names)
+            due.append(DueDay(day, clock.format_instant(day_end), publish_on, cells, names, given_up, skipped))
     if due and run.schedule.mode != "rehearsal" and until.date() < not_before:
         raise LedgerError(
             f"the clock shows {until.date()}, but the ledger's newest release was published on {not_before}, and "
             "publication dates never decrease. Correct the clock, or run again on that date"
         )
     # a day that was given up is published after days that were due while it waited
-    return DueDays(tuple(sorted(due, key=lambda due_day: due_day.publish_on)), tuple(waiting))
+    return DueDays(tuple(sorted(due, key=lambda due_day: due_day.publish_on)), tuple(dict.fromkeys(waiting)))
+
+
+def _arrival(run: RunFile, covered: tuple[date, date], until: datetime) -> Arrival:
+    """Return whether the deliveries of the covered days are complete; one day decides for all."""
+    arrivals = {_arrival_of_day(run, day, until) for day in days_of(*covered)}
+    ends: tuple[Arrival, ...] = ("skipped", "waits", "given up")
+    return next((arrival for arrival in ends if arrival in arrivals), "complete")
+
+
+def _arrival_of_day(run: RunFile, day: date, until: datetime) -> Arrival:
+    if day in run.schedule.skipped_days:
+        return "skipped"
+    if _is_delivered(run, day):
+        return "complete"
+    due_at = run.input.layout.day_end(day) + timedelta(days=run.promise.age_days or 0)
+    return "given up" if until >= due_at + timedelta(days=run.schedule.patience_days) else "waits"
 
 
 def _is_delivered(run: RunFile, day: date) -> bool:
@@ -238,13 +257,16 @@ def _is_delivered(run: RunFile, day: date) -> bool:
     return True
 
 
-def _cells(run: RunFile, roster: Roster, day: date) -> dict[str, Cells]:
-    """Return the cells of each series on a day: "all", or the groups of its roster column that are large enough."""
-    min_households = run.population.min_households
-    return {
-        name: tuple((cell, number) for cell, number in roster.cells(day, series.by) if number >= min_households)
-        for name, series in run.series.items()
-    }
+def _cells(run: RunFile, roster: Roster, day: date, names: Sequence[str]) -> dict[str, Cells]:
+    """Return the cells of each series on a day: "all", or the groups of its roster column that are large enough.
+
+    Cells of a row that covers several days are counted in household-days; they are empty unless it is named.
+    """
+    min_households, cells = run.population.min_households, dict[str, Cells]()
+    for name, series in run.series.items():
+        days = () if series.covers_periods and name not in names else days_of(*series.covered_days(day))
+        cells[name] = period_cells(roster, series.by, days, min_households) if days else ()
+    return cells
 
 
 def _period(run: RunFile, until: date) -> Iterator[date]:

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from agedp.budget import RELEASED, ReleaseTerms, plan_release
+from agedp.covered_days import covered_by
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
 from agedp.stage_values import BeforeDraw, Cells, DailySum, DailySums, DueDay, DueDays, PlannedRelease
@@ -122,9 +123,10 @@ def _release_due(session: LedgerSession, due_days: DueDays, sums: DailySums) -> 
         ledger.register_model(session.model.text, at=at)
     terms = session.terms(ledger.register(session.promise, population=session.population, at=at).hash)
     columns = sorted({column for series in terms.run.series.values() for column in series.columns})
-    days = [due_day.day for due_day in due_days.due]
+    days = sorted(covered_by(due_days.due, terms.run.series))
     before_draw = session.roster_history.before_draw(session.roster_digest, columns, days)
-    charge = _charge_households(session, [due_day.day for due_day in due_days.due if due_day.is_drawn])
+    drawn = [due_day for due_day in due_days.due if due_day.is_drawn]
+    charge = _charge_households(session, sorted(covered_by(drawn, terms.run.series)))
     try:
         return release(ledger, terms, due_days.due, sums.by_day, before_draw=before_draw, charge=charge)
     finally:

@@ -1,0 +1,248 @@
+"""Mean profiles of weekdays and weekends from made-up ledger rows: by pandas, by hand, only added to, verified."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agedp.release_folder.profile_months import (
+    PROFILE_MONTHS_FILE,
+    check_profile_months,
+    profile_month_files,
+    profile_month_table,
+    profile_terms,
+)
+from agedp.release_folder.profile_table import profile_table
+from agedp.release_folder.result_tables import read_guarantee
+from agedp_data import mechanisms
+from agedp_data.datasets.ausgrid import Ausgrid
+from agedp_data.errors import InputError
+from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.series.load_profile import day_slots
+from agedp_data.series.noise_sums import sum_interval
+
+COVERAGE = Decimal("0.95")
+PROFILE = {"statistic": "profile", "clamp_kwh": "50", "half_hour_clamp_kwh": "4", "share": "1"}
+BY = {**PROFILE, "by": "area"}
+FIRST = date(2013, 1, 1)
+ALL_DAY = tuple(f"{slot // 2:02d}:{slot % 2 * 3}0" for slot in range(48))
+KEYS = ["first_day", "series", "day_kind", "group", "start_minute"]
+
+
+@pytest.fixture(scope="module")
+def statement(published_twice):
+    return published_twice.release.read_statement()
+
+
+@pytest.fixture(scope="module")
+def contract(published_twice):
+    """A contract with series, schedule and dataset as a test needs them."""
+    rows = published_twice.release.ledger_rows().rows
+    text = json.loads(next(row for row in rows if isinstance(row, ContractRecord)).promise)
+
+    def changed(last=None, *, number=1, seq=1, first=FIRST, dataset="london", **series):
+        schedule = {"mode": "live", "first_day": str(first), **({"last_day": str(last)} if last else {})}
+        terms = {"schedule": schedule, "input": {"dataset": dataset}, "series": series or {"profile": PROFILE}}
+        return ContractRecord("homes", json.dumps({**text, **terms}), seq=seq, hash=f"contract {number}")
+
+    return changed
+
+
+def released(day, values=None, households=None, cells=ALL_DAY, scale=2_000.0, **changed):
+    values = range(1_000, 1_000 + len(cells)) if values is None else values
+    terms = ("discrete-laplace", 10**9, "", "2026-01-01", "contract 1", "")
+    counts = (10,) * len(cells) if households is None else households
+    row = ReleaseRecord(
+        "homes", "profile", str(day), 0, "released", cells, tuple(values), counts, 100_000, scale, *terms, seq=2
+    )
+    return replace(row, **changed)
+
+
+def skipped(day):
+    return released(day, (), (), (), scale=0.0, state="skipped", loss=0)
+
+
+def days(first, number):
+    return [first + timedelta(days=i) for i in range(number)]
+
+
+@pytest.fixture
+def lines_of(statement):
+    return lambda rows, *contracts: profile_month_table(statement, rows, contracts, coverage=COVERAGE).to_pylist()
+
+
+def columns_of(lines, *names):
+    return {tuple(line[name] for name in names) for line in lines}
+
+
+def sydney_rows(rng, first, number):
+    """Days of groups that come and go, with the half-hours of Sydney's clock and two scales."""
+    rows = []
+    for day in days(first, number):
+        groups = [group for group in ("North End", "South", "West") if group != "West" or day.day > 9]
+        slots = day_slots(Ausgrid(), day)
+        cells = tuple(f"{group} {ALL_DAY[slot]}" for group in groups for slot in slots)
+        counts = tuple(np.repeat(rng.integers(5, 30, len(groups)), len(slots)).tolist())
+        values = tuple(rng.integers(-(10**5), 10**7, len(cells)).tolist())
+        rows.append(released(day, values, counts, cells, scale=1_000.0 * (1 + day.day % 2)))
+    return rows
+
+
+@pytest.mark.parametrize(("first", "number"), [(date(2012, 9, 1), 61), (date(2013, 4, 1), 30)])
+def test_a_month_is_what_pandas_makes_of_the_daily_profile(lines_of, contract, first, number):
+    """October 2012 has a day without 2:00 and 2:30, April 2013 one that has them twice, both Sundays."""
+    rows = sydney_rows(np.random.default_rng(5), first, number)
+    terms = contract(days(first, number)[-1], first=first, dataset="ausgrid", profile=BY)
+    daily = profile_table(
+        rows, terms={"contract 1": profile_terms([terms])["contract 1"]["profile"]}, coverage=COVERAGE
+    ).to_pandas()
+    daily["scale"] = 1_000.0 * (1 + pd.to_datetime(daily["day"]).dt.day % 2)
+    daily["first_day"] = pd.to_datetime(daily["day"]).dt.to_period("M").dt.start_time.dt.date
+    weekend = pd.to_datetime(daily["day"]).dt.day_name().isin(["Saturday", "Sunday"])
+    daily["day_kind"] = np.where(weekend, "weekend", "weekday")
+    daily["series"] = "profile"
+    lines = {tuple(line[key] for key in KEYS): line for line in lines_of(rows, terms)}
+    by_cell = dict(list(daily.groupby(KEYS)))
+    assert set(by_cell) == set(lines)
+    for key, of_cell in by_cell.items():
+        line, passes = lines[key], of_cell["households"] * of_cell["minutes"] / 30
+        mean, sd = of_cell["noisy_sum_wh"].sum() / passes.sum(), 0.0
+        sd = np.sqrt(((of_cell["noise_sd_kwh"] * of_cell["households"]) ** 2).sum()) / passes.sum()
+        assert line["mean_kwh"] * 1000 == pytest.approx(mean, rel=1e-12)
+        assert line["noise_sd_kwh"] == pytest.approx(sd, rel=1e-12)
+        assert line["household_minutes"] == 30 * passes.sum()
+        assert line["days_released"] == len(of_cell)
+        assert (line["fewest_households"], line["most_households"]) == (
+            of_cell["households"].min(),
+            of_cell["households"].max(),
+        )
+        width = sum_interval(of_cell["scale"].tolist(), COVERAGE) / 1000 / passes.sum()
+        assert line["high_kwh"] - line["mean_kwh"] == pytest.approx(width, rel=1e-9)
+        assert line["mean_kwh"] - line["low_kwh"] == pytest.approx(width, rel=1e-9)
+
+
+def test_each_kind_of_day_has_its_half_hours_in_order(lines_of, contract):
+    lines = lines_of([released(day) for day in days(FIRST, 31)], contract(date(2013, 1, 31)))
+    assert [(line["day_kind"], line["start_minute"]) for line in lines] == [
+        (kind, 30 * slot) for kind in ("weekday", "weekend") for slot in range(48)
+    ]
+    assert columns_of(lines, "day_kind", "days_released", "days_in_period", "is_complete") == {
+        ("weekday", 23, 23, 1),
+        ("weekend", 8, 8, 1),
+    }
+    assert [line["mean_kwh"] for line in lines] == [(1_000 + slot) / 10_000 for slot in range(48)] * 2
+    assert columns_of(lines, "half_hour_clamp_kwh", "clamp_kwh", "minutes", "version") == {(4.0, 50.0, 30, 1)}
+    assert lines[0]["noise_sd_kwh"] == pytest.approx(23**0.5 * mechanisms.standard_deviation(2_000.0) / 230_000)
+
+
+def test_a_half_hour_that_the_clock_skips_is_of_fewer_days(lines_of, contract):
+    """On Sunday 7 October 2012, Sydney has no 2:00 and 2:30; the other 7 days of weekends have them."""
+    rows = [
+        released(day, cells=tuple(ALL_DAY[slot] for slot in day_slots(Ausgrid(), day)))
+        for day in days(date(2012, 10, 1), 31)
+    ]
+    terms = contract(date(2012, 10, 31), first=date(2012, 10, 1), dataset="ausgrid")
+    lines = [line for line in lines_of(rows, terms) if line["day_kind"] == "weekend"]
+    of_days = {line["start_minute"]: (line["days_released"], line["days_in_period"]) for line in lines}
+    assert of_days == {30 * slot: (7, 7) if slot in (4, 5) else (8, 8) for slot in range(48)}
+    assert {line["is_complete"] for line in lines} == {1}
+
+
+def test_missing_days_are_marked_and_not_estimated(lines_of, contract):
+    """The first and last month are partial; Friday the 11th was skipped, and no weekend day of February is there."""
+    rows = [skipped(day) if day.day == 11 else released(day) for day in days(date(2013, 1, 10), 24)]
+    rows = [row for row in rows if row.day != "2013-02-02"]
+    lines = lines_of(rows, contract(date(2013, 2, 1), first=date(2013, 1, 10)))
+    counts = {
+        (line["first_day"].month, line["day_kind"], line["days_released"], line["days_in_period"], line["is_complete"])
+        for line in lines
+    }
+    assert counts == {(1, "weekday", 15, 23, 0), (1, "weekend", 6, 8, 0), (2, "weekday", 1, 20, 0)}
+
+
+def test_a_month_with_two_clamps_has_two_parts(lines_of, contract):
+    contracts = [contract(), contract(number=2, seq=40, profile={**PROFILE, "half_hour_clamp_kwh": "3"})]
+    in_force = [contracts[0]] * 12 + [contracts[1]] * 20
+    rows = [
+        released(day, contract=terms.hash, seq=terms.seq + 1)
+        for day, terms in zip(days(FIRST, 32), in_force, strict=True)
+    ]
+    lines = lines_of(rows, *contracts)
+    assert columns_of(lines, "version", "half_hour_clamp_kwh", "day_kind", "days_released") == {
+        (1, 4.0, "weekday", 9),
+        (1, 4.0, "weekend", 3),
+        (2, 3.0, "weekday", 14),
+        (2, 3.0, "weekend", 5),
+    }
+
+
+def test_rows_are_only_added(lines_of, contract):
+    rows = [released(day, contract="contract 1", seq=number) for number, day in enumerate(days(FIRST, 70), 2)]
+    rows = [*rows[:25], *rows[29:45], *rows[25:29], *rows[45:]]
+    before: set[tuple[object, ...]] = set()
+    for end in range(1, len(rows) + 1, 9):
+        lines = {tuple(line.values()) for line in lines_of(rows[:end], contract())}
+        assert before <= lines
+        before = lines
+    assert len(before) == 2 * 2 * 48
+
+
+def test_sums_beyond_64_bits_are_exact(lines_of, contract):
+    rows = [released(day, (2**62 - 1,) * 48, (1,) * 48, scale=2.0**50) for day in days(FIRST, 31)]
+    lines = lines_of(rows, contract(date(2013, 1, 31)))
+    assert {line["mean_kwh"] for line in lines} == {(2**62 - 1) / 1000}
+
+
+def test_a_mean_has_no_monthly_profile(statement, contract):
+    terms = contract(FIRST, profile={"statistic": "mean", "clamp_kwh": "50", "share": "1"})
+    assert profile_month_files(statement, [], [terms], coverage=COVERAGE) == {}
+
+
+@pytest.fixture
+def published(statement, contract):
+    """The table as read from its file, with the rows and contracts that it follows from."""
+    rng = np.random.default_rng(9)
+    rows = [released(day, rng.integers(10**6, size=48).tolist()) for day in days(FIRST, 59)]
+    contracts = [contract(date(2013, 2, 28))]
+    files = profile_month_files(statement, rows, contracts, coverage=COVERAGE)
+    return pq.read_table(io.BytesIO(files[PROFILE_MONTHS_FILE])), rows, contracts
+
+
+def test_verification_accepts_what_is_published(statement, published):
+    table, rows, contracts = published
+    assert table.num_rows == 2 * 2 * 48
+    check_profile_months(table, statement, rows, contracts)
+    guarantee = read_guarantee(table.schema)
+    assert guarantee["schema"] == "agedp-profile-by-month-1"
+    assert guarantee["interval"]["coverage"] == "0.95"
+
+
+@pytest.mark.parametrize(
+    "column", ["mean_kwh", "noise_sd_kwh", "low_kwh", "day_kind", "household_minutes", "days_in_period"]
+)
+def test_verification_finds_a_changed_cell(statement, published, column):
+    table, rows, contracts = published
+    values = table[column].to_pylist()
+    values[100] = "weekend" if column == "day_kind" else values[100] + (1e-4 if column.endswith("kwh") else 1)
+    place = table.schema.get_field_index(column)
+    field = table.schema.field(place)
+    changed = table.set_column(place, field, pa.array(values, field.type))
+    with pytest.raises(InputError, match=rf"{PROFILE_MONTHS_FILE}: 2013-02-01, column {column}"):
+        check_profile_months(changed, statement, rows, contracts)
+
+
+def test_verification_finds_a_missing_row(statement, published):
+    table, rows, contracts = published
+    with pytest.raises(InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01: the ledger lacks this row"):
+        check_profile_months(pa.concat_tables([table, table.slice(0, 1)]), statement, rows, contracts)
+    with pytest.raises(InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01: the table lacks this row"):
+        check_profile_months(table.slice(1), statement, rows, contracts)
