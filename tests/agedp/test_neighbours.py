@@ -220,7 +220,7 @@ def test_no_replaced_day_changes_more_than_a_sensitivity(neighbours, world):
 
 
 WIDE_WH = {"half-hours": 48 * 2_000, "hours": 48 * 2_000, "46 half-hours": 46 * 2_000, "a repeated hour": 48 * 2_000}
-"""Largest changes under a clamp above 48 half-hours at theirs: a day of 46 changes less than the sensitivity permits."""
+"""Largest changes under a clamp above 48 half-hours at theirs: a day of 46 changes less than the others."""
 
 
 @pytest.mark.parametrize("world", WORLDS)
