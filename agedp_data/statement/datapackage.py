@@ -26,7 +26,7 @@ from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh")
+_KEY: Final = ("day", "series", "group", "start_minute", "revision", "layer", "bin_low_kwh", "bin_high_kwh")
 _UNITS: Final = {
     "_kwh": "kWh",
     "_wh": "Wh",
@@ -34,6 +34,8 @@ _UNITS: Final = {
     "_noisy": "household",
     "noise_sd": "household",
     "epsilon": "1",
+    "minute": "min",
+    "minutes": "min",
 }
 _IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
 _MINIMA: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
@@ -52,7 +54,12 @@ _ABOUT: Final = {
     "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
     "smoothed.html": "published values and estimates with their intervals on one page",
 }
-_STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
+_STATISTICS: Final = {
+    "mean": "averages",
+    "distribution": "counts by range of use",
+    "profile": "load profiles",
+    "coverage": "numbers of households with a usable day",
+}
 _CREDITS: Final = ("licenses", "sources", "contributors")
 _NOISE_TEXT: Final = (
     "with noise that keeps the promise of the statement; the guarantee is in the metadata of the Parquet schema, key "
@@ -61,6 +68,8 @@ _NOISE_TEXT: Final = (
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
+_PROFILE: Final = f"averages over households by day and time of day (load profiles), {_NOISE_TEXT}"
+_COVERAGE: Final = f"number of households with a usable day, by day, {_NOISE_TEXT}"
 
 _LAYERS: Final = (
     f"upper layers of the daily averages: parts of a mean, {_NOISE_TEXT}; {{ranges}}; add to layer 1 for the mean up "
@@ -132,7 +141,8 @@ def _left_out(statement: Statement) -> str:
 
 def _statistics_text(statement: Statement) -> str:
     kinds = {series.statistic for series in statement.contract.series.values()}
-    return " and ".join(name for kind, name in _STATISTICS.items() if kind in kinds)
+    *others, last = (name for kind, name in _STATISTICS.items() if kind in kinds)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _credits(statement: Statement) -> dict[str, Any]:
@@ -175,6 +185,10 @@ def _table_description(content: bytes, statement: Statement) -> str:
     names = _read_schema(content).names
     if "bin_low_kwh" in names:
         return _COUNTS
+    if "start_minute" in names:
+        return _PROFILE
+    if "usable_noisy" in names:
+        return _COVERAGE
     if "live_kwh" in names:
         return _SMOOTHED
     if "layer" in names:

@@ -22,7 +22,15 @@ from agedp_data.series.layers import is_upper, table_name
 MEANS: Final = "daily_averages"
 LAYERS: Final = "daily_average_layers"
 DISTRIBUTION: Final = "daily_distribution"
-FILES: Final[Mapping[str, str]] = {"mean": MEANS, "layers": LAYERS, "distribution": DISTRIBUTION}
+PROFILE: Final = "daily_profile"
+COVERAGE: Final = "daily_coverage"
+FILES: Final[Mapping[str, str]] = {
+    "mean": MEANS,
+    "layers": LAYERS,
+    "distribution": DISTRIBUTION,
+    "profile": PROFILE,
+    "coverage": COVERAGE,
+}
 """File name of each kind of table, without ending."""
 
 

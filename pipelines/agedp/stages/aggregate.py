@@ -30,7 +30,14 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
-from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS, recorded_days
+from agedp.internal_records.cell_tables import (
+    COUNTED_STATES,
+    COVERAGE,
+    TRUE_COUNTS,
+    TRUE_MEANS,
+    counted_days,
+    recorded_days,
+)
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
@@ -92,14 +99,23 @@ def _unrecorded_days(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> s
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
-    recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    with_true_values = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    counted = counted_days(run.paths.coverage, run.population) if _has_no_true_values(run.run_file) else set()
+    recorded = {
+        name: with_true_values if isinstance(series, Mean | Distribution) else counted
+        for name, series in run.run_file.series.items()
+    }
     missing = {date.fromisoformat(row.day) for row in rows if _is_missing(session, row, recorded)}
     return {day for day in missing if f"{day:%Y-%m}" >= run.store.retained_from()}
 
 
-def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
+def _has_no_true_values(run: RunFile) -> bool:
+    return not all(isinstance(series, Mean | Distribution) for series in run.series.values())
+
+
+def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
     series = session.run.run_file.series.get(row.series)
-    if row.state != "released" or series is None or (row.day, row.series) in recorded:
+    if row.state != "released" or series is None or (row.day, row.series) in recorded[row.series]:
         return False
     return series.holds(row.cells)
 
