@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
 import numpy as np
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from agedp_data.parameters import Kwh, PositiveKwh, Section, Share, exact, text, watt_hours, wrong
+from agedp_data.parameters import Kwh, PositiveKwh, Section, exact, share, text, watt_hours, wrong
 from agedp_data.roster import ALL, FIXED_COLUMNS, GroupColumns, columns_of
 from agedp_data.series.sensitivity import Change, Move
 
@@ -56,6 +57,14 @@ def _group_columns(value: object) -> str | tuple[str, ...]:
 _COLUMNS: Final = WithJsonSchema(
     {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 2}]}
 )
+DayShare = Annotated[
+    Decimal,
+    PlainValidator(share),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "array", "items": {"type": "number"}}]}
+    ),
+]
+"""A share of each day's epsilon; in a table with layers or levels, a list of them."""
 
 
 class Series(Section):
@@ -63,7 +72,7 @@ class Series(Section):
 
     statistic: str
     """Published statistic of a day."""
-    share: Share | None = None
+    share: DayShare | None = None
     """Share of each day's epsilon (under "neighbourhood": of its epsilon for small changes). Required with several
     series; the shares add up to 1. With a list of clamps, or of columns in `by`: a list, one share for each.
     """

@@ -66,6 +66,7 @@ _VALIDATOR_TEXTS = {
     "kwh": "kWh, three decimals at most",
     "positive_kwh": "kWh above 0, three decimals at most",
     "text": "text",
+    "_group_columns": "text, or list of 2 to 6 texts",
     "_zone": "time zone",
     "horizon": 'number of days, or `"unlimited"`',
     "day": "date",
