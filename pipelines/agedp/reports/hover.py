@@ -82,7 +82,8 @@ def hover_areas(
     places = sorted(by_place)
     if not places:
         return
-    is_single = len({value.name for values in by_place.values() for value in _without_repeats(values)}) == 1
+    measured = (value for values in by_place.values() for value in _without_repeats(values) if value.value is not None)
+    is_single = len({value.name for value in measured}) <= 1
     count = positions_per_area(len(places), hover.most)
     edges = _edges([across(place) for place in places], size[0])
     yield '<g class="hit">'
@@ -142,8 +143,8 @@ def _text(places: Sequence[float], values: Sequence[_Value], hover: Hover, *, is
     where = first if len(places) == 1 else f"{first} to {last}"
     names = dict.fromkeys(value.name for value in values)
     lines = [_layer_text([value for value in values if value.name == name], hover) for name in names]
-    if is_single:
-        return f"{where}: {lines[0]}"
+    if is_single and len(lines) == 1:
+        return f"{where}: {lines[0] or values[0].name}"
     short_names = (name.partition(",")[0] for name in names)
     return "\n".join(
         [where, *(f"{name}: {line}" if line else name for name, line in zip(short_names, lines, strict=True))]

@@ -92,7 +92,7 @@ def _chart(
     mean, low, high = ([row[name] for row in drawn] for name in ("mean_kwh", "low_kwh", "high_kwh"))
     layers: list[Bars | Points | Marks] = [
         Bars("mean of the month", x, mean, style=2),
-        Points(f"interval that covers the noise ({percent(coverage)})", x, mean, (low, high)),
+        Points(f"interval that covers the noise ({percent(coverage)})", x, mean, (low, high), style=1),
     ]
     if parts := [place[row["first_day"]] for row in drawn if not row["is_complete"]]:
         layers.append(Marks("without some of its days", parts))

@@ -18,15 +18,12 @@ from functools import partial
 from typing import Any
 
 from agedp.budget import series_by_contract
-from agedp.layer_noise import newest_sum_noise
 from agedp.release_folder.period_averages import PERIOD_FILES, period_table
 from agedp.release_folder.published_series import list_published_series
 from agedp.reports.axes import format_number
-from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import paragraph, render_page, statement_to_html
+from agedp.reports.html import render_page, statement_to_html
 from agedp.reports.loss_over_time import leakage_parts, losses_over_time, model_parts, noise_factors, schedule_noise_kwh
-from agedp.reports.mean_series import percent, series_parts
-from agedp.reports.monthly_bars import monthly_parts
+from agedp.reports.mean_series import percent
 from agedp.reports.privacy_loss import (
     LabelledBound,
     bounds_table,
@@ -36,8 +33,8 @@ from agedp.reports.privacy_loss import (
     schedules_table,
     size_parts,
 )
-from agedp.reports.report_data import ReportData, household_counts, released_means, series_names, series_rows
-from agedp.reports.signal_table import signal_parts
+from agedp.reports.released_series import layer_label, released_parts, sum_noise_text
+from agedp.reports.report_data import ReportData, household_counts, released_means, series_names
 from agedp.reports.span_growth import spans_over_time
 from agedp.reports.spending import spending_parts
 from agedp_data import mechanisms
@@ -52,7 +49,7 @@ from agedp_data.notions.notion import Promise
 from agedp_data.notions.period_accountant import compared_accountants
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.parameters import watt_hours
-from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
+from agedp_data.series.layers import mean_name
 from agedp_data.smoothing.measured_coverage import coverage_text
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import Statement
@@ -70,7 +67,7 @@ def _content_text(report: ReportData) -> str:
     means, counts = series_names(report, "mean"), series_names(report, "distribution")
     if not means:
         return "Number of households by electricity use"
-    layered = any(map(partial(_layer, report), means))
+    layered = any(map(partial(layer_label, report), means))
     of_layers = ", layer by layer" if layered else ""
     return f"Mean electricity use per household{of_layers}" + (", and number of households by use" if counts else "")
 
@@ -97,13 +94,13 @@ def _facts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[tupl
         half_width = mechanisms.interval(newest.scale, report.coverage) / (1000.0 * min(newest.households))
         scope = f", {newest.series}" if len(series_names(report, "mean")) > 1 else ""
         scope += ", smallest group" if len(newest.cells) > 1 else ""
-        layer = _layer(report, mean_name(newest.series))
+        layer = layer_label(report, mean_name(newest.series))
         yield (
             f"noise of {layer}" if layer else "noise of a day's mean",
             f"±\u00a0{format_number(half_width)}\u00a0kWh",
             f"{percent(report.coverage)} of the time, newest day{scope}",
         )
-        if noise := _sum_noise(report, mean_name(newest.series)):
+        if noise := sum_noise_text(report, mean_name(newest.series)):
             yield "noise of a day's sum of layers", noise, f"standard deviation, newest day{scope}"
     elif counts:
         newest = max((row for _, row in counts), key=lambda row: (row.day, -row.seq))
@@ -208,7 +205,7 @@ def public_report_page(report: ReportData) -> str:
         content=_content_text(report),
         published=_dates_text(published.first, published.last) if statement.days.released else "",
         facts=[*_facts(report, bounds)],
-        series=[*_series_parts(report)],
+        series=[*released_parts(report)],
         has_averages=bool(series_names(report, "mean")),
         coverage=coverage_text(),
         losses=[*_loss_parts(report, bounds)],
@@ -239,62 +236,13 @@ def _share_text(leakage_bound: LeakageBound | None) -> str:
     return f"; {leakage_bound.share} bounded by it, and for the others these curves say nothing"
 
 
-def _series_parts(report: ReportData) -> Iterator[str]:
-    names = series_names(report, "mean")
-    for name in names:
-        rows = series_rows(report, name, "mean")
-        label = _layer(report, name) or (name if len(names) > 1 else "")
-        file = report.files.get(("mean", name), "")
-        yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
-        months = [row for row in report.months if mean_name(row["series"]) == name and not is_upper(row["series"])]
-        month_file = report.files.get(("month", ""), "")
-        yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
-        yield from _layer_parts(report, name)
-    yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
-    for name in series_names(report, "distribution"):
-        rows, file = series_rows(report, name, "distribution"), report.files.get(("distribution", name), "")
-        yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
-
-
-def _layer(report: ReportData, name: str) -> str:
-    """Return what layer 1 of a mean is called, "" for a mean without layers."""
-    terms = report.statement.contract.series.get(f"{name}/1")
-    return layer_text(f"{name}/1", terms.clamp_kwh) if terms and terms.clamp_kwh else ""
-
-
-def _sum_noise(report: ReportData, name: str) -> str:
-    """Return the noise of the sum of a mean's layers on its newest day as text, "" without such a day."""
-    newest = newest_sum_noise(report.rows, name)
-    return f"{format_number(newest[1])}\u00a0kWh" if newest is not None and _layer(report, name) else ""
-
-
-def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
-    """Yield one sentence on the layers of a mean, if the newest contract has any."""
-    layers = [
-        (series, terms)
-        for series, terms in sorted(report.statement.contract.content()["series"].items())
-        if mean_name(series) == name and layer_number(series)
-    ]
-    if layers:
-        noise = _sum_noise(report, name)
-        of_sum = f" The sum of the layers has noise of {noise}, the root of their summed variances." if noise else ""
-        ranges = "; ".join(f"{of} from {terms['above_kwh']} to {terms['clamp_kwh']} kWh" for of, terms in layers[1:])
-        lowest = layers[0][1]["clamp_kwh"]
-        yield paragraph(
-            f"{name} is published in layers: the values above are of layer 1, in which a household's day counts at "
-            f"most {lowest} kWh. The upper layers ({ranges}) are parts of the mean in a Parquet "
-            f"file of their own, to be added to it.{of_sum}",
-            "soft",
-        )
-
-
 def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
     curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
     curves |= spans_over_time(report.statement.bounds, report.rows, report.publication)
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
     factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
-    layer = "" if newest is None else _layer(report, mean_name(newest.series))
+    layer = "" if newest is None else layer_label(report, mean_name(newest.series))
     yield from bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     if newest is not None and report.noise_means:
         yield _schedules(report, newest)

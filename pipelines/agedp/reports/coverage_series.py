@@ -1,0 +1,139 @@
+"""Report of a released coverage: how many households have a usable day, with the interval of the noise. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+
+from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
+from agedp.reports.chart_layers import Hover, Level, Line
+from agedp.reports.constants import constant_value
+from agedp.reports.distributions import GroupHistogram
+from agedp.reports.downloads import Values, download_links
+from agedp.reports.hover import day_text, share_of_areas
+from agedp.reports.html import paragraph, side_by_side, table
+from agedp.reports.mean_series import MAX_CELLS, percent
+from agedp.reports.svg import chart
+from agedp_data import mechanisms
+from agedp_data.ledger import ReleaseRecord
+
+_MAX_DAILY_ROWS = 31
+
+
+def coverage_parts(
+    name: str, rows: Sequence[ReleaseRecord], *, coverage: Decimal, label: str = "", file: str = ""
+) -> Iterator[str]:
+    """Yield charts, links and tables of one series of counts; a sentence for a group whose count never changes.
+
+    Args:
+        name: the series.
+        rows: its rows.
+        coverage: that of the intervals.
+        label: what titles call the series, "" for nothing.
+        file: the Parquet file of the series, beside the page; "" without one.
+    """
+    groups = group_counts(rows, coverage=coverage)
+    if not groups:
+        yield paragraph(f"{name}: no day is released yet.")
+        return
+    largest = sorted(groups, key=lambda group: (-groups[group][-1].households, group))[:MAX_CELLS]
+    shown = {group: groups[group] for group in sorted(largest)}
+    labels = {
+        group: ", ".join(filter(None, [label, group if group != "all" or len(shown) > 1 else ""])) for group in shown
+    }
+    drawn = {group: days for group, days in shown.items() if constant_value(day.values[0] for day in days) is None}
+    for group in shown.keys() - drawn.keys() if len(shown) == 1 else ():
+        yield paragraph(_constant_text(shown[group], labels[group], coverage))
+    charts = [_chart(_title(labels[group]), days, _axes(shown), coverage, len(drawn)) for group, days in drawn.items()]
+    if charts:
+        yield side_by_side(charts) if len(charts) > 1 else charts[0]
+    if hidden := len(groups) - len(shown):
+        where = f"in {file}" if file else "in the Parquet file"
+        yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
+    yield download_links(name, _values(shown), file)
+    for group, days in shown.items():
+        yield _table(days, labels[group], coverage)
+
+
+def group_counts(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str, list[GroupHistogram]]:
+    """Return the published counts by group and day, each as a histogram of one range."""
+    by_group: dict[str, list[GroupHistogram]] = {}
+    for row in sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision)):
+        half_width, sd = mechanisms.interval(row.scale, coverage), mechanisms.standard_deviation(row.scale)
+        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
+            by_group.setdefault(cell, []).append(GroupHistogram(row.day, households, (value,), half_width, sd))
+    return by_group
+
+
+def _title(label: str) -> str:
+    return f"Households with a usable day{f': {label}' if label else ''}"
+
+
+def _axes(shown: Mapping[str, Sequence[GroupHistogram]]) -> tuple[Scale, Scale]:
+    counts = [day for of_group in shown.values() for day in of_group]
+    days = [date.fromisoformat(day.day) for day in counts]
+    ends = [float(day.values[0] + sign * day.half_width) for day in counts for sign in (-1, 1)]
+    return date_axis(min(days), max(days)), linear_axis(ends)
+
+
+def _constant_text(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str:
+    day, of = days[0], f"{label}: " if label else ""
+    when = f"on {day.day}" if len(days) == 1 else f"on each of the {len(days):,} released days"
+    return (
+        f"{of}{day.values[0]:,} of {day.households:,} households had a usable day {when}; the interval that covers the "
+        f"noise ({percent(coverage)}) reaches {day.half_width:,} households to either side."
+    )
+
+
+def _chart(
+    title: str, days: Sequence[GroupHistogram], axes: tuple[Scale, Scale], coverage: Decimal, charts: int
+) -> str:
+    x, y = axes
+    positions = [float(date.fromisoformat(day.day).toordinal()) for day in days]
+    values = [float(day.values[0]) for day in days]
+    low, high = ([day.values[0] + sign * float(day.half_width) for day in days] for sign in (-1, 1))
+    layers: list[Line | Level | Hover] = [
+        Line(f"count, with the interval that covers its noise ({percent(coverage)})", positions, values, (low, high)),
+        Hover(day_text, "households", most=share_of_areas(charts)),
+    ]
+    households = constant_value(day.households for day in days)
+    if households is not None:
+        layers.insert(1, Level(f"on the roster, {households:,.0f}", households))
+    about = (
+        f"{len(days)} days from {days[0].day} to {days[-1].day}: from {min(values):,.0f} to {max(values):,.0f} "
+        f"households; the noise interval reaches at most {max(day.half_width for day in days):,} to either side."
+    )
+    return chart(title, about, layers, x=x, y=y, y_title="households", height=150 if charts > 1 else 200)
+
+
+def _values(shown: Mapping[str, Sequence[GroupHistogram]]) -> Values:
+    rows = [
+        (day.day, group, day.households, value, value - day.half_width, value + day.half_width, day.sd)
+        for group, days in shown.items()
+        for day in days
+        for value in day.values
+    ]
+    return Values(("day", "group", "households", "households_noisy", "low", "high", "noise_sd"), rows)
+
+
+def _table(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str:
+    of = f" ({label})" if label else ""
+    if len(days) <= _MAX_DAILY_ROWS:
+        rows = [
+            (
+                day.day,
+                *(f"{number:,}" for number in (day.households, value, value - day.half_width, value + day.half_width)),
+            )
+            for day in days
+            for value in day.values
+        ]
+        caption = f"Households with a usable day{of}; low to high covers the noise {percent(coverage)}"
+        return table(caption, ("day", "on the roster", "usable", "low", "high"), rows)
+    rows = []
+    for month, of_month in by_month(days, lambda day: date.fromisoformat(day.day)).items():
+        values = [day.values[0] for day in of_month]
+        numbers = (sum(values) / len(values), min(values), max(values), max(day.sd for day in of_month))
+        rows.append((month, f"{len(of_month)}", *map(format_number, numbers)))
+    columns = ("month", "days", "mean", "lowest", "highest", "noise sd")
+    return table(f"Households with a usable day, by month{of}; every day is in the Parquet file", columns, rows)

@@ -1,0 +1,93 @@
+"""The part of the public report on what was released: every series with its charts, tables and links. Public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agedp.layer_noise import newest_sum_noise
+from agedp.release_folder.profile_table import ProfileTerms, profile_table
+from agedp.reports.axes import format_number
+from agedp.reports.coverage_series import coverage_parts
+from agedp.reports.distributions import distribution_parts
+from agedp.reports.html import paragraph
+from agedp.reports.mean_series import series_parts
+from agedp.reports.monthly_bars import monthly_parts
+from agedp.reports.profile_charts import MOST_DAYS, profile_parts
+from agedp.reports.report_data import ReportData, series_names, series_rows
+from agedp.reports.signal_table import signal_parts
+from agedp_data.datasets.registry import layout_of
+from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
+from agedp_data.series.profile import Profile
+from agedp_data.series.series import series_in
+
+
+def released_parts(report: ReportData) -> Iterator[str]:
+    """Yield the parts of every series: means with their months and layers, profiles, coverage, distributions."""
+    names = series_names(report, "mean")
+    for name in names:
+        rows = series_rows(report, name, "mean")
+        label = layer_label(report, name) or (name if len(names) > 1 else "")
+        file = report.files.get(("mean", name), "")
+        yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
+        months = [row for row in report.months if mean_name(row["series"]) == name and not is_upper(row["series"])]
+        month_file = report.files.get(("month", ""), "")
+        yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
+        yield from _layer_parts(report, name)
+    yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
+    yield from _profile_parts(report)
+    counts = series_names(report, "coverage")
+    for name in counts:
+        label = name if len(counts) > 1 else ""
+        rows, file = series_rows(report, name, "coverage"), report.files.get(("coverage", name), "")
+        yield from coverage_parts(name, rows, coverage=report.coverage, label=label, file=file)
+    for name in series_names(report, "distribution"):
+        rows, file = series_rows(report, name, "distribution"), report.files.get(("distribution", name), "")
+        yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
+
+
+def _profile_parts(report: ReportData) -> Iterator[str]:
+    """Yield the parts of the series of profiles, of their newest days."""
+    layout = report.statement.contract.input
+    for name in series_names(report, "profile"):
+        by_contract = {
+            key: ProfileTerms(profile, layout_of(layout.dataset, layout.columns, layout.interval_minutes), version)
+            for version, (key, terms) in enumerate(report.contracts.items(), 1)
+            if name in terms["series"] and isinstance(profile := series_in(terms["series"][name]), Profile)
+        }
+        released = [row for row in series_rows(report, name, "profile") if row.state == "released"]
+        newest = sorted(released, key=lambda row: row.day)[-MOST_DAYS:]
+        rows = profile_table(newest, terms=by_contract, coverage=report.coverage)
+        file = report.files.get(("profile", name), "")
+        yield from profile_parts(name, rows, coverage=report.coverage, label=name, file=file)
+
+
+def layer_label(report: ReportData, name: str) -> str:
+    """Return what layer 1 of a mean is called, "" for a mean without layers."""
+    terms = report.statement.contract.series.get(f"{name}/1")
+    return layer_text(f"{name}/1", terms.clamp_kwh) if terms and terms.clamp_kwh else ""
+
+
+def sum_noise_text(report: ReportData, name: str) -> str:
+    """Return the noise of the sum of a mean's layers on its newest day as text, "" without such a day."""
+    newest = newest_sum_noise(report.rows, name)
+    return f"{format_number(newest[1])}\u00a0kWh" if newest is not None and layer_label(report, name) else ""
+
+
+def _layer_parts(report: ReportData, name: str) -> Iterator[str]:
+    """Yield one sentence on the layers of a mean, if the newest contract has any."""
+    layers = [
+        (series, terms)
+        for series, terms in sorted(report.statement.contract.content()["series"].items())
+        if mean_name(series) == name and layer_number(series)
+    ]
+    if layers:
+        noise = sum_noise_text(report, name)
+        of_sum = f" The sum of the layers has noise of {noise}, the root of their summed variances." if noise else ""
+        ranges = "; ".join(f"{of} from {terms['above_kwh']} to {terms['clamp_kwh']} kWh" for of, terms in layers[1:])
+        lowest = layers[0][1]["clamp_kwh"]
+        yield paragraph(
+            f"{name} is published in layers: the values above are of layer 1, in which a household's day counts at "
+            f"most {lowest} kWh. The upper layers ({ranges}) are parts of the mean in a Parquet "
+            f"file of their own, to be added to it.{of_sum}",
+            "soft",
+        )
