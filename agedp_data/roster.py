@@ -139,10 +139,10 @@ class Roster:
         if by is None:
             return {ALL: self.household[rows]}
         labels, numbers = self._groups_of_rows(by)
-        rows = rows[np.argsort(numbers[rows], kind="stable")]
-        ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels)))[:-1]
-        by_group = zip(labels, np.split(self.household[rows], ends), strict=True)
-        return {label: households for label, households in by_group if households.size}
+        ordered = self.household[rows[np.argsort(numbers[rows], kind="stable")]]
+        ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels))).tolist()
+        places = zip(labels, pairwise([0, *ends]), strict=True)
+        return {label: ordered[start:end] for label, (start, end) in places if end > start}
 
     def _groups_of_rows(self, by: GroupColumns) -> tuple[tuple[str, ...], Ints]:
         """Return the groups, sorted, and the number of each row's group among them; computed once.

@@ -119,6 +119,7 @@ amend max_missing=1 | 3 & missing_kwh=0 | 2 | -
 free every="day"
 never every="week"
 wrong clamp_kwh=[20, 40] & clamp_kwh=[20, 40]; share=[0.7, 0.4] & share=[1]
+wrong by=["tariff"] & by=["tariff", "area"] & by=["tariff", "area"]; share=[0.7, 0.4]
 never statistic="distribution"; bins_kwh=[0, 5, 40]
 wrong statistic="distribution" & share=0.5 | 2 & values="states" & form="histogram" & bins_kwh=[0, 40]
 [series.counts]
