@@ -2,8 +2,8 @@
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
 `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
-`DAILY_PROFILE`, `DAILY_COVERAGE` and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from
-them by whoever has them.
+`DAILY_PROFILE`, `DAILY_COVERAGE`, `CONSISTENT_AVERAGES`, `PERIOD_AVERAGES`, `PERIOD_RELEASES` and `DAILY_QUANTILES` are
+published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
 """
 
 from __future__ import annotations
