@@ -182,7 +182,7 @@ def counts_of(values: list[int], households: int = 100) -> list[Row]:
 
 def test_a_coverage_series_is_a_line_with_its_interval():
     html = "".join(coverage_parts("usable", counts_of([97, 99, 101]), coverage=SHARE, file="x.parquet"))
-    width, values = interval(2.0, SHARE), (97, 99, 101)
+    width = interval(2.0, SHARE)
     days = [f"2013-01-0{i + 1}" for i in range(3)]
     expected = [
         f"{day}: {n} households ({n - width} to {n + width})" for day, n in zip(days, (97, 99, 101), strict=True)
