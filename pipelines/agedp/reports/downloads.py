@@ -45,7 +45,7 @@ def download_links(name: str, values: Values, file: str = "") -> str:
     has_csv = len(values.rows) <= MOST_ROWS
     address = f"data:text/csv;charset=utf-8,{quote(csv_text(values), safe=',.:+')}" if has_csv else ""
     command = "" if has_csv or not file else _CONVERT.format(file=file, stem=file.removesuffix(".parquet"))
-    return part("downloads", file, address, f"{name}.csv", f"{len(values.rows):,}", command)
+    return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}", command)
 
 
 def csv_text(values: Values) -> str:

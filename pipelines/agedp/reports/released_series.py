@@ -27,10 +27,10 @@ def released_parts(report: ReportData) -> Iterator[str]:
     for name in names:
         rows = series_rows(report, name, "mean")
         label = layer_label(report, name) or (name if len(names) > 1 else "")
-        file = report.files.get(("mean", name), "")
+        file = _file(report, "mean", name)
         yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
         months = [row for row in report.months if mean_name(row["series"]) == name and not is_upper(row["series"])]
-        month_file = report.files.get(("month", ""), "")
+        month_file = _file(report, "month", "")
         yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
         yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
@@ -38,11 +38,17 @@ def released_parts(report: ReportData) -> Iterator[str]:
     counts = series_names(report, "coverage")
     for name in counts:
         label = name if len(counts) > 1 else ""
-        rows, file = series_rows(report, name, "coverage"), report.files.get(("coverage", name), "")
+        rows, file = series_rows(report, name, "coverage"), _file(report, "coverage", name)
         yield from coverage_parts(name, rows, coverage=report.coverage, label=label, file=file)
     for name in series_names(report, "distribution"):
-        rows, file = series_rows(report, name, "distribution"), report.files.get(("distribution", name), "")
+        rows, file = series_rows(report, name, "distribution"), _file(report, "distribution", name)
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
+
+
+def _file(report: ReportData, statistic: str, name: str) -> str:
+    """Return the Parquet file beside the page that has a series, "" without one; the levels of a series share one."""
+    by_series = report.files
+    return by_series.get((statistic, name), by_series.get((statistic, name.partition("/")[0]), ""))
 
 
 def _profile_parts(report: ReportData) -> Iterator[str]:
@@ -57,7 +63,7 @@ def _profile_parts(report: ReportData) -> Iterator[str]:
         released = [row for row in series_rows(report, name, "profile") if row.state == "released"]
         newest = sorted(released, key=lambda row: row.day)[-MOST_DAYS:]
         rows = profile_table(newest, terms=by_contract, coverage=report.coverage)
-        file = report.files.get(("profile", name), "")
+        file = _file(report, "profile", name)
         yield from profile_parts(name, rows, coverage=report.coverage, label=name, file=file)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.agedp.reports.browser import Browser
@@ -84,3 +85,27 @@ def test_faults_of_layout_would_be_seen(tab: Browser, pages: dict[str, Path], tm
     tab.look(tmp_path / "asks.html", width=390)
     assert any("nowhere" in each for each in tab.requests)
     assert tab.complaints
+
+
+def test_values_are_saved_from_the_page(tab: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    tab.look(pages["aged"], width=1280)
+    tab.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path), eventsEnabled=True)
+    link = "document.querySelector('a[download=\"daily_mean.csv\"]')"
+    tab.tab("Runtime.evaluate", expression=f"{link}.click()", userGesture=True)
+    tab.wait_for(lambda event: event.get("params", {}).get("state") == "completed")
+    assert tab.complaints == []
+    days = len(pq.read_table(pages["aged"].parent / "daily_averages.parquet"))
+    assert len((tmp_path / "daily_mean.csv").read_text().splitlines()) == 1 + days
+
+
+def test_the_pointer_finds_a_title_on_every_point(tab: Browser, pages: dict[str, Path]) -> None:
+    tab.look(pages["aged"], width=1280)
+    at_point = """(() => {
+      const plot = document.querySelector('.plot');
+      plot.scrollIntoView();
+      const now = plot.querySelector('svg').getBoundingClientRect();
+      return [0.01, 0.5, 0.99].map(share => document.elementFromPoint(
+        now.left + share * now.width, now.top + now.height / 2)?.querySelector('title')?.textContent);
+    })()"""
+    titles = tab.run(at_point)
+    assert all("kWh per household (" in title or title.endswith("skipped days") for title in titles)
