@@ -30,13 +30,13 @@ import numpy as np
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.stages.release import ImpossibleSum
+from agedp.synthetic_counts import sensitivity_of
 from agedp.synthetic_releases import PublishedNight, SeriesValues, SyntheticReleases
 from agedp.synthetic_worlds import (
     BIT_DAYS,
     FIRST_DAY,
     ExactValues,
     SyntheticWorlds,
-    sensitivity_of,
 )
 from agedp_data import mechanisms
 from agedp_data.arrays import Floats, Mask

@@ -48,11 +48,11 @@ from agedp_data.model import read_model
 from agedp_data.roster import read_roster
 from agedp_data.series.layers import is_upper, layer_number
 from agedp_data.series.levels import level_column
-from agedp_data.series.series import Distribution
 from agedp_data.series.series_tables import table_name
 
 NIGHTS = 2
 _GROUP = "street"
+_VALUE_COLUMNS = {"distribution": "households_noisy", "coverage": "usable_noisy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,7 @@ class SyntheticReleases:
         return PublishedNight(series, round_nano(Decimal(stated_total)))
 
     def _series(self, name: str, table: pa.Table, rows: list[ReleaseRecord], sums: pa.Table) -> SeriesValues:
-        is_counts = isinstance(self.run.series[name], Distribution)
-        value_column = "households_noisy" if is_counts else "noisy_sum_wh"
+        value_column = _VALUE_COLUMNS.get(self.run.series[name].statistic, "noisy_sum_wh")
         scales = {row.day: row.scale for row in rows if row.series == name and row.state == "released"}
         sums = sums.filter(pc.equal(sums["series"], name))
         days, noisy, recorded, epsilon = [], [], [], []

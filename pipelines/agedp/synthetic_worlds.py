@@ -10,8 +10,10 @@ clamps these households are near the middle of one layer each, in turn; those of
 
 Decisions:
 
-* The exact values are computed in this module by numpy from the readings themselves, by no function of the pipeline:
-  the audit compares two independent computations.
+* The exact values are computed by numpy from the readings themselves (`synthetic_counts`), by no function of the
+  pipeline: the audit compares two independent computations.
+* The worlds differ in what reveals most. For a profile a household moves its energy between the halves of a day, for
+  coverage its day lacks one reading too many. Where a run file has several such series, they take turns by days.
 * Some varying households have no reading on a day, and some lack one half-hour.
 * The readings of some households arrive in two files; the same reading given twice counts once.
 * The k households leave the roster after the second day.
@@ -22,20 +24,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from agedp.synthetic_counts import DayTotals, above_of, cell_values
 from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.power import FAULTS_OF_SUMS, AuditDatasets
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import SLOTS, Ints
-from agedp_data.errors import InputError
-from agedp_data.markov.states import RepresentativeValues
-from agedp_data.series.series import AnySeries, Distribution, Layer, Mean
+from agedp_data.series.coverage import Coverage
+from agedp_data.series.profile import Profile
+from agedp_data.series.series import AnySeries, Layer
+from agedp_data.series.series_terms import EnergySeries
 
 FIRST_DAY = date(2013, 1, 1)
 BIT_DAYS = 2
@@ -43,6 +47,8 @@ BIT_DAYS = 2
 _OTHER_FAULTS = ("households left out", "the sums of the day before", "the sums of the next day")
 _SEED = 20130101
 _REPEATED_PART = 8  # of the varying households, whose readings arrive twice
+Pair = Literal["total", "moved", "incomplete"]
+"""In what a day of two worlds differs: the energy, the half-hours that have it, or whether the day is usable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,9 @@ class SyntheticWorlds:
         varying_wh: readings of the varying households, shape (all groups, days, half-hours); -1 is missing [Wh].
         group_bits: the bits of the k households of a group, shape (groups,).
         household_bits: the bits of the household that stays, shape (groups,).
+        pairs: in what the two worlds differ, day by day in turn.
+        least_missing: most readings that a usable day may lack, the least of all series of coverage.
+        moved_slots: half-hours from which a day's energy moves to as many others, the fewest that fill a profile's day.
     """
 
     datasets: AuditDatasets
@@ -62,6 +71,9 @@ class SyntheticWorlds:
     varying_wh: Ints
     group_bits: Mask
     household_bits: Mask
+    pairs: tuple[Pair, ...] = ("total",)
+    least_missing: int = 0
+    moved_slots: int = SLOTS // 2
 
     @classmethod
     def of(cls, run: RunFile, datasets: AuditDatasets, *, group_bits: Mask, household_bits: Mask) -> SyntheticWorlds:
@@ -76,7 +88,9 @@ class SyntheticWorlds:
         absent, incomplete = (source.random(shape) < 1 / 16 for _ in range(2))
         varying_wh[absent] = -1
         varying_wh[incomplete, source.integers(SLOTS)] = -1
-        return cls(datasets, max_wh, varying_wh, group_bits, household_bits)
+        least_missing = min((of.max_missing for of in run.series.values() if isinstance(of, Coverage)), default=0)
+        moved_slots = min((_moved_slots(of) for of in run.series.values() if isinstance(of, Profile)), default=0)
+        return cls(datasets, max_wh, varying_wh, group_bits, household_bits, _pairs(run), least_missing, moved_slots)
 
     @property
     def groups(self) -> list[str]:
@@ -121,54 +135,27 @@ class SyntheticWorlds:
     def _alternating_wh(self) -> Ints:
         """Readings of a household of two worlds, shape (worlds, days, half-hours) [Wh]."""
         is_high = (np.arange(self.datasets.days) % 2 == 0) == np.array([[False], [True]])
-        profile = self.max_half_hour_wh - np.arange(SLOTS) % 2 * (self.max_half_hour_wh // 8)
-        return np.asarray(is_high[:, :, None] * profile)
+        days = [self._days_of(self.pairs[day % len(self.pairs)]) for day in range(self.datasets.days)]
+        return np.stack([of[high.astype(int)] for of, high in zip(days, is_high.T, strict=True)], axis=1)
+
+    def _days_of(self, pair: Pair) -> Ints:
+        """Return the two days of a pair, shape (2, half-hours), -1 for a missing reading [Wh]."""
+        high = self.max_half_hour_wh - np.arange(SLOTS) % 2 * (self.max_half_hour_wh // 8)
+        slots = np.arange(SLOTS)
+        if pair == "moved":
+            moved = self.moved_slots
+            return np.stack([np.where(slots >= SLOTS - moved, high, 0), np.where(slots < moved, high, 0)])
+        if pair == "incomplete":
+            return np.stack([np.where(slots < self.least_missing + lacks, -1, high) for lacks in (1, 0)])
+        return np.stack([0 * high, high])
 
     def _totals(self, run: RunFile, series: AnySeries, days: Sequence[int]) -> tuple[DayTotals, DayTotals]:
-        series = use_of(series)
         states = run.counted_states if series.counts_states else None
         # a fault may take a neighbouring day: the first and last days have themselves as neighbours
         near = np.clip(np.array(days)[:, None] + np.arange(-1, 2), 0, self.datasets.days - 1)
         return (
             DayTotals.of(self.varying_wh[:, near], series, states),
             DayTotals.of(self._alternating_wh[:, near], series, states),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DayTotals:
-    """Daily totals of some households on days and their neighbours, shape (households, days, 3) [Wh].
-
-    `counted_wh` is clamped, a missing day filled in; `doubled_wh` the same with each reading counted twice;
-    `unclamped_wh` is not clamped.
-    """
-
-    counted_wh: Ints
-    doubled_wh: Ints
-    unclamped_wh: Ints
-
-    @classmethod
-    def of(cls, readings_wh: Ints, series: Mean | Distribution, states: RepresentativeValues | None) -> DayTotals:
-        """Return the totals of readings of shape (households, days, 3, half-hours), -1 for a missing one."""
-        is_there = readings_wh >= 0
-        usable = is_there.sum(axis=-1) >= max(1, SLOTS - series.max_missing)
-
-        def totals(factor: int) -> Ints:
-            values = np.where(is_there, factor * readings_wh, 0)
-            if states is None:
-                return np.asarray(values.sum(axis=-1))
-            if states.step == "day":
-                return state_values(values.sum(axis=-1), states.edges_wh)
-            return np.asarray(np.where(is_there, state_values(values, states.edges_wh), 0).sum(axis=-1))
-
-        def filled(values: Ints) -> Ints:
-            return np.where(usable, values, series.missing_wh)
-
-        single, above_wh = totals(1), _above_wh(series)
-        return cls(
-            filled(np.clip(single, above_wh, series.clamp_wh) - above_wh),
-            filled(np.clip(totals(2), above_wh, series.clamp_wh) - above_wh),
-            filled(np.maximum(single, above_wh) - above_wh),
         )
 
 
@@ -227,59 +214,26 @@ class ExactValues:
         )
 
 
-def state_values(energy_wh: Ints, edges_wh: tuple[int, ...]) -> Ints:
-    """Return the middle of the state of each energy; the last state is as wide as the one before it.
-
-    >>> state_values(np.array([0, 99, 100, 5000]), (100, 300)).tolist()
-    [50, 50, 200, 400]
-    """
-    ends = [0, *edges_wh]
-    ends.append(2 * ends[-1] - ends[-2])
-    middles = np.array([(low + high) // 2 for low, high in pairwise(ends)], np.int64)
-    return np.asarray(middles[np.searchsorted(np.array(edges_wh), energy_wh, side="right")])
+def _pairs(run: RunFile) -> tuple[Pair, ...]:
+    """Return the pairs of days that change the series of a run file most, the first series' first."""
+    pairs: dict[type[AnySeries], Pair] = {Profile: "moved", Coverage: "incomplete"}
+    return tuple(dict.fromkeys(pairs.get(type(series), "total") for series in run.series.values()))
 
 
-def cell_values(series: AnySeries, totals_wh: Ints) -> Ints:
-    """Return the contribution of each total to each cell of a series, shape (..., cells)."""
-    if not isinstance(series, Distribution):
-        return totals_wh[..., None]
-    edges = [int(1000 * edge) for edge in series.bins_kwh]
-    if series.form == "cumulative":
-        return np.stack([totals_wh < edge for edge in edges[1:-1]], axis=-1).astype(np.int64)
-    in_bin = [(low <= totals_wh) & (totals_wh < high) for low, high in pairwise(edges)]
-    in_bin[-1] = totals_wh >= edges[-2]
-    return np.stack(in_bin, axis=-1).astype(np.int64)
-
-
-def sensitivity_of(series: AnySeries) -> int:
-    """Return the L1 sensitivity of a series to one household's day [Wh, or households]."""
-    series = use_of(series)
-    if isinstance(series, Mean):
-        return series.clamp_wh - _above_wh(series)
-    return len(series.bins_kwh) - 2 if series.form == "cumulative" else 2
-
-
-def use_of(series: AnySeries) -> Mean | Distribution:
-    """Return a series of daily totals.
-
-    Raises:
-        InputError: the audit does not cover its statistic.
-    """
-    if isinstance(series, Mean | Distribution):
-        return series
-    raise InputError(f'[series] statistic = "{series.statistic}" is not audited; leave it out of the audited run file')
-
-
-def _above_wh(series: AnySeries) -> int:
-    """Return the energy above which a household's day counts [Wh]."""
-    return int(1000 * series.above_kwh) if isinstance(series, Layer) else 0
+def _moved_slots(series: Profile) -> int:
+    """Return how many half-hours at their clamp fill a day: the fewer, the less noise hides their change."""
+    return min(SLOTS // 2, series.clamp_wh // series.half_hour_clamp_wh)
 
 
 def _middles_wh(run: RunFile) -> Floats:
-    """Return half of the lowest clamp; with layers, the middle of each layer, the lowest first [Wh]."""
-    lowest = min(use_of(series).clamp_wh for series in run.series.values())
+    """Return half of the lowest clamp; with layers, the middle of each layer, the lowest first [Wh].
+
+    Coverage has no clamp. Alone it is audited on days of any use.
+    """
+    clamps = [series.clamp_wh for series in run.series.values() if isinstance(series, EnergySeries)]
     layers = [series for series in run.series.values() if isinstance(series, Layer)]
-    return np.array([lowest / 2, *((_above_wh(layer) + layer.clamp_wh) / 2 for layer in layers)])
+    lowest = min(clamps, default=SLOTS * run.input.max_half_hour_wh)
+    return np.array([lowest / 2, *((above_of(layer) + layer.clamp_wh) / 2 for layer in layers)])
 
 
 def _readings_table(households: list[str], energy_wh: Ints) -> pa.Table:

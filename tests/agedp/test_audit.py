@@ -16,6 +16,9 @@ from agedp.privacy_audit import AuditResult, MeasuredLoss
 from agedp.store.daily_totals import MonthMatrix
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
+from agedp_data.series.coverage import Coverage
+from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import Mean
 from agedp_flows.text.audit_text import PromiseBroken, audit_json, audit_lines, require_no_violation
 
@@ -185,3 +188,85 @@ def test_what_small_losses_hide_is_named():
     assert kept.is_within_promise
     assert audit_lines(kept)[-1].endswith("this large: a skipped clamp")
     assert audit_json(kept)["cannot_show"] == ["a skipped clamp"]
+
+
+PROFILE = """[series.daily_mean]
+statistic = "profile"
+clamp_kwh = 50
+half_hour_clamp_kwh = 4
+missing_kwh = 10
+"""
+COVERAGE = """[series.daily_mean]
+statistic = "coverage"
+max_missing = 3
+"""
+MEAN = '[series.daily_mean]\nstatistic = "mean"\nclamp_kwh = 50\n'
+FEW = AuditDatasets(60, 1, varying_groups=20, days=2, ledgers=2)
+
+
+def doubled_profiles(monkeypatch):
+    sound = ProfileRule.represent
+    monkeypatch.setattr(ProfileRule, "represent", lambda self, wh: np.where(wh < 0, wh, 2 * sound(self, wh)))
+
+
+def unclamped_profiles(monkeypatch):
+    monkeypatch.setattr(ProfileRule, "clamp", lambda self, wh, **_: np.maximum(wh, 0))
+
+
+def one_clamp(monkeypatch):
+    monkeypatch.setattr(Profile, "sensitivity", lambda self, change: self.clamp_wh)
+
+
+def counted_as_usable(monkeypatch):
+    monkeypatch.setattr(Coverage, "exact", lambda self, usable: (len(usable),))
+
+
+UNSCALED = "recorded noise scale is too small for the recorded loss"
+LONG = pytest.mark.long
+FAULTS_BY_STATISTIC = [
+    pytest.param(PROFILE, one_clamp, UNSCALED, id="profile, one clamp"),
+    pytest.param(
+        PROFILE, in_the_draw(less_noise, 0.5), "smaller than its recorded scale", id="profile, half the noise"
+    ),
+    pytest.param(
+        PROFILE, in_the_draw(same_every_day), "depends on that of the day before", id="profile, day", marks=LONG
+    ),
+    pytest.param(PROFILE, doubled_profiles, "noise was added to differ from", id="profile, counted twice", marks=LONG),
+    pytest.param(PROFILE, unclamped_profiles, "a sum is outside", id="profile, clamp", marks=LONG),
+    pytest.param(PROFILE, forgets_what_was_drawn, "published different values", id="profile, memory", marks=LONG),
+    pytest.param(COVERAGE, counted_as_usable, "noise was added to differ from", id="coverage, all usable"),
+    pytest.param(COVERAGE, in_the_draw(less_noise, 0.5), "smaller than its recorded", id="coverage, half", marks=LONG),
+    pytest.param(COVERAGE, in_the_draw(same_every_day), "that of the day before", id="coverage, day", marks=LONG),
+    pytest.param(COVERAGE, forgets_what_was_drawn, "published different values", id="coverage, memory", marks=LONG),
+]
+
+
+@pytest.mark.parametrize(("series", "plant", "text"), FAULTS_BY_STATISTIC)
+def test_faults_of_profiles_and_coverage_are_exposed(large, house, monkeypatch, series, plant, text):
+    house.edit((MEAN, series))
+    plant(monkeypatch)
+    result = privacy_audit.audit(large, datasets=FEW)
+    assert any(re.search(text, line) for line in result.faults), result.faults
+    assert not result.is_within_promise
+
+
+@pytest.mark.parametrize(
+    "series",
+    [pytest.param(PROFILE.replace("= 4", "= 50"), marks=LONG, id="profile"), pytest.param(COVERAGE, id="coverage")],
+)
+def test_profiles_and_coverage_pass_with_bounds_near_the_promise(large, house, series):
+    house.edit((MEAN, series))
+    found = privacy_audit.audit(large, datasets=AuditDatasets(1600, 1, varying_groups=20, days=2, ledgers=1))
+    assert found.faults == ()
+    one, two_days = found.measured
+    assert (one.promised, two_days.promised) == (2.0, 4.0)
+    assert 0.8 < one.lower_bound <= 2.0
+    assert 1.5 < two_days.lower_bound <= 4.0
+
+
+def test_all_statistics_of_a_run_file_are_audited_together(large, house):
+    house.edit((MEAN, MEAN + "share = 0.4\n" + PROFILE.replace("daily_mean", "profile") + "share = 0.4\n"
+                + COVERAGE.replace("daily_mean", "coverage") + "share = 0.2\n"))  # fmt: skip
+    found = privacy_audit.audit(large, datasets=AuditDatasets(60, 1, varying_groups=20, days=3, ledgers=2))
+    assert (found.faults, found.is_within_promise) == ((), True)
+    assert found.draws == 80 * 3 * 2 * (1 + 48 + 1)
