@@ -36,6 +36,7 @@ from agedp_data.arrays import Floats, Mask
 from agedp_data.audit.power import FAULTS_OF_SUMS, AuditDatasets
 from agedp_data.config import RunFile
 from agedp_data.datasets.validation import SLOTS, Ints
+from agedp_data.errors import InputError
 from agedp_data.series.coverage import Coverage
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Layer
@@ -215,7 +216,13 @@ class ExactValues:
 
 
 def _pairs(run: RunFile) -> tuple[Pair, ...]:
-    """Return the pairs of days that change the series of a run file most, the first series' first."""
+    """Return the pairs of days that change the series of a run file most, the first series' first.
+
+    Raises:
+        InputError: a series has rows of several days, of which no pair of days tells enough.
+    """
+    if any(series.covers_periods for series in run.series.values()):
+        raise InputError("[series] every: rows of weeks, months and years are not audited; audit them as rows of days")
     pairs: dict[type[AnySeries], Pair] = {Profile: "moved", Coverage: "incomplete"}
     return tuple(dict.fromkeys(pairs.get(type(series), "total") for series in run.series.values()))
 
