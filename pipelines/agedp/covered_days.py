@@ -23,6 +23,28 @@ from agedp_data.series.periods import days_of
 from agedp_data.series.series import AnySeries
 
 
+def whole_periods(
+    series: Mapping[str, AnySeries], day: date, *, since: date, skipped: Collection[date] = ()
+) -> tuple[str, ...]:
+    """Return the series that have a row of this day in a schedule that begins on `since`, single days first.
+
+    Rows of periods with one of the `skipped` days are left out.
+    """
+    names = [name for name in series if _is_whole(series[name], day, since)]
+    released = [name for name in names if skipped_free(series[name], day, skipped)]
+    return tuple(name for group in by_covered_days(series, released, day) for name in group)
+
+
+def skipped_free(series: AnySeries, day: date, skipped: Collection[date]) -> bool:
+    """Return whether the row of a day covers none of these days."""
+    return not any(covered in skipped for covered in days_of(*series.covered_days(day)))
+
+
+def _is_whole(series: AnySeries, day: date, since: date) -> bool:
+    first, last = series.covered_days(day)
+    return day == last and first >= since
+
+
 def due_series(run: RunFile, day: date, closed: Collection[tuple[str, str]]) -> tuple[str, ...]:
     """Return the series that have a row of this day, unless the row is in `closed`, which are (day, series).
 
@@ -32,10 +54,9 @@ def due_series(run: RunFile, day: date, closed: Collection[tuple[str, str]]) -> 
 
 
 def _is_named(run: RunFile, name: str, day: date, closed: Collection[tuple[str, str]]) -> bool:
-    first, last = run.series[name].covered_days(day)
-    if day != last or first < run.schedule.first_day:
+    if not _is_whole(run.series[name], day, run.schedule.first_day):
         return False
-    return not any((covered.isoformat(), name) in closed for covered in days_of(first, last))
+    return not any((covered.isoformat(), name) in closed for covered in days_of(*run.series[name].covered_days(day)))
 
 
 def by_covered_days(series: Mapping[str, AnySeries], names: Iterable[str], day: date) -> list[tuple[str, ...]]:

@@ -116,6 +116,8 @@ free share=1 & values="readings"
 amend series.mean.statistic="mean"; series.mean.clamp_kwh=40; series.daily_mean.=- & clamp_kwh=30 | 50 & by="tariff"
 amend clamp_kwh=[20, 40]; share=[0.7, 0.3] & clamp_kwh=[20, 30, 60]; share=[0.5, 0.3, 0.2]; missing_kwh=25
 amend max_missing=1 | 3 & missing_kwh=0 | 2 | -
+free every="day"
+never every="week"
 wrong clamp_kwh=[20, 40] & clamp_kwh=[20, 40]; share=[0.7, 0.4] & share=[1]
 never statistic="distribution"; bins_kwh=[0, 5, 40]
 wrong statistic="distribution" & share=0.5 | 2 & values="states" & form="histogram" & bins_kwh=[0, 40]

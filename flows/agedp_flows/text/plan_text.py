@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from agedp.budget import DAYS_NEAR, format_end_reason
+from agedp.budget import format_end_reason
+from agedp.effective_promise import DAYS_NEAR
 from agedp.layer_noise import sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip

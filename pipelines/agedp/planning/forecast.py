@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from agedp.budget import WHOLE_DAY, EffectivePromise, ReleaseTerms, closed_days
+from agedp.budget import ReleaseTerms, closed_days
+from agedp.covered_days import whole_periods
+from agedp.effective_promise import WHOLE_DAY, EffectivePromise
 from agedp_data import clock, mechanisms
 from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import NANO
@@ -19,6 +23,7 @@ from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.parameters import watt_hours
 from agedp_data.roster import ALL, Roster
 from agedp_data.series.layers import layer_width_kwh
+from agedp_data.series.series import AnySeries, series_of
 
 _MAX_DAYS_AHEAD = 3652
 """Days that a forecast covers: ten years, or one year if epsilon_total is unlimited."""
@@ -59,6 +64,20 @@ class ForecastContract:
 
     contract: Mapping[str, Any]
     effective_promise: EffectivePromise
+
+    @property
+    def has_periods(self) -> bool:
+        """Return whether a series has rows that cover several days."""
+        return _has_periods(self.contract)
+
+    @property
+    def series(self) -> dict[str, AnySeries]:
+        """Return the series by name."""
+        return _series_of(canonical(self.contract["series"]))
+
+    def due_names(self, day: date) -> tuple[str, ...]:
+        """Return the series that have a row of a day."""
+        return _due_names(self.contract, self.series, day)
 
     @classmethod
     def of(cls, terms: ReleaseTerms) -> ForecastContract:
@@ -134,8 +153,9 @@ def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> It
     end = day + timedelta(days=_MAX_DAYS_AHEAD // (10 if unlimited else 1))
     last = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else end
     skipped = frozenset(schedule.get("skip_days", ()))
+    series = _series_of(canonical(terms["series"])) if _has_periods(terms) else {}
     while day <= min(last, end):
-        if day.isoformat() not in skipped:
+        if day.isoformat() not in skipped and (not series or _due_names(terms, series, day)):
             yield day
         day += timedelta(days=1)
 
@@ -152,21 +172,41 @@ def simulate_days(contract: ForecastContract, view: ForecastView, days: Sequence
     for day, series in [*_half_released_days(contract.contract, view), *((day, "") for day in days)]:
         if simulated.ended:
             break
-        share = _share(contract, series) if series else WHOLE_DAY
         row = replace(_simulated_release(contract.contract, day, not_before=not_before), series=series)
-        budget = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on, share=share)
-        if budget.skipped:
-            simulated.skipped.append((day, series))
+        if series or not contract.has_periods:
+            _simulate_row(contract, simulated, row, day)
             continue
-        row = replace(row, loss=budget.loss)
-        simulated.refusal = _refusal(contract.effective_promise, simulated.history, row) if budget.loss > 0 else ""
-        if budget.loss <= 0 or simulated.refusal:
-            simulated.ended = True
-            break
-        simulated.history.append(row)
-        if not series:
-            simulated.released.append(row)
+        whole = contract.effective_promise.day_budget(simulated.history, row.day, row.published_on).loss
+        before = len(simulated.history)
+        for name in contract.due_names(day):
+            if not simulated.ended:
+                _simulate_row(contract, simulated, replace(row, series=name), day)
+        if len(simulated.history) > before:
+            simulated.released.append(replace(row, loss=whole))
     return simulated
+
+
+def _simulate_row(contract: ForecastContract, simulated: SimulatedSeries, row: SimulatedRelease, day: date) -> None:
+    """Add the simulated row of a series, or of all together, to the history; skip it, or end the series."""
+    promise = contract.effective_promise
+    if not contract.has_periods:
+        share = _share(contract, row.series) if row.series else WHOLE_DAY
+        budget = promise.day_budget(simulated.history, row.day, row.published_on, share=share)
+    else:
+        series = contract.series[row.series]
+        budget = promise.series_budget(simulated.history, day, row.published_on, name=row.series, series=series)
+        budget = promise.largest_admitted(simulated.history, budget, lambda loss: replace(row, loss=loss))
+    if budget.skipped:
+        simulated.skipped.append((day, row.series))
+        return
+    row = replace(row, loss=budget.loss)
+    simulated.refusal = _refusal(promise, simulated.history, row) if budget.loss > 0 else ""
+    if budget.loss <= 0 or simulated.refusal:
+        simulated.ended = True
+        return
+    simulated.history.append(row)
+    if not row.series:
+        simulated.released.append(row)
 
 
 def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterator[tuple[date, str]]:
@@ -175,9 +215,24 @@ def _half_released_days(terms: Mapping[str, Any], view: ForecastView) -> Iterato
     contracts = (*view.contracts, ContractRecord("", canonical(terms), seq=next_seq))
     closed = closed_days(view.rows, contracts)
     for day in sorted({row.day for row in view.rows}):
-        for series in terms["series"]:
+        for series in _due_names(terms, _series_of(canonical(terms["series"])), date.fromisoformat(day)):
             if (day, series) not in closed:
                 yield date.fromisoformat(day), series
+
+
+@lru_cache(maxsize=16)
+def _series_of(text: str) -> dict[str, AnySeries]:
+    return series_of({"series": json.loads(text)})
+
+
+def _has_periods(terms: Mapping[str, Any]) -> bool:
+    return any(series.get("every", "day") != "day" for series in terms["series"].values())
+
+
+def _due_names(terms: Mapping[str, Any], series: Mapping[str, AnySeries], day: date) -> tuple[str, ...]:
+    schedule = terms["schedule"]
+    skipped = [date.fromisoformat(skip_day) for skip_day in schedule.get("skip_days", ())]
+    return whole_periods(series, day, since=date.fromisoformat(schedule["first_day"]), skipped=skipped)
 
 
 def _earliest(terms: Mapping[str, Any], today: date) -> str:

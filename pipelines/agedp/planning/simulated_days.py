@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import Final
 
-from agedp.budget import DISTANT_DAY, EffectivePromise, ReleaseTerms
+from agedp.budget import ReleaseTerms
+from agedp.effective_promise import DISTANT_DAY, EffectivePromise
 from agedp.planning.change_yardstick import change_yardstick
 from agedp.planning.forecast import ForecastContract, ForecastView, SimulatedSeries, simulate_days, upcoming_days
 from agedp.planning.notion_comparison import SeriesCost

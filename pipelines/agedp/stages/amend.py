@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
-from agedp.budget import EffectivePromise, binding_models, series_by_contract
+from agedp.budget import binding_models, series_by_contract
+from agedp.effective_promise import EffectivePromise
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Forecast, ForecastContract, ForecastView, forecast
 from agedp.run_context import RunContext
