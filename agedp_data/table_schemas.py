@@ -2,8 +2,8 @@
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
 `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
-`DAILY_PROFILE` and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has
-them.
+`DAILY_PROFILE`, `DAILY_COVERAGE` and `CONSISTENT_AVERAGES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from
+them by whoever has them.
 """
 
 from __future__ import annotations
@@ -215,6 +215,20 @@ DAILY_PROFILE = _schema(
     ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
     ("published_on", pa.date32(), "UTC date of first publication"),
     ("epsilon", pa.float64(), "loss of the release, all its half-hours together, about one household's day [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
+DAILY_COVERAGE = _schema(
+    ("day", pa.date32(), "day of the data"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("revision", pa.int32(), "0: days are released once"),
+    ("households", pa.int64(), "households on the roster that day, of the group"),
+    ("usable_noisy", pa.int64(), "what was drawn: how many of these have a usable day, plus noise"),
+    ("noise_sd", pa.float64(), "standard deviation of the noise of usable_noisy, households"),
+    ("coverage", pa.float64(), "usable_noisy / households, below 0 or above 1 where the noise is [-]"),
+    ("low", pa.float64(), "lower end of the noise interval of coverage [-]"),
+    ("high", pa.float64(), "upper end of the noise interval of coverage [-]"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
 CONSISTENT_AVERAGES = _schema(

@@ -26,7 +26,10 @@ from agedp_data.series.layers import layer_text
 from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
-_KEY: Final = ("day", "series", "group", "revision", "layer", "bin_low_kwh", "bin_high_kwh", "share")
+_KEY: Final = (
+    *("day", "series", "group", "day_kind", "start_minute", "revision", "layer", "bin_low_kwh", "bin_high_kwh"),
+    "share",
+)
 _PERIOD_KEY: Final = ("first_day", "series", "group", "version", "day_kind", "start_minute")
 _UNITS: Final = {
     "_kwh": "kWh",
@@ -35,6 +38,8 @@ _UNITS: Final = {
     "_noisy": "household",
     "noise_sd": "household",
     "epsilon": "1",
+    "minute": "min",
+    "minutes": "min",
 }
 _IDENTIFIER: Final = re.compile(r"[-a-zA-Z0-9._]+")
 _MINIMA: Final = {"households": 1, "revision": 0, "version": 1, "noise_sd_kwh": 0, "noise_sd": 0, "epsilon": 0}
@@ -53,7 +58,12 @@ _ABOUT: Final = {
     "smoothing.json": "what the estimates were computed from, the model, its amplitudes, and what they are not",
     "smoothed.html": "published values and estimates with their intervals on one page",
 }
-_STATISTICS: Final = {"mean": "averages", "distribution": "counts by range of use"}
+_STATISTICS: Final = {
+    "mean": "averages",
+    "distribution": "counts by range of use",
+    "profile": "load profiles",
+    "coverage": "numbers of households with a usable day",
+}
 _CREDITS: Final = ("licenses", "sources", "contributors")
 _NOISE_TEXT: Final = (
     "with noise that keeps the promise of the statement; the guarantee is in the metadata of the Parquet schema, key "
@@ -62,6 +72,8 @@ _NOISE_TEXT: Final = (
 _AVERAGES: Final = f"averages over households by day, {_NOISE_TEXT}"
 _LAYER_1: Final = "{layer}: {averages}; the layers above it are in a table of their own, to be added to it"
 _COUNTS: Final = f"number of households by day and range of use, {_NOISE_TEXT}"
+_PROFILE: Final = f"averages over households by day and time of day (load profiles), {_NOISE_TEXT}"
+_COVERAGE: Final = f"number of households with a usable day, by day, {_NOISE_TEXT}"
 
 _PERIODS: Final = (
     "averages over households and days of a week, month or year, each drawn once for all days from first_day to day, "
@@ -97,6 +109,8 @@ _BY_COLUMN: Final = {
     "days_in_period": _DERIVED_PERIODS,
     "share": _QUANTILES,
     "bin_low_kwh": _COUNTS,
+    "start_minute": _PROFILE,
+    "usable_noisy": _COVERAGE,
     "live_kwh": _SMOOTHED,
     "household_days": _PERIODS,
 }
@@ -159,7 +173,8 @@ def _left_out(statement: Statement) -> str:
 
 def _statistics_text(statement: Statement) -> str:
     kinds = {series.statistic for series in statement.contract.series.values()}
-    return " and ".join(name for kind, name in _STATISTICS.items() if kind in kinds)
+    *others, last = (name for kind, name in _STATISTICS.items() if kind in kinds)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _credits(statement: Statement) -> dict[str, Any]:

@@ -44,6 +44,13 @@ def _check_date(text: str) -> str:
     return text
 
 
+_TITLES: Final = {
+    "mean": "Daily averages",
+    "distribution": "Daily distributions of use",
+    "profile": "Daily load profiles",
+    "coverage": "Daily coverage",
+}
+"""Title of a release by its first statistic in this order."""
 _Cap = Annotated[str, Field(pattern=f"^({EPSILON}|unlimited)$"), AfterValidator(check_length)]
 _Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Date = Annotated[IsoDate, Field(json_schema_extra={"format": "date"})]
@@ -317,7 +324,7 @@ class Statement(DocumentPart):
     def full_title(self) -> str:
         """Return the title of a release: that of the run file, or its statistic and population."""
         kinds = {series.statistic for series in self.contract.series.values()}
-        content = "Daily distributions of use" if kinds == {"distribution"} else "Daily averages"
+        content = next(title for kind, title in _TITLES.items() if kind in kinds)
         return self.title or f"{content} of {self.population}"
 
     def text(self) -> str:

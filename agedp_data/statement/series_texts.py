@@ -6,9 +6,11 @@ from decimal import Decimal
 
 from agedp_data.config.contract_document import Contract, SeriesTerms
 from agedp_data.config.model_section import contract_states
+from agedp_data.datasets.validation import SLOTS
 from agedp_data.notions import NOTIONS, Promise
-from agedp_data.parameters import exact_text
+from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.series.layers import layer_number
+from agedp_data.series.load_profile import profile_sensitivity
 from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 
@@ -32,6 +34,26 @@ _COUNTS = {
         f"{_RANGES}number of counts / epsilon: a household whose use changes may change each by one){_DRAWN}increase"
     ),
 }
+
+_PROFILE = (
+    "mean use of the households by {reading} of the day{by}; a household's {reading} counts at most {clamp} kWh, and "
+    "where its {readings} then add up to more than {day_clamp} kWh (clamp of the day), each is reduced in proportion "
+    "and rounded down to whole watt-hours; {readings} without a reading count 0 kWh, and the whole day counts "
+    "{missing} kWh, spread evenly, if more than {max_missing} of its {readings} have no reading"
+)
+_PROFILE_NOISE = (
+    ". Noise is added to the sum of each {reading}, in whole watt-hours (discrete Laplace, scale = {sensitivity} kWh / "
+    "epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, {smaller}: a household that "
+    "moves its use to other {readings} lowers some sums and raises others. Each noisy sum is divided by the number of "
+    "households on the roster. Values below 0 are published as drawn. A day on which the clock goes forward by an hour "
+    "lacks the {readings} that it skips. Where the clock goes back, repeated {readings} are counted together with "
+    "those before them, and their clamp is that of any {reading}"
+)
+_COVERAGE = (
+    "number of households with a usable day{by}: at most {max_missing} of its {readings} have no reading. Noise is "
+    "added to the count (discrete Laplace, scale = 1 / epsilon: a household changes the count by one at most). Counts "
+    "are published as drawn: whole numbers that may be negative or exceed the number of households on the roster"
+)
 
 
 def series_paragraphs(contract: Contract) -> list[str]:
@@ -68,6 +90,43 @@ def _states_text(contract: Contract) -> str:
 
 
 def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readings: str) -> str:
+    share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
+    if series.statistic == "profile":
+        return f"{name}: {_profile_text(series, states, readings)}.{share}"
+    if series.statistic == "coverage":
+        text = _COVERAGE.format(by=_group_text(series), max_missing=series.max_missing, readings=readings)
+        return f"{name}: {text}.{share}"
+    return f"{_day_text(name, series, states, readings)}.{share}"
+
+
+def _group_text(series: SeriesTerms) -> str:
+    return "" if series.by is None else f", by {series.by} of the roster"
+
+
+def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
+    half_hour, day = (Decimal(clamp or 0) for clamp in (series.half_hour_clamp_kwh, series.clamp_kwh))
+    clamps = {"half_hour_clamp": watt_hours(half_hour), "day_clamp": watt_hours(day)}
+    sensitivity = Decimal(profile_sensitivity("replacement", slots=SLOTS, **clamps)) / 1000
+    number, clamp = (SLOTS // 2, 2 * half_hour) if readings == "hours" else (SLOTS, half_hour)
+    words = {"reading": readings.removesuffix("s"), "readings": readings}
+    all_clamps = f"{number} times the clamp of the {words['reading']}, less than twice that of the day"
+    counted = _PROFILE.format(
+        by=_group_text(series),
+        clamp=exact_text(clamp),
+        day_clamp=series.clamp_kwh,
+        missing=series.missing_kwh,
+        max_missing=series.max_missing,
+        **words,
+    )
+    noise = _PROFILE_NOISE.format(
+        sensitivity=exact_text(sensitivity),
+        smaller="twice the clamp of the day" if sensitivity == 2 * day else all_clamps,
+        **words,
+    )
+    return counted + states + noise
+
+
+def _day_text(name: str, series: SeriesTerms, states: str, readings: str) -> str:
     is_distribution, range_name = series.statistic == "distribution", "clamp" if series.above_kwh is None else "width"
     covers_periods = series.every not in (None, "day")
     if layer_number(name):
@@ -75,7 +134,7 @@ def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readi
     else:
         text = f"{name}: {'number of households by range of daily use' if is_distribution else _MEAN}"
         text += f", over each {series.every}" if covers_periods else ""
-        text += f", by {series.by} of the roster" if series.by is not None else ""
+        text += _group_text(series)
         text += f"; a household's daily total counts at most {series.clamp_kwh} kWh (clamp)"
     if series.max_missing is not None:
         text += f", and {series.missing_kwh} kWh if more than {series.max_missing} of its {readings} have no reading"
@@ -90,5 +149,4 @@ def _series_text(name: str, series: SeriesTerms, shared: str, states: str, readi
             f". Noise is added to the sum, in whole watt-hours (discrete Laplace, scale = {range_name} / epsilon), and "
             "the noisy sum is divided by the number of households on the roster. Values below 0 are published as drawn"
         )
-    share = f" The share of the series is {series.share} of {shared}." if series.share != "1" else ""
-    return f"{text}.{share}"
+    return text

@@ -169,7 +169,8 @@ def _lines(run: RunContext, row: ReleaseRecord) -> list[dict[str, Any]]:
     cost = {"epsilon": format_epsilon(row.loss), "published on": row.published_on}
     if series.statistic != "mean":
         households = sum(series.by_group(row.cells, row.households).values())
-        return [{**day, "group": "all", "households": households, "mean kWh": "", f"noise sd {unit}": noise, **cost}]
+        of_noise = {"noise sd kWh": f"{noise:.3f}"} if unit == "kwh" else {f"noise sd {unit}": noise}
+        return [{**day, "group": "all", "households": households, "mean kWh": "", **of_noise, **cost}]
     cells = zip(row.cells, row.households, row.values, strict=True)
     return [
         {

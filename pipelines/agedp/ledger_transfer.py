@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agedp.local_files import atomic_files
 from agedp.release_folder.release_folder import ROWS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import check_tables
+from agedp.release_folder.table_comparison import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger, ReleaseRecord, StatementRecord

@@ -23,9 +23,13 @@ from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND
 from agedp_data.series.layers import is_upper, series_text, table_name
+from agedp_data.series.profile import Profile
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_ENERGIES = ("mean", "profile")
+"""Statistics whose noise is in kWh per household."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,10 @@ class Plan:
     """What a promise permits, before anything is drawn; public."""
 
     table: pd.DataFrame
-    """Due days: day, publish_on, households, epsilon, noise_sd_kwh; a row for each day, series and group."""
+    """Due days: day, publish_on, households, epsilon, noise_sd_kwh; a row for each day, series and group.
+
+    The noise of a profile is that of each half-hour.
+    """
     ends_on: date | None
     """The last day that can be released; None if no day can, or no end is in sight."""
     ended_by: str
@@ -102,13 +109,17 @@ def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
     for planned in plan_of_run.now.planned:
         row = planned.row
         sd_wh = standard_deviation(row.scale) if row.state == "released" else float("nan")
-        is_mean = run_file.series[row.series].statistic == "mean"
-        for cell, households in zip(row.cells, row.households, strict=True):
-            unit = sd_wh / households / 1000 if is_mean and households else sd_wh
+        series = run_file.series[row.series]
+        is_energy = series.statistic in _ENERGIES
+        cells = list(zip(row.cells, row.households, strict=True))
+        if isinstance(series, Profile):  # a line for each group, not for each half-hour
+            cells = list(series.by_group(row.cells, row.households).items())
+        for cell, households in cells:
+            unit = sd_wh / households / 1000 if is_energy and households else sd_wh
             rows.append(
                 (row.day, row.published_on, households, row.loss / NANO, unit, row.series, cell, planned.skip_reason)
             )
-    error = "noise_sd_kwh" if all(series.statistic == "mean" for series in run_file.series.values()) else "noise_sd"
+    error = "noise_sd_kwh" if all(series.statistic in _ENERGIES for series in run_file.series.values()) else "noise_sd"
     names = ["day", "publish_on", "households", "epsilon", error, "series", "group", "skipped"]
     table = pd.DataFrame(rows, columns=names)
     table["day"], table["publish_on"] = pd.to_datetime(table["day"]), pd.to_datetime(table["publish_on"])

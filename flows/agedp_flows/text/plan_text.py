@@ -41,6 +41,7 @@ from agedp_flows.text.span_text import span_json, span_lines
 _MAX_SHOWN_LINES = 5
 _YEAR = 365
 _ALL_SERIES = "all series"
+_HOUR, _PER_COUNT = 60, " households (per count)"
 _HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
@@ -161,8 +162,11 @@ def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -
         return lines
     rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
     series = session.run.run_file.series
-    noises = [(*noise_deviation(row, series[row.series]), row.series) for row in rows]
-    means = [(sd, name) for sd, unit, name in noises if unit == "kwh"]
+    means = [
+        (noise_deviation(row, series[row.series])[0], row.series)
+        for row in rows
+        if series[row.series].statistic == "mean"
+    ]
     if not means:
         return []
     sd, name = max(means)
@@ -191,7 +195,9 @@ def _due_line(session: LedgerSession, planned: PlannedRelease, name: str) -> str
     if row.state != "released":
         return f"{prefix}skipped: {planned.skip_reason}"
     sd, unit = noise_deviation(row, series)
-    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + ("" if unit == "kwh" else " households (per count)")
+    of_profile = " (per half-hour)" if session.run.run_file.input.interval_minutes < _HOUR else " (per hour)"
+    energy_of = of_profile if series.statistic == "profile" else ""
+    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + (energy_of if unit == "kwh" else _PER_COUNT)
 
 
 def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:

@@ -11,7 +11,6 @@ Decisions:
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -24,9 +23,7 @@ from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
 from agedp.preflight.input_checks import Finding, first_refusal
-from agedp.release_folder.published_series import DISTRIBUTION, MEANS
 from agedp.release_folder.release_folder import ReleaseFolder
-from agedp.release_folder.result_tables import METADATA_KEY
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names
 from agedp.stage_values import Delivery, DueDays
@@ -44,7 +41,7 @@ from agedp_data.ledger import ReleaseRecord
 from agedp_data.messages import escape_text
 from agedp_data.notions.cap_bounds import is_total_at_delta, own_bound_name
 from agedp_data.notions.notion import Notion
-from agedp_data.series.layers import layer_number, series_text
+from agedp_data.series.layers import layer_number
 from agedp_data.series.series import AnySeries
 from agedp_data.statement.delta_texts import is_of_span, with_delta
 from agedp_data.statement.document import StatedBound
@@ -52,6 +49,7 @@ from agedp_data.statement.markdown import markdown
 from agedp_flows.text.bound_text import assumption_text, exception_once, exception_text, labelled_bound, scope_text
 from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
+from agedp_flows.text.newest_text import newest_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.verdict_text import verdict_lines
 
@@ -86,9 +84,6 @@ def planned_preflight_lines(session: LedgerSession, due_days: DueDays) -> list[s
 
 def _table(findings: Sequence[Finding]) -> list[str]:
     return [f"  {finding.check:13s} {finding.verdict:8s} {finding.result}" for finding in findings]
-
-
-_MAX_COUNTS = 12
 
 
 def four_digits(number: float) -> str:
@@ -147,7 +142,7 @@ def result_lines(summary: RunSummary) -> list[str]:
         lines.append(f"the promise ends soon: {last_day} is the last day it permits")
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
-        lines += [*_newest_lines(folder, run), *_sum_lines(summary.session)]
+        lines += [*newest_lines(folder, run), *_sum_lines(summary.session)]
         lines += [*signal_lines(summary.session), *layer_lines(run.series)]
         lines += _bound_lines(run, folder.read_statement().bounds)
         lines.append(f"release folder: {format_path(run.output.release)}")
@@ -161,32 +156,6 @@ def _bound_lines(run: RunFile, bounds: Sequence[StatedBound]) -> list[str]:
     lines += [] if run.promise.delta else [labelled_bound(bound) for bound in [*filter(is_of_span, bounds)][:1]]
     lines += promised_bound_lines(run.notion, {bound.name: bound for bound in bounds})
     return exception_once(lines, bounds[0].conditional_days)
-
-
-def _newest_lines(folder: ReleaseFolder, run: RunFile) -> list[str]:
-    """Return the newest published values: of the first mean, or without a mean of the first distribution."""
-    if averages := folder.averages():
-        frame, table = folder.table(), averages[f"{MEANS}.parquet"]
-        first = f"{json.loads(table.schema.metadata[METADATA_KEY])['of']}/1"
-        layer = f"kWh of {series_text(first, run.series[first])}" if first in run.series else ""
-        mean = layer or "mean kWh"
-        heading = f"day         households   {mean}   noise interval       published"
-        return [heading, *(_table_line(row, len(mean)) for row in frame.to_dict("records")[-3:])] if len(frame) else []
-    counts = folder.table(DISTRIBUTION)
-    return _count_lines(counts[counts["day"] == counts["day"].max()].to_dict("records"))
-
-
-def _count_lines(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
-    if not rows:
-        return []
-    return [
-        f"day         households by use, noise standard deviation {rows[0]['noise_sd']:.3f}",
-        *(
-            f"{row['day']:%Y-%m-%d}  {row['households_noisy']:8d}   {row['group']} {row['bin_low_kwh']:g}-"
-            f"{row['bin_high_kwh']:g} kWh"
-            for row in rows[:_MAX_COUNTS]
-        ),
-    ]
 
 
 def count_text(number: int, noun: str) -> str:
@@ -271,13 +240,6 @@ def _sum_lines(session: LedgerSession) -> list[str]:
     return [line for name in mean_names(names) for line in sum_noise_line(session.rows, name)]
 
 
-def _table_line(row: Mapping[Any, Any], width: int) -> str:
-    return (
-        f"{row['day']:%Y-%m-%d}  {row['households']:10d}   {row['mean_kwh']:{width}.3f}   "
-        f"{row['low_kwh']:7.3f} to {row['high_kwh']:7.3f}   {row['published_on']:%Y-%m-%d}"
-    )
-
-
 def promised_bound_lines(notion: Notion, bounds: Mapping[str, StatedBound], *, when: str = "") -> list[str]:
     """Return the bounds that a promise limits in addition to a day's loss and the pure total, with their limits.
 
@@ -298,10 +260,10 @@ def _promised_bound_line(bound: StatedBound, when: str) -> str:
 def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
     """Return the standard deviation of a planned day's noise, and its unit.
 
-    For a mean: that of its smallest group [kWh]. For a distribution: that of each count [households].
+    For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
     """
-    sd = mechanisms.standard_deviation(row.scale)
-    return (sd / (1000.0 * min(row.households)), "kwh") if series.statistic == "mean" else (sd, "households")
+    sd, is_energy = mechanisms.standard_deviation(row.scale), series.statistic in ("mean", "profile")
+    return (sd / (1000.0 * min(row.households)), "kwh") if is_energy else (sd, "households")
 
 
 def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:

@@ -10,6 +10,9 @@
 * COVERAGE: households with a usable day, and clamped ones.
 * TRUE_MEANS, TRUE_COUNTS: true means and true counts, before noise.
 
+A day of a profile can have 19,200 cells, so its true values are not recorded; those of a coverage series are the usable
+days of COVERAGE. The rows of both in COVERAGE show that their day is recorded.
+
 Sums exist during one run only; the tables are stored for the confidential report of every later run.
 """
 
@@ -173,8 +176,20 @@ TRUE_COUNTS = CellTable(table_schemas.TRUE_COUNTS, _HELPS.format("true_counts.pa
 def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, str]]:
     """Return (day, series) of the rows of a population in the two tables: the released days with recorded true values.
 
+    True values of profiles are not recorded, and those of a coverage series are in the table of coverage: see
+    `counted_days`.
+
     Raises:
         DamagedFile: a table is damaged.
     """
     lines = [*TRUE_MEANS.of_population(means, population), *TRUE_COUNTS.of_population(counts, population)]
     return {(line["day"].isoformat(), line["series"]) for line in lines}
+
+
+def counted_days(coverage: Path, population: str) -> set[tuple[str, str]]:
+    """Return (day, series) of the rows of a population in the table of coverage.
+
+    Raises:
+        DamagedFile: the table is damaged.
+    """
+    return {(line["day"].isoformat(), line["series"]) for line in COVERAGE.of_population(coverage, population)}

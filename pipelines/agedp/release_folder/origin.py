@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
-from agedp.release_folder.published_series import DISTRIBUTION, FILES, LAYERS, PERIODS
+from agedp.release_folder.published_series import FILES, MEANS
 from agedp.release_folder.release_folder import (
     AVERAGES,
     PACKAGE,
@@ -108,13 +108,8 @@ def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
         series = _guarantee(path.read_bytes())["of"]
         names = [f"{file}_{series}.parquet" for file in FILES.values()]
-        return path.name in (
-            *names,
-            f"{DISTRIBUTION}.parquet",
-            f"{LAYERS}.parquet",
-            f"{PERIODS}.parquet",
-            *DERIVED_FILES,
-        )
+        plain = [f"{file}.parquet" for file in FILES.values() if file != MEANS]
+        return path.name in (*names, *plain, *DERIVED_FILES)
     return False
 
 

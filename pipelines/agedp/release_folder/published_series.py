@@ -24,7 +24,16 @@ MEANS: Final = "daily_averages"
 LAYERS: Final = "daily_average_layers"
 DISTRIBUTION: Final = "daily_distribution"
 PERIODS: Final = "period_releases"
-FILES: Final[Mapping[str, str]] = {"mean": MEANS, "periods": PERIODS, "layers": LAYERS, "distribution": DISTRIBUTION}
+PROFILE: Final = "daily_profile"
+COVERAGE: Final = "daily_coverage"
+FILES: Final[Mapping[str, str]] = {
+    "mean": MEANS,
+    "periods": PERIODS,
+    "layers": LAYERS,
+    "distribution": DISTRIBUTION,
+    "profile": PROFILE,
+    "coverage": COVERAGE,
+}
 """File name of each kind of table, without ending."""
 
 

@@ -19,9 +19,9 @@ from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tab
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
 from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
-from agedp.release_folder.published_series import DISTRIBUTION, LAYERS, MEANS, PERIODS
+from agedp.release_folder.published_series import COVERAGE, DISTRIBUTION, FILES, LAYERS, MEANS, PERIODS, PROFILE
 from agedp.release_folder.quantile_table import QUANTILE_FILE
-from agedp.release_folder.result_tables import check_losses, check_tables, read_guarantee
+from agedp.release_folder.result_tables import check_losses, read_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp.release_folder.statement_check import (
     check_account,
@@ -30,6 +30,7 @@ from agedp.release_folder.statement_check import (
     check_statement,
     check_words,
 )
+from agedp.release_folder.table_comparison import check_tables
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
 AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
 ESTIMATES_RECORD = "smoothing.json"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-_RELEASE_FILE = re.compile(
-    r"(daily_(averages|average_layers|distribution)|period_releases)(_.+)?\.parquet|report\.html"
-)
+_RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
 
 
@@ -63,14 +62,17 @@ class ReleaseFolder:
     path: Path
 
     def table(self, name: str = "") -> pd.DataFrame:
-        """Return a published table as a data frame: that of this name, or the first, averages before distributions.
+        """Return a published table as a data frame: that of this name, or the first one.
+
+        Averages come first, then distributions, profiles, coverage.
 
         Raises:
             InputError: the release has no such table, or it is damaged.
         """
-        tables = (path.stem for path in self.path.glob("daily_*.parquet") if not path.name.startswith(LAYERS))
-        periods = (path.stem for path in self.path.glob(f"{PERIODS}*.parquet"))
-        name = name or min(tables, default="") or min(periods, default=MEANS)
+        present = sorted(path.stem for path in self.path.glob("*.parquet"))
+        kinds = [kind for kind in FILES.values() if kind != LAYERS]  # no layer is a mean
+        first = (stem for kind in kinds for stem in present if re.fullmatch(rf"{kind}(_.+)?", stem))
+        name = name or next(first, MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
 
@@ -166,13 +168,31 @@ class ReleaseFolder:
         """
         return self._tables(DISTRIBUTION)
 
+    def profiles(self) -> dict[str, pa.Table]:
+        """Return the daily profiles by file name, one file for each such series: a row for each half-hour and group.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(PROFILE)
+
+    def coverages(self) -> dict[str, pa.Table]:
+        """Return the numbers of households with a usable day by file name, one file for each series of coverage.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(COVERAGE)
+
     def series_tables(self) -> dict[str, pa.Table]:
         """Return the tables of all series by file name.
 
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return self.averages() | self.periods() | self.layers() | self.distributions()
+        return (
+            self.averages() | self.periods() | self.layers() | self.distributions() | self.profiles() | self.coverages()
+        )
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
         names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
@@ -293,7 +313,7 @@ class ReleaseFolder:
 
     def _verify_sums(self) -> None:
         listed, expected = self._checksum_text(), self.checksums
-        tables = [name for name in expected if name.startswith((MEANS, PERIODS, DISTRIBUTION))]
+        tables = [name for name in expected if name.startswith((MEANS, PERIODS, DISTRIBUTION, PROFILE, COVERAGE))]
         if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):

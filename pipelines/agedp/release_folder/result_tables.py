@@ -1,4 +1,4 @@
-"""LEDGER rows -> published tables: daily averages, their upper layers, daily distributions; one file for each series.
+"""LEDGER rows -> published tables: averages, their layers, distributions, profiles, coverage; a file for each series.
 
 The tables are Parquet, each with its guarantee: one JSON key in the schema's metadata. Publication writes them,
 verification computes them again from the rows in the folder.
@@ -28,11 +28,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.profile_table import ProfileTerms, profile_table
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp.row_means import NoisyMean, noisy_means
 from agedp_data import mechanisms, table_schemas
-from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.contract_values import interval_minutes_of, meaning_of
 from agedp_data.config.model_section import contract_states
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import ceil_nano, format_epsilon, to_float
 from agedp_data.errors import InputError
@@ -41,6 +43,7 @@ from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
 from agedp_data.roster import ALL
 from agedp_data.series.layers import layer_number
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution, series_in
 from agedp_data.statement.document import Statement
 
@@ -91,6 +94,28 @@ def periods_table(
     names = table_schemas.PERIOD_RELEASES.names
     rows_of_table = [{name: line[name] for name in names} for line in table_rows]
     return table_schemas.table_from_rows(table_schemas.PERIOD_RELEASES, rows_of_table)
+
+
+def coverage_table(rows: Sequence[ReleaseRecord], *, coverage: Decimal, versions: Mapping[str, int]) -> pa.Table:
+    """Return the counts of usable household-days of released rows; intervals, of the share, cover only the noise."""
+    scales = {row.scale for row in rows}
+    noise = {scale: (mechanisms.standard_deviation(scale), mechanisms.interval(scale, coverage)) for scale in scales}
+    table_rows = []
+    for row in sorted(rows, key=_day_and_revision):
+        deviation, half_width = noise[row.scale]
+        table_rows += [
+            {
+                **_release_columns(row, group, versions),
+                "households": households,
+                "usable_noisy": value,
+                "noise_sd": deviation,
+                "coverage": value / households,
+                "low": (value - half_width) / households,
+                "high": (value + half_width) / households,
+            }
+            for group, value, households in zip(row.cells, row.values, row.households, strict=True)
+        ]
+    return table_schemas.table_from_rows(table_schemas.DAILY_COVERAGE, table_rows)
 
 
 def distribution_table(
@@ -200,14 +225,41 @@ def series_table(
     elif series.kind == "layers":
         table = layers_table(released, coverage=coverage, versions=versions)
         guarantee["layers_by_version"] = {number: _layer_ranges(of_contract) for number, of_contract in terms.items()}
+    elif series.kind == "profile":
+        profiles = _profile_terms(series.name, contracts, versions, of=series.terms)
+        table = profile_table(released, terms=profiles, coverage=coverage)
+        guarantee |= _by_version(terms, "clamp_kwh", "half_hour_clamp_kwh")
+    elif series.kind == "coverage":
+        table = coverage_table(released, coverage=coverage, versions=versions)
+        guarantee |= _by_version(terms, "max_missing")
     else:
         table = averages_table(released, coverage=coverage, versions=versions)
-        guarantee["clamp_kwh_by_version"] = {
-            number: of_series["clamp_kwh"]
-            for number, of_contract in terms.items()
-            for of_series in of_contract.values()
-        }
+        guarantee |= _by_version(terms, "clamp_kwh")
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
+
+
+def _by_version(terms: Mapping[str, Mapping[str, Mapping[str, Any]]], *keys: str) -> dict[str, dict[str, Any]]:
+    """Return keys of a series by the version of its rows, each under a name of its own."""
+    return {
+        f"{key}_by_version": {number: of[key] for number, of_contract in terms.items() for of in of_contract.values()}
+        for key in keys
+    }
+
+
+def _profile_terms(
+    name: str, contracts: Sequence[ContractRecord], versions: Mapping[str, int], *, of: Mapping[str, Any]
+) -> dict[str, ProfileTerms]:
+    """Return what each contract that has a series of profiles says of it, by the contract's hash."""
+    return {
+        contract.hash: ProfileTerms(profile, contract_layout(contract), versions[contract.hash])
+        for contract in contracts
+        if contract.hash in of and isinstance(profile := series_in(of[contract.hash][name]), Profile)
+    }
+
+
+def contract_layout(contract: ContractRecord) -> Layout:
+    terms = meaning_of(contract.promise)
+    return layout_of(terms["input"]["dataset"], terms["input"].get("columns"), interval_minutes_of(terms))
 
 
 def _layer_ranges(of_contract: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
@@ -254,32 +306,12 @@ def read_guarantee(schema: pa.Schema) -> dict[str, Any]:
     return guarantee
 
 
-_ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
-_TOLERANCE: Final = 1e-9
-_ADVICE: Final = "Ask for the release again."
+ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
+TOLERANCE: Final = 1e-9
+ADVICE: Final = "Ask for the release again."
 
 
-def check_tables(
-    tables: Mapping[str, pa.Table],
-    statement: Statement,
-    rows: Sequence[ReleaseRecord],
-    contracts: Sequence[ContractRecord],
-) -> None:
-    """Check that tables, by file name, are those of a folder's ledger rows.
-
-    Raises:
-        InputError: a file, guarantee, row or cell that differs; the message names file, day and column.
-        LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
-    """
-    published = {series.file: series for series in list_published_series(rows, contracts)}
-    for name in sorted(published.keys() ^ tables.keys()):
-        raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {_ADVICE}")
-    for name, table in tables.items():
-        coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
-        check_table(name, table, series_table(published[name], statement, rows, contracts, coverage=coverage))
-
-
-def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = _ROUNDED) -> None:
+def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = ROUNDED) -> None:
     """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
 
     Raises:
@@ -287,13 +319,13 @@ def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounde
         LookupError, TypeError, ValueError: its guarantee lacks entries.
     """
     if expected is None:
-        raise InputError(f"{name}: the ledger lacks this table. {_ADVICE}")
+        raise InputError(f"{name}: the ledger lacks this table. {ADVICE}")
     guarantee = read_guarantee(table.schema)
     if table.schema.remove_metadata() != expected.schema.remove_metadata():
-        raise InputError(f"{name} has other columns than a published table. {_ADVICE}")
+        raise InputError(f"{name} has other columns than a published table. {ADVICE}")
     for key, value in read_guarantee(expected.schema).items():
         if _contradict(guarantee[key], value):
-            raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {_ADVICE}")
+            raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {ADVICE}")
     _check_rows(name, table.to_pylist(), expected.to_pylist(), rounded)
 
 
@@ -311,21 +343,22 @@ def _check_rows(
         in_table, in_ledger = Counter(map(_place, stored)), Counter(map(_place, expected))
         place = min([*(in_table - in_ledger), *(in_ledger - in_table)])
         side = "ledger lacks" if in_table[place] > in_ledger[place] else "table lacks"
-        raise InputError(f"{name}: {place}: the {side} this row. {_ADVICE}")
+        raise InputError(f"{name}: {place}: the {side} this row. {ADVICE}")
     for row, ledger_row in zip(stored, expected, strict=True):
         for column, value in ledger_row.items():
-            is_rounded = column in rounded and math.isclose(row[column], value, rel_tol=_TOLERANCE)
+            is_rounded = column in rounded and math.isclose(row[column], value, rel_tol=TOLERANCE)
             if not is_rounded and row[column] != value:
                 difference = f"{escape_text(str(row[column]))} differs from the ledger's {escape_text(str(value))}"
-                raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {_ADVICE}")
+                raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {ADVICE}")
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    """Return day, group and range of a row, for messages."""
+    """Return day, group, time of day and range of a row, for messages."""
     group = "" if row["group"] == ALL else f", {escape_text(row['group'])}"
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     layer = f", layer {row['layer']}" if "layer" in row else ""
-    return f"{row['day']}{group}{bins}{layer}"
+    clock = f", {row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}" if "start_minute" in row else ""
+    return f"{row['day']}{group}{clock}{bins}{layer}"
 
 
 def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
@@ -342,5 +375,5 @@ def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[C
             if row.loss != loss:
                 difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
                 raise InputError(
-                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}"
+                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {ADVICE}"
                 )

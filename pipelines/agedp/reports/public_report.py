@@ -294,7 +294,6 @@ def _schedules(report: ReportData, newest: ReleaseRecord) -> str:
 
 def _full_wh(report: ReportData) -> int:
     """Return the largest possible change of a day's use: the largest clamp of all contracts [Wh]."""
-    all_series = (
-        terms_of_series for terms in report.contracts.values() for terms_of_series in terms["series"].values()
-    )
-    return max(watt_hours(Decimal(terms_of_series["clamp_kwh"])) for terms_of_series in all_series)
+    all_series = [terms for contract in report.contracts.values() for terms in contract["series"].values()]
+    clamps = (watt_hours(Decimal(terms["clamp_kwh"])) for terms in all_series if "clamp_kwh" in terms)
+    return max(clamps, default=1000)  # without a clamp (coverage alone) a change of any size counts the same

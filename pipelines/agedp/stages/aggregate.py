@@ -31,7 +31,14 @@ import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
 from agedp.covered_days import covered_by, sum_periods
-from agedp.internal_records.cell_tables import COUNTED_STATES, COVERAGE, TRUE_COUNTS, TRUE_MEANS, recorded_days
+from agedp.internal_records.cell_tables import (
+    COUNTED_STATES,
+    COVERAGE,
+    TRUE_COUNTS,
+    TRUE_MEANS,
+    counted_days,
+    recorded_days,
+)
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
@@ -94,7 +101,12 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> l
     A series that has ended since is left out: the run file does not define it any more.
     """
     run = session.run
-    recorded = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    with_true_values = recorded_days(run.paths.true_means, run.paths.true_counts, run.population)
+    counted = counted_days(run.paths.coverage, run.population) if _has_no_true_values(run.run_file) else set()
+    recorded = {
+        name: with_true_values if isinstance(series, Mean | Distribution) else counted
+        for name, series in run.run_file.series.items()
+    }
     missing = (row for row in rows if _is_missing(session, row, recorded))
     return [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
 
@@ -104,9 +116,13 @@ def _covered_days(session: LedgerSession, row: ReleaseRecord) -> tuple[date, ...
     return days_of(*series.covered_days(date.fromisoformat(row.day)))
 
 
-def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: set[tuple[str, str]]) -> bool:
+def _has_no_true_values(run: RunFile) -> bool:
+    return not all(isinstance(series, Mean | Distribution) for series in run.series.values())
+
+
+def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
     series = session.run.run_file.series.get(row.series)
-    if row.state != "released" or series is None or (row.day, row.series) in recorded:
+    if row.state != "released" or series is None or (row.day, row.series) in recorded[row.series]:
         return False
     return series.holds(row.cells)
 
