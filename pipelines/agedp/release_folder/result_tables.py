@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.monthly_profile_table import monthly_profile_table
 from agedp.release_folder.profile_table import ProfileTerms, profile_table
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp.row_means import NoisyMean, noisy_means
@@ -225,9 +226,10 @@ def series_table(
     elif series.kind == "layers":
         table = layers_table(released, coverage=coverage, versions=versions)
         guarantee["layers_by_version"] = {number: _layer_ranges(of_contract) for number, of_contract in terms.items()}
-    elif series.kind == "profile":
+    elif series.kind in ("profile", "profile months"):
         profiles = _profile_terms(series.name, contracts, versions, of=series.terms)
-        table = profile_table(released, terms=profiles, coverage=coverage)
+        table_of_rows = profile_table if series.kind == "profile" else monthly_profile_table
+        table = table_of_rows(released, terms=profiles, coverage=coverage)
         guarantee |= _by_version(terms, "clamp_kwh", "half_hour_clamp_kwh")
     elif series.kind == "coverage":
         table = coverage_table(released, coverage=coverage, versions=versions)
@@ -258,6 +260,7 @@ def _profile_terms(
 
 
 def contract_layout(contract: ContractRecord) -> Layout:
+    """Return the layout of the input files under a contract."""
     terms = meaning_of(contract.promise)
     return layout_of(terms["input"]["dataset"], terms["input"].get("columns"), interval_minutes_of(terms))
 
@@ -358,7 +361,8 @@ def _place(row: Mapping[str, Any]) -> str:
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     layer = f", layer {row['layer']}" if "layer" in row else ""
     clock = f", {row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}" if "start_minute" in row else ""
-    return f"{row['day']}{group}{clock}{bins}{layer}"
+    kind = f", {row['day_kind']}" if "day_kind" in row else ""
+    return f"{row['day']}{group}{kind}{clock}{bins}{layer}"
 
 
 def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
