@@ -80,8 +80,9 @@ def test_the_same_contract_export_and_folder_are_written(population: RunningPopu
     open_release(population.release).verify()
     require_same_tables(population.tables(), tables)
     assert {name: (population.release / name).read_bytes() for name in stored} == stored
-    for name, keys in population.metadata().items():
-        assert {key: keys.get(key) for key in metadata[name]} == metadata[name]
+    written_metadata = population.metadata()
+    for name, keys in metadata.items():
+        assert {key: written_metadata[name].get(key) for key in keys} == keys
 
 
 @every

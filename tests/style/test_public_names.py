@@ -31,6 +31,7 @@ CALLS = {
     f"release(source, *, promise=None, scheduler=None, as_of=None, {OPTIONS}) Release.plot() Release.save(folder) "
     f"sanitise(source, *, folder=None, promise=None, scheduler=None, as_of=None, {OPTIONS}) "
     "open_release(folder) ReleaseFolder.table(...) ReleaseFolder.ledger_rows() ReleaseFolder.verify() "
+    "ReleaseFolder.period_averages(period) ReleaseFolder.quantiles() "
     "ReleaseFolder.span_bounds(*, days, delta) "
     "smooth(release, *, region=None, weather=None, temperature_column=None) "
     "SmoothedRelease.save(folder) SmoothedRelease.plot() "

@@ -14,6 +14,7 @@ import pytest
 
 from agedp.ledger_transfer import verify_against
 from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, list_published_files, release_origins
+from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.release_folder import AVERAGES, PACKAGE, REPORT, ROWS, STATEMENT, SUMS, open_release
 from agedp.stages.amend import preview_amendment, record_amendment
 from agedp.stages.publish import publish_release
@@ -22,7 +23,7 @@ from agedp_data.ledger import Ledger
 from tests.agedp_data.ledger.texts import ENVELOPE
 
 FIRST = date(2013, 1, 1)
-NAMING = (STATEMENT, ROWS, AVERAGES, REPORT)
+NAMING = (STATEMENT, ROWS, AVERAGES, *PERIOD_FILES.values(), REPORT)
 
 
 @pytest.fixture

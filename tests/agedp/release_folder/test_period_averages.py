@@ -213,6 +213,69 @@ def test_a_period_appears_once_its_last_day_is_decided(rows_of, contract):
     assert len(rows_of("month", rows, contract(date(2013, 1, 30)))) == 1
 
 
+LAYERS = {
+    "use/1": {**MEAN, "clamp_kwh": "30", "share": "0.7"},
+    "use/2": {**MEAN, "clamp_kwh": "50", "above_kwh": "30", "share": "0.3"},
+}
+
+
+@pytest.fixture
+def layered(contract):
+    """A mean with one clamp until 10 January, then in two layers with the same last clamp; rows by day."""
+    contracts = [contract(date(2013, 1, 31), use=MEAN), contract(date(2013, 1, 31), number=2, seq=50, **LAYERS)]
+    rows = [released(day, series="use", seq=2 + day.day) for day in days(FIRST, 10)]
+    for day in days(FIRST, 31)[10:]:
+        later = {"contract": "contract 2", "seq": 50 + 2 * day.day}
+        rows += [
+            released(day, (700,), series="use/1", **later),
+            released(day, (90,), series="use/2", scale=500.0, **later),
+        ]
+    return contracts, rows
+
+
+def test_the_sum_of_layers_continues_the_mean(rows_of, layered):
+    """By hand: 10 x 1,000 and 21 x (700 + 90) Wh of 10 households; noises of scale 2,000 31 times and 500 21 times."""
+    contracts, rows = layered
+    months = {month["series"]: month for month in rows_of("month", rows, *contracts)}
+    assert list(months) == ["use", "use/1", "use/2"]
+    month = months["use"]
+    assert month["mean_kwh"] == (10 * 1_000 + 21 * 790) / 310_000
+    assert (month["above_kwh"], month["clamp_kwh"], month["version"]) == (0.0, 50.0, 1)
+    assert (month["days_released"], month["is_complete"], month["household_days"]) == (31, 1, 310)
+    width = sum_interval([2_000.0] * 31 + [500.0] * 21, COVERAGE)
+    assert month["high_kwh"] == (10 * 1_000 + 21 * 790 + width) / 310_000
+    assert (months["use/2"]["mean_kwh"], months["use/2"]["days_released"]) == (90 / 10_000, 21)
+
+
+def test_the_sum_waits_for_all_layers_and_lacks_days_without_one(rows_of, layered):
+    contracts, rows = layered
+    assert [month["series"] for month in rows_of("month", rows[:-1], *contracts)] == ["use/1"]
+    rows[-1] = replace(rows[-1], state="skipped", cells=(), values=(), households=(), loss=0)
+    use, first, second = rows_of("month", rows, *contracts)
+    assert (use["days_released"], first["days_released"], second["days_released"]) == (30, 21, 20)
+    assert (use["is_complete"], use["mean_kwh"]) == (0, (10 * 1_000 + 20 * 790) / 300_000)
+
+
+def test_rows_are_only_added_when_layers_come_and_go(rows_of, contract, layered):
+    contracts, rows = layered
+    contracts = [
+        replace(terms, promise=contract(**names).promise)
+        for terms, names in zip(contracts, ({"use": MEAN}, LAYERS), strict=True)
+    ]
+    contracts.append(contract(number=3, seq=200, use=MEAN))
+    rows += [
+        released(day, series="use", contract="contract 3", seq=201 + i) for i, day in enumerate(days(FIRST, 75)[31:])
+    ]
+    for period in ("week", "month"):
+        before: set[tuple[object, ...]] = set()
+        for end in range(1, len(rows) + 1):
+            known = [terms for terms in contracts if terms.seq < rows[end - 1].seq]
+            lines = {tuple(line.values()) for line in rows_of(period, rows[:end], *known)}
+            assert before <= lines
+            before = lines
+        assert len(before) == {"week": 10 + 2 * 4, "month": 2 + 2}[period]
+
+
 def test_a_distribution_has_no_averages(statement, contract):
     bins = {"statistic": "distribution", "clamp_kwh": "50", "share": "1", "bins_kwh": ["0", "10", "50"]}
     terms = contract(FIRST, daily_mean=bins)

@@ -49,7 +49,7 @@ MESSAGES = {
     r"statement ending.because": "as agedp writes one: ending.because",
     r"datapackage resources.\d.path": "^datapackage.json lists other files",
     r"datapackage resources.\d.(bytes|hash)": "^datapackage.json gives another size or checksum of ",
-    r"datapackage resources.\d.schema.fields.*": "^datapackage.json gives other columns of {table}",
+    r"datapackage resources.\d.schema.fields.*": "^datapackage.json gives other columns of [a-z_]+.parquet",
     r"guarantee interval.coverage": "^{table}: 2013-01-01, column low_kwh: .* differs from the ledger's",
     r"guarantee ([^.]*).*": "^{table}: {0} in its guarantee contradicts",
     r"table (2013-01-0.) (.*)": "^{table}: {0}, column {1}: .* differs from the ledger's",
