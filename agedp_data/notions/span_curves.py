@@ -109,7 +109,7 @@ class SpanCurves:
         self._periods: list[tuple[int, int, Span]] = []
         self._total = EMPTY
         self._draws = [
-            (day_number(draw.first_day), day_number(draw.last_day), _span_of_charge(draw))
+            (day_number(draw.first_day), day_number(draw.last_day), span_of_charge(draw))
             for draw in publication.charges
         ]
         self._equal_losses: dict[tuple[int, int, Decimal, int, tuple[int, ...]], int] = {}
@@ -272,7 +272,14 @@ class SpanCurves:
         return Windows(np.cumsum(changes[:-1], axis=0), tuple(accumulate(pure_changes[:-1])))
 
 
-def _span_of_charge(charge: PeriodLoss) -> Span:
+def span_of_charge(charge: PeriodLoss) -> Span:
+    """Return the span of a calibration draw, or of a row that covers several days.
+
+    Source: `accounting.renyi`; a draw is randomised response with its loss, a row a sum with Laplace noise.
+
+    Args:
+        charge: the draw or row.
+    """
     if charge.is_release and charge.scale > 0:  # sums alone cover several days
         return Span(_row_curve(charge.sensitivity, charge.scale, charge.sensitivity), charge.loss)
     return Span(_unknown_curve(charge.loss), charge.loss)

@@ -89,6 +89,11 @@ class Mean(EnergySeries):
         """Return what counts as a household's day; means of one quantity on one day rest on the same numbers."""
         return self.above_wh, self.clamp_wh, self.missing_wh, self.max_missing, self.values
 
+    @property
+    def counted_days(self) -> tuple[str | None, tuple[int, int, int, int, str]]:
+        """Return which groups and what of a household's day count; means of days and of months may have the same."""
+        return self.by, self.quantity
+
     def sensitivity(self, change: Change) -> int:
         """Return the L1 sensitivity of the sum to a change of one household's day [Wh]: at most the width.
 

@@ -265,6 +265,8 @@ def use_of(series: AnySeries) -> Mean | Distribution:
     Raises:
         InputError: the audit does not cover its statistic.
     """
+    if series.covers_periods:
+        raise InputError("[series] every: rows of weeks, months and years are not audited; audit them as rows of days")
     if isinstance(series, Mean | Distribution):
         return series
     raise InputError(f'[series] statistic = "{series.statistic}" is not audited; leave it out of the audited run file')

@@ -8,9 +8,11 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
-from tests.agedp.conftest import CLASSICAL
+from agedp_data.errors import Refused, RunFileError
+from tests.agedp.conftest import CLASSICAL, ended_in_draw
 
 FIRST, LAST = date(2013, 1, 30), date(2013, 3, 3)  # from a Wednesday to a Sunday; February alone is a whole month
 DAYS = [FIRST + timedelta(days=i) for i in range((LAST - FIRST).days + 1)]
@@ -32,7 +34,6 @@ clamp_kwh = 10
 missing_kwh = 2
 share = {months}
 """
-DAILY = "clamp_kwh = 10\nshare = 0.5\n"
 
 
 def energy(home, day):
@@ -141,3 +142,73 @@ def test_a_second_run_draws_nothing(made):
     before = made.rows()
     made.run(today=TODAY)
     assert made.rows() == before
+
+
+def only(house, clamp='10\nevery = "week"', **keys):
+    house.write(FIRST, LAST, clamp=clamp, **keys)
+    return house
+
+
+def test_weeks_alone_are_published_planned_and_verified(houses, tmp_path):
+    house = only(build(houses(tmp_path)))
+    expected = forecast_run(house.session(today=TODAY))
+    assert [release.row.day for release in expected.now.planned] == [f"2013-02-{day}" for day in (10, 17, 24)] + [
+        "2013-03-03"
+    ]
+    house.run(today=TODAY)
+    house.release.verify()
+    assert {row.loss for row in house.rows()} == {NANO // 2}
+    bounds = {bound.name: bound.epsilon for bound in house.release.read_statement().bounds}
+    assert (bounds["day"], bounds["total"]) == ("0.5", "2")
+    assert house.release.read_statement().days.released == 28
+    assert [*house.release.series_tables()] == ["period_releases.parquet"]
+
+
+def test_a_live_run_draws_a_week_once_when_its_last_day_is_due(houses, tmp_path):
+    house = only(build(houses(tmp_path)), mode="live", promise=f"age_days = 1\n{CLASSICAL}")
+    house.run(today=date(2013, 2, 11), hour=23)
+    assert not (house.folder / "ledger.sqlite").exists()
+    with ended_in_draw(1):
+        house.run(today=date(2013, 2, 12), hour=23)
+    house.run(today=date(2013, 2, 12), hour=23)
+    assert [row.day for row in house.rows()] == ["2013-02-10"]
+    before = house.rows()
+    house.run(today=date(2013, 2, 13), hour=23)
+    assert house.rows() == before
+    house.run(today=date(2013, 2, 26), hour=23)
+    assert [row.day for row in house.rows()] == ["2013-02-10", "2013-02-17", "2013-02-24"]
+    house.release.verify()
+
+
+def test_a_roster_cannot_change_on_any_day_of_a_published_week(houses, tmp_path):
+    house = only(build(houses(tmp_path)))
+    house.run(today=TODAY)
+    roster = house.folder / "roster.csv"
+    roster.write_text(roster.read_text().replace("2013-02-10", "2013-02-06"))
+    with pytest.raises(Refused, match="other households on 2013-02-07"):
+        house.run(today=TODAY)
+    (house.folder / "confidential" / "released_rosters.parquet").unlink()
+    with pytest.raises(Refused, match="other households on 2013-02"):
+        house.run(today=TODAY)
+
+
+def test_a_week_with_a_skipped_day_is_skipped(houses, tmp_path):
+    house = only(build(houses(tmp_path)))
+    house.edit((f"last_day = {LAST}", f"last_day = {LAST}\nskip_days = [2013-02-13]"))
+    house.run(today=TODAY)
+    assert [(row.day, row.state) for row in house.rows()][1] == ("2013-02-17", "skipped")
+    house.release.verify()
+
+
+def test_a_notion_that_cannot_carry_periods_is_refused_when_read(house):
+    promise = 'notion = "neighbourhood"\ndelta_kwh = 4\nwindow_days = 3\nepsilon_per_window = 0.5\n'
+    promise += 'spend = "per-request"\n'
+    only(build(house), promise=f'{promise}max_day_epsilon = 0.6\nepsilon_total = "unlimited"\n')
+    with pytest.raises(RunFileError, match="is not possible with notion"):
+        house.context(today=TODAY)
+
+
+def test_other_statistics_and_layers_refuse_the_key(house):
+    only(build(house), clamp='[10, 20]\nevery = "week"\nshare = [0.5, 0.5]')
+    with pytest.raises(RunFileError, match="every"):
+        house.context(today=TODAY)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agedp_data.parameters import exact_text
 from agedp_data.series.layers import table_name
-from agedp_data.series.series import AnySeries, Layer
+from agedp_data.series.series import AnySeries, Layer, Mean, is_daily_mean
 
 
 def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
@@ -22,4 +22,21 @@ def layer_lines(series: Mapping[str, AnySeries]) -> list[str]:
         f"{exact_text(layer.clamp_kwh)} kWh. Add it to the layers below; one day is mostly noise."
         for name, layer in series.items()
         if isinstance(layer, Layer)
+    ]
+
+
+def period_lines(series: Mapping[str, AnySeries]) -> list[str]:
+    """Return one line for each series of weeks, months or years that a daily mean of the run file gives at no loss.
+
+    >>> from agedp_data.series.series import series_in
+    >>> mean = {"statistic": "mean", "clamp_kwh": "50"}
+    >>> period_lines({"use": series_in(mean), "months": series_in({**mean, "every": "month"})})[0].partition(" (")[0]
+    'months: the average of each month follows from the days of use at no loss'
+    """
+    daily = {mean.counted_days: name for name, mean in series.items() if is_daily_mean(mean)}
+    return [
+        f"{name}: the average of each {mean.every} follows from the days of {daily[mean.counted_days]} at no loss "
+        f"(`averages_by_{mean.every}.parquet`). A series of its own is for those who publish no days."
+        for name, mean in series.items()
+        if isinstance(mean, Mean) and mean.covers_periods and mean.counted_days in daily
     ]

@@ -23,7 +23,7 @@ from agedp_data.series.layers import is_upper, layer_number, series_text
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_json import promises_json
 from agedp_flows.text.comparison_text import promises_lines
-from agedp_flows.text.layer_text import layer_lines
+from agedp_flows.text.layer_text import layer_lines, period_lines
 from agedp_flows.text.run_text import (
     count_text,
     noise_deviation,
@@ -150,7 +150,7 @@ def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> l
         shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
     lines += shown
     lines += _skipped_lines(planned)
-    lines += layer_lines(session.run.run_file.series)
+    lines += [*layer_lines(session.run.run_file.series), *period_lines(session.run.run_file.series)]
     for name, noise_by_day in sum_noises(rows).items():
         lines.append(f"{name}, sum of the layers: noise {three_digits(max(noise_by_day.values()))} kWh per household")
     return lines

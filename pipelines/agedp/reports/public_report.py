@@ -167,7 +167,8 @@ def public_report_page(report: ReportData) -> str:
     statement = report.statement
     bounds, published = labelled_bounds(statement), statement.published
     promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
-    charge = total_charge(statement.charges)
+    days, publication = report.publication.separated(report.rows)
+    charge = total_charge(publication.charges)
     return render_page(
         "public_report.html",
         title=statement.full_title,
@@ -182,8 +183,8 @@ def public_report_page(report: ReportData) -> str:
         exception=_exception(statement),
         has_delta=any(bound.delta is not None for bound in bounds),
         share=_share_text(leakage_bound),
-        model=[] if leakage_bound is None else [*model_parts(leakage_bound, report.rows, charge)],
-        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, report.rows, promise, charge)],
+        model=[] if leakage_bound is None else [*model_parts(leakage_bound, days, charge)],
+        leakage=[] if leakage_bound is None else [*leakage_parts(leakage_bound, days, promise, charge)],
         statement_text=statement_to_html(markdown(statement), tables=_TABLE_NOTE),
     )
 

@@ -69,14 +69,19 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
         name
         for terms in report.contracts.values()
         for name, series in terms["series"].items()
-        if series["statistic"] == statistic
+        if _is_daily(series, statistic)
     ]
     released = [row.series for row in report.rows if _has_statistic(report, row, statistic)]
     return list(dict.fromkeys(table_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 
 def _has_statistic(report: ReportData, row: ReleaseRecord, statistic: str) -> bool:
-    return bool(report.contracts[row.contract]["series"][row.series]["statistic"] == statistic)
+    return _is_daily(report.contracts[row.contract]["series"][row.series], statistic)
+
+
+def _is_daily(series: Mapping[str, Any], statistic: str) -> bool:
+    """Return whether a series has this statistic and a row for each day; rows of periods are no part of its charts."""
+    return (series["statistic"], series.get("every", "day")) == (statistic, "day")
 
 
 def series_rows(report: ReportData, name: str, statistic: str) -> list[ReleaseRecord]:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
@@ -17,12 +16,11 @@ import numpy as np
 from agedp.release_folder.span_bounds import span_losses
 from agedp.reports.axes import evenly_spaced
 from agedp.reports.loss_over_time import POINTS, BoundKey, LossOverTime
-from agedp_data.accounting.renyi import Curve, approximate_epsilons, pure_curve
-from agedp_data.epsilon import NANO
+from agedp_data.accounting.renyi import Curve, approximate_epsilons
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import day_number
 from agedp_data.notions.publication import Publication
-from agedp_data.notions.span_curves import SpanCurves
+from agedp_data.notions.span_curves import EMPTY, SpanCurves, span_of_charge
 from agedp_data.statement.document import StatedBound
 
 _INT64_LIMIT = 2.0**62
@@ -45,9 +43,11 @@ def growing_span(
     curves: SpanCurves, rows: Sequence[ReleaseRecord], publication: Publication, days: int | None
 ) -> GrowingSpan:
     """Return the last so many days up to each released day, or all of them, with the draws that touch them."""
+    _, publication = publication.separated(rows)
     spans = curves.of(rows)
-    numbers = np.array(sorted(spans))
-    ordered = [spans[number] for number in numbers.tolist()]
+    periods = [draw for draw in publication.charges if draw.is_release]
+    numbers = np.array(sorted({*spans, *(day_number(draw.last_day) for draw in periods)}))
+    ordered = [spans.get(number, EMPTY) for number in numbers.tolist()]
     sums = _cumulative(np.array([span.curve for span in ordered]))
     pure_sums = [0, *accumulate(span.pure for span in ordered)]
     starts = numbers * 0 if days is None else numbers - days + 1
@@ -56,7 +56,9 @@ def growing_span(
     pure = [last - pure_sums[begin] for last, begin in zip(pure_sums[1:], begins.tolist(), strict=True)]
     for draw in (draw for draw in publication.charges if draw.loss > 0):
         is_touched = (day_number(draw.last_day) >= starts) & ((days is None) | (day_number(draw.first_day) <= numbers))
-        totals = totals + is_touched[:, None] * pure_curve(Fraction(draw.loss, NANO))
+        if draw.is_release:  # published with its last day
+            is_touched = is_touched & (day_number(draw.last_day) <= numbers)
+        totals = totals + is_touched[:, None] * span_of_charge(draw).curve
         pure = [loss + draw.loss * touched for loss, touched in zip(pure, is_touched.tolist(), strict=True)]
     return GrowingSpan(tuple(numbers.tolist()), totals, tuple(pure))
 

@@ -15,7 +15,7 @@ from agedp_data.config.contract_document import PromiseTerms
 from agedp_data.epsilon import to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import day_losses
-from agedp_data.notions.period_loss import charge_on, total_charge
+from agedp_data.notions.period_loss import charge_on, covered_losses, total_charge
 from agedp_data.notions.publication import Publication
 from agedp_data.notions.span_curves import SpanCurves
 from agedp_data.statement.delta_texts import with_delta
@@ -29,16 +29,18 @@ def spending_parts(
     The losses of calibration draws count on the published days of their periods, and in the sums from the first day on.
     With a `delta` the cumulative loss at it is shown beside the sum of the losses.
     """
-    losses, charges = day_losses(rows), publication.charges
+    days, with_periods = publication.separated(rows)
+    losses, charges = day_losses(rows), publication.draws
     if not losses:
         return
-    first, last = date.fromisoformat(min(losses)), date.fromisoformat(max(losses))
+    by_day = covered_losses(day_losses(days), with_periods.charges)
+    first, last = date.fromisoformat(min(by_day)), date.fromisoformat(max(by_day))
     all_days = [first + timedelta(days=i) for i in range((last - first).days + 1)]
     spent = [losses.get(str(day), 0) for day in all_days]
-    of_days = [loss + charge_on(charges, str(day)) if loss else 0 for day, loss in zip(all_days, spent, strict=True)]
+    of_days = [by_day[day] + charge_on(charges, day) if day in by_day else 0 for day in map(str, all_days)]
     sums = [*accumulate(spent, initial=total_charge(charges))][1:]
     draws = ", calibration draws included" if charges else ""
-    by_day = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
+    on_days = f"at most {format_rounded_up(to_float(max(of_days)))} per day{draws}"
     in_total = f"{format_rounded_up(to_float(sums[-1]))} in total{draws}"
     totals = {"spent": sums}
     if delta is not None:
@@ -47,7 +49,7 @@ def spending_parts(
         in_total += f"; {format_rounded_up(to_float(at_delta[-1]))}{text}"
     yield side_by_side(
         [
-            _chart("Loss of each day", all_days, {"spent": of_days}, promise.max_day_epsilon, (by_day, "")),
+            _chart("Loss of each day", all_days, {"spent": of_days}, promise.max_day_epsilon, (on_days, "")),
             _chart(
                 "Composed loss so far", all_days, totals, promise.epsilon_total, (in_total, with_delta(promise.delta))
             ),
