@@ -2,8 +2,9 @@
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
 `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
-`DAILY_PROFILE`, `DAILY_COVERAGE`, `CONSISTENT_AVERAGES`, `PERIOD_AVERAGES`, `PERIOD_RELEASES` and `DAILY_QUANTILES` are
-published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
+`DAILY_PROFILE`, `DAILY_COVERAGE`, `PERIOD_RELEASES`, `PROFILE_RELEASES`, `CONSISTENT_AVERAGES`, `PERIOD_AVERAGES`,
+`PROFILE_BY_MONTH` and `DAILY_QUANTILES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has
+them.
 """
 
 from __future__ import annotations
@@ -335,6 +336,31 @@ PERIOD_AVERAGES = _schema(
 )
 
 
+PROFILE_RELEASES = _schema(
+    ("day", pa.date32(), "last day of the month that the row covers"),
+    ("group", _TEXT, "all, or the group of the roster"),
+    ("day_kind", _TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
+    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
+    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
+    ("revision", pa.int32(), "0: months are released once"),
+    ("first_day", pa.date32(), "first day that the row covers"),
+    ("days_of_kind", pa.int32(), "days of this kind in the month"),
+    ("minutes_in_period", pa.int32(), "how long the half-hour is on all these days together"),
+    ("household_days", pa.int64(), "households on the roster, added over the days of this kind"),
+    ("weight", pa.int32(), "how often a half-hour counts: 2 on weekdays, 5 on weekends"),
+    ("noisy_weighted_wh", pa.int64(), "what was drawn: weight x sum of the clamped half-hours, plus noise, Wh"),
+    (
+        "mean_kwh",
+        pa.float64(),
+        "noisy_weighted_wh / weight / household_days / 1000 x days_of_kind x minutes / minutes_in_period, kWh",
+    ),
+    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
+)
 PROFILE_BY_MONTH = _schema(
     ("first_day", pa.date32(), "first day of the month"),
     ("last_day", pa.date32(), "last day of the month"),

@@ -194,8 +194,8 @@ class SeriesTerms(DocumentPart):
         ),
     ] = None
     every: Annotated[
-        Literal["day", "week", "month", "year"] | None,
-        Field(description="Of a mean: the calendar period that each row covers. Absent: day."),
+        Literal["day", "week", "month", "year", "weekday-month"] | None,
+        Field(description="Of a mean or profile: the calendar period that each row covers. Absent: day."),
     ] = None
     max_missing: Annotated[int | None, Field(ge=0, description="A day that lacks more readings counts as missing.")] = (
         None

@@ -35,6 +35,7 @@ from agedp_data.datasets.layout import Layout, slot_step
 from agedp_data.datasets.validation import SLOTS
 from agedp_data.errors import ChainError
 from agedp_data.markov.states import RepresentativeValues
+from agedp_data.series.periods import days_of
 from agedp_data.series.sensitivity import Change
 
 Wh = np.ndarray[Any, np.dtype[np.int64]]
@@ -91,6 +92,16 @@ def day_slots(layout: Layout, day: date) -> tuple[int, ...]:
     """
     absent = layout.absent_slots(day)
     return tuple(slot for slot in range(0, SLOTS, slot_step(layout.interval_minutes)) if slot not in absent)
+
+
+def period_slots(layout: Layout, first_day: date, last_day: date) -> tuple[int, ...]:
+    """Return the half-hours that any day of a period has, ascending; see `day_slots`.
+
+    >>> from agedp_data.datasets.ausgrid import Ausgrid
+    >>> len(period_slots(Ausgrid(), date(2012, 10, 7), date(2012, 10, 8)))
+    48
+    """
+    return tuple(sorted({slot for day in days_of(first_day, last_day) for slot in day_slots(layout, day)}))
 
 
 def default_profile(missing_wh: int, *, slots: int, half_hour_clamp_wh: int, day_clamp_wh: int) -> Wh:

@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Literal
 
-Every = Literal["day", "week", "month", "year"]
+Every = Literal["day", "week", "month", "year", "weekday-month"]
 
 
 @lru_cache(maxsize=2**12)
@@ -25,7 +25,7 @@ def period_of(day: date, every: Every) -> tuple[date, date]:
 
     Args:
         day: the day.
-        every: "day", "week", "month" or "year".
+        every: "day", "week", "month" or "year"; "weekday-month" is a month, whose kinds of day are kept apart.
 
     >>> first, last = period_of(date(2012, 2, 10), "month")
     >>> f"{first} to {last}"
@@ -35,7 +35,7 @@ def period_of(day: date, every: Every) -> tuple[date, date]:
         case "week":
             monday = day - timedelta(days=day.weekday())
             return monday, monday + timedelta(days=6)
-        case "month":
+        case "month" | "weekday-month":
             return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
         case "year":
             return day.replace(month=1, day=1), day.replace(month=12, day=31)

@@ -27,7 +27,7 @@ from agedp_data.statement.document import Statement
 
 _PROFILES: Final = "https://datapackage.org/profiles/2.0/"
 _KEY: Final = (
-    *("day", "series", "level", "group", "start_minute", "revision"),
+    *("day", "series", "level", "group", "day_kind", "start_minute", "revision"),
     *("layer", "bin_low_kwh", "bin_high_kwh", "share"),
 )
 _PERIOD_KEY: Final = ("first_day", "series", "group", "version", "day_kind", "start_minute")
@@ -96,6 +96,10 @@ _PROFILE_MONTHS: Final = (
     "days and nothing else; a row for each way of counting a household's day, and a month once none of its days is "
     "still to be released"
 )
+_PROFILE_RELEASES: Final = (
+    "averages over households and the weekdays or weekends of a month by time of day, each drawn once for all days "
+    f"from first_day to day, {_NOISE_TEXT}"
+)
 _QUANTILES: Final = (
     "quantiles of the households' daily use with an interval for the noise: computed from the released counts and "
     "nothing else; the share 1 is the largest use, of which only the lower end says something"
@@ -105,14 +109,15 @@ _SMOOTHED: Final = (
     'weather; the sources are in the metadata of the Parquet schema, key "agedp"'
 )
 _BY_COLUMN: Final = {
+    "weight": _PROFILE_RELEASES,
     "day_kind": _PROFILE_MONTHS,
     "days_in_period": _DERIVED_PERIODS,
     "share": _QUANTILES,
     "bin_low_kwh": _COUNTS,
-    "live_kwh": _SMOOTHED,
-    "household_days": _PERIODS,
     "start_minute": _PROFILE,
     "usable_noisy": _COVERAGE,
+    "live_kwh": _SMOOTHED,
+    "household_days": _PERIODS,
 }
 """Description of a table by the first of these columns that it has."""
 

@@ -12,6 +12,7 @@ from agedp_data.parameters import exact_text, watt_hours
 from agedp_data.roster import columns_text
 from agedp_data.series.layers import layer_number
 from agedp_data.series.load_profile import profile_sensitivity
+from agedp_data.series.monthly_profile import WEIGHTS
 from agedp_data.statement.consistency_text import consistency_texts
 from agedp_data.statement.layer_texts import layer_series_text, layers_texts
 from agedp_data.statement.level_texts import levels_texts
@@ -50,6 +51,19 @@ _PROFILE_NOISE = (
     "households on the roster. Values below 0 are published as drawn. A day on which the clock goes forward by an hour "
     "lacks the {readings} that it skips. Where the clock goes back, repeated {readings} are counted together with "
     "those before them, and their clamp is that of any {reading}"
+)
+_PROFILE_OF_MONTHS = (
+    ". A row covers all days of a calendar month and names the first and the last of them; only a whole month is "
+    "released. It has two profiles: of weekdays, Monday to Friday, and of weekends, Saturday and Sunday; public "
+    "holidays count by their day of the week. Each {reading} is added up over all days of its kind, times {weekday} "
+    "on weekdays and times {weekend} on weekends, so that both profiles have nearly the same noise. Noise is added to"
+    " each sum, in whole watt-hours (discrete Laplace, scale = ({weekday} x weekdays + {weekend} x days of weekends) "
+    "x {sensitivity} kWh / epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, "
+    "{smaller}; the scale is that of all days of a household which the row covers. Each noisy sum is divided by the "
+    "same number, {weekday} or {weekend}, by the household-days on the roster, and by how often the {reading} occurs "
+    "on a day of its kind: less than once where a clock skips it, more than once where it occurs twice. Values below "
+    "0 are published as drawn. The loss of a row counts in full on each day that it covers and in every window of "
+    "days that touches one of them, and once in the total"
 )
 _COVERAGE = (
     "number of households with a usable day{by}: at most {max_missing} of its {readings} have no reading. Noise is "
@@ -121,9 +135,12 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
         max_missing=series.max_missing,
         **words,
     )
-    noise = _PROFILE_NOISE.format(
+    is_daily = series.every in (None, "day")
+    noise = (_PROFILE_NOISE if is_daily else _PROFILE_OF_MONTHS).format(
         sensitivity=exact_text(sensitivity),
         smaller="twice the clamp of the day" if sensitivity == 2 * day else all_clamps,
+        weekday=WEIGHTS["weekday"],
+        weekend=WEIGHTS["weekend"],
         **words,
     )
     return counted + states + noise

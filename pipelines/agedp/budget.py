@@ -35,7 +35,7 @@ from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE
-from agedp_data.series.load_profile import day_slots
+from agedp_data.series.load_profile import period_slots
 from agedp_data.series.series import AnySeries, series_of
 
 
@@ -239,7 +239,7 @@ def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> 
 def _row(terms: ReleaseTerms, due: DueDay, series: str, *, state: str, scale: float, loss: int) -> ReleaseRecord:
     statistic = terms.run.series[series]
     groups = due.cells[series] if state == RELEASED else ()
-    slots = day_slots(terms.run.input.layout, due.day)
+    slots = period_slots(terms.run.input.layout, *statistic.covered_days(due.day))
     cells = [(cell, number) for group, number in groups for cell in statistic.cells(group, slots=slots)]
     return ReleaseRecord(
         population=terms.run.population.name,

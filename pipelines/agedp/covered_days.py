@@ -17,10 +17,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Protocol
 
+import numpy as np
+
 from agedp.stage_values import Cells, DailySum, DueDay
 from agedp_data.config import RunFile
 from agedp_data.roster import GroupColumns
+from agedp_data.series.day_kinds import DAY_KINDS
+from agedp_data.series.monthly_profile import month_vector
 from agedp_data.series.periods import days_of
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries
 
 
@@ -82,6 +87,19 @@ def period_cells(roster: CountedRoster, by: GroupColumns, days: Sequence[date], 
     return tuple((group, sum(cells[group] for cells in by_day)) for group in groups)
 
 
+def row_cells(roster: CountedRoster, series: AnySeries, days: Sequence[date], min_households: int) -> Cells:
+    """Return the parts of a row that have cells of their own with their household-days: groups, as `period_cells`.
+
+    Of a profile of months, a group has a part for its weekdays and one for its weekends.
+    """
+    cells = period_cells(roster, series.by, days, min_households)
+    if not isinstance(series, Profile) or not series.covers_periods:
+        return cells
+    totals = series.counted_parts({day: dict(roster.cells(day, series.by)) for day in days})
+    parts = [series.part_of(group, kind) for group, _ in cells for kind in DAY_KINDS]
+    return tuple((part, totals[part]) for part in parts)
+
+
 def covered_by(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[date]:
     """Return the days that the rows of these due days cover."""
     return {
@@ -124,8 +142,27 @@ def sum_periods(
     for last, name in sorted(lasts):
         days = days_of(*series[name].covered_days(last))
         if all((day, name) in by_day for day in days):
-            sums[last, name] = _added([by_day[day, name] for day in days])
+            of_days = {day: by_day[day, name] for day in days}
+            sums[last, name] = _month_of_profiles(of_days) or _added(list(of_days.values()))
     return sums
+
+
+def _month_of_profiles(sums: Mapping[date, DailySum]) -> DailySum | None:
+    """Return the sum of a month's daily profiles by group and kind of day; None for another statistic."""
+    series = next(iter(sums.values())).series
+    if not isinstance(series, Profile):
+        return None
+    slots = tuple(sorted({slot for of_day in sums.values() for slot in of_day.slots}))
+    exact: dict[str, tuple[int, ...]] = {}
+    for group in dict.fromkeys(group for of_day in sums.values() for group in of_day.exact):
+        days = ((day, of.slots, np.array(of.exact[group], np.int64)) for day, of in sums.items() if group in of.exact)
+        for kind, by_slot in month_vector(days).items():
+            exact[series.part_of(group, kind)] = tuple(by_slot.get(slot, 0) for slot in slots)
+    households, usable, clamped = (
+        dict.fromkeys(exact, 0) | series.counted_parts({day: getattr(of, count) for day, of in sums.items()})
+        for count in ("households", "usable", "clamped")
+    )
+    return DailySum(series, exact, households, usable, clamped, slots=slots)
 
 
 def _added(sums: Sequence[DailySum]) -> DailySum:

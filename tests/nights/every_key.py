@@ -128,6 +128,7 @@ amend bins_kwh=[0, 5, 40]; COUNTS & form="cumulative"; bins_kwh=[0, 5, 40]; COUN
 wrong bins_kwh=[0, 40]; COUNTS & bins_kwh=[0, 5, 30]; COUNTS & form="both"; bins_kwh=[0, 5, 40]; COUNTS
 [series.shape]
 amend half_hour_clamp_kwh=4; SHAPE
+wrong every="month"; half_hour_clamp_kwh=4; SHAPE
 wrong SHAPE & half_hour_clamp_kwh=41; SHAPE & half_hour_clamp_kwh=4; bins_kwh=[0, 40]; SHAPE
 [series.usable]
 amend max_missing=2; USABLE

@@ -40,12 +40,16 @@ from agedp.budget import series_by_contract
 from agedp.release_folder.period_averages import with_equal_intervals
 from agedp.release_folder.period_parts import open_periods, period_bounds
 from agedp.release_folder.profile_table import ProfileTerms, cell_minutes
-from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, parquet_bytes, read_guarantee
+from agedp.release_folder.result_tables import (
+    METADATA_KEY,
+    common_guarantee,
+    contract_layout,
+    parquet_bytes,
+    read_guarantee,
+)
 from agedp.release_folder.table_comparison import check_large_table
 from agedp_data import table_schemas
-from agedp_data.config.contract_values import meaning_of
-from agedp_data.datasets.layout import Layout, slot_step
-from agedp_data.datasets.registry import layout_of
+from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -148,17 +152,12 @@ def profile_terms(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, Pr
     series = series_by_contract(contracts)
     return {
         contract.hash: {
-            name: ProfileTerms(profile, _layout(contract), version)
+            name: ProfileTerms(profile, contract_layout(contract), version)
             for name, profile in series[contract.hash].items()
             if isinstance(profile, Profile) and not profile.covers_periods
         }
         for version, contract in enumerate(contracts, 1)
     }
-
-
-def _layout(contract: ContractRecord) -> Layout:
-    terms = meaning_of(contract.promise)["input"]
-    return layout_of(terms["dataset"], terms.get("columns"), terms.get("interval_minutes", INTERVAL_MINUTES))
 
 
 def closed_months(

@@ -26,12 +26,14 @@ DISTRIBUTION: Final = "daily_distribution"
 PERIODS: Final = "period_releases"
 PROFILE: Final = "daily_profile"
 COVERAGE: Final = "daily_coverage"
+PROFILE_MONTHS: Final = "profile_releases"
 FILES: Final[Mapping[str, str]] = {
     "mean": MEANS,
     "periods": PERIODS,
     "layers": LAYERS,
     "distribution": DISTRIBUTION,
     "profile": PROFILE,
+    "profile months": PROFILE_MONTHS,
     "coverage": COVERAGE,
 }
 """File name of each kind of table, without ending."""
@@ -56,7 +58,7 @@ class PublishedSeries:
 
 def _kind_of(name: str, terms: Mapping[str, Any]) -> str:
     if terms.get("every", "day") != "day":
-        return "periods"
+        return "profile months" if terms["statistic"] == "profile" else "periods"
     return "layers" if is_upper(name) else str(terms["statistic"])
 
 

@@ -19,7 +19,16 @@ from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tab
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
 from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
-from agedp.release_folder.published_series import COVERAGE, DISTRIBUTION, FILES, LAYERS, MEANS, PERIODS, PROFILE
+from agedp.release_folder.published_series import (
+    COVERAGE,
+    DISTRIBUTION,
+    FILES,
+    LAYERS,
+    MEANS,
+    PERIODS,
+    PROFILE,
+    PROFILE_MONTHS,
+)
 from agedp.release_folder.quantile_table import QUANTILE_FILE
 from agedp.release_folder.result_tables import check_losses, read_guarantee
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
@@ -176,6 +185,14 @@ class ReleaseFolder:
         """
         return self._tables(PROFILE)
 
+    def profile_releases(self) -> dict[str, pa.Table]:
+        """Return the profiles of months that were drawn as such, by file name: a row for each half-hour of each kind.
+
+        Raises:
+            InputError: a file that is missing or damaged.
+        """
+        return self._tables(PROFILE_MONTHS)
+
     def coverages(self) -> dict[str, pa.Table]:
         """Return the numbers of households with a usable day by file name, one file for each series of coverage.
 
@@ -190,8 +207,15 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        of_days = self.averages() | self.layers() | self.distributions() | self.profiles() | self.coverages()
-        return of_days | self.periods()
+        return (
+            self.averages()
+            | self.periods()
+            | self.layers()
+            | self.distributions()
+            | self.profiles()
+            | self.profile_releases()
+            | self.coverages()
+        )
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
         names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
@@ -312,7 +336,7 @@ class ReleaseFolder:
 
     def _verify_sums(self) -> None:
         listed, expected = self._checksum_text(), self.checksums
-        tables = [name for name in expected if name.startswith((MEANS, PERIODS, DISTRIBUTION, PROFILE, COVERAGE))]
+        tables = [name for name in expected if name.startswith(tuple(FILES.values()))]
         if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
             raise InputError(f"{SUMS} does not name every file of a release")
         if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):

@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.level_column import with_level_column
+from agedp.release_folder.monthly_profile_table import monthly_profile_table
 from agedp.release_folder.profile_table import ProfileTerms, profile_table
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp.row_means import NoisyMean, noisy_means
@@ -236,8 +237,9 @@ def series_table(
     elif series.kind == "layers":
         table = layers_table(released, coverage=coverage, versions=versions)
         guarantee["layers_by_version"] = {number: _layer_ranges(of_contract) for number, of_contract in terms.items()}
-    elif series.kind == "profile":
-        make_table = partial(profile_table, terms=_profile_terms(series, contracts, versions), coverage=coverage)
+    elif series.kind in ("profile", "profile months"):
+        table_of_rows = profile_table if series.kind == "profile" else monthly_profile_table
+        make_table = partial(table_of_rows, terms=_profile_terms(series, contracts, versions), coverage=coverage)
         table = with_level_column(series, released, make_table)
         guarantee |= _by_version(terms, "clamp_kwh", "half_hour_clamp_kwh")
     elif series.kind == "coverage":
@@ -271,13 +273,14 @@ def _profile_terms(
     """Return what each contract that has a series of profiles says of it, by the contract's hash; levels agree."""
     profiles = {contract: next(iter(of_name.values())) for contract, of_name in _series_by_name(series).items()}
     return {
-        contract.hash: ProfileTerms(profile, _contract_layout(contract), versions[contract.hash])
+        contract.hash: ProfileTerms(profile, contract_layout(contract), versions[contract.hash])
         for contract in contracts
         if isinstance(profile := profiles.get(contract.hash), Profile)
     }
 
 
-def _contract_layout(contract: ContractRecord) -> Layout:
+def contract_layout(contract: ContractRecord) -> Layout:
+    """Return the layout of the input files under a contract."""
     terms = meaning_of(contract.promise)
     return layout_of(terms["input"]["dataset"], terms["input"].get("columns"), interval_minutes_of(terms))
 
@@ -379,7 +382,8 @@ def _place(row: Mapping[str, Any]) -> str:
     bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
     layer = f", layer {row['layer']}" if "layer" in row else ""
     clock = f", {row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}" if "start_minute" in row else ""
-    return f"{row['day']}{group}{clock}{bins}{layer}"
+    kind = f", {row['day_kind']}" if "day_kind" in row else ""
+    return f"{row['day']}{group}{kind}{clock}{bins}{layer}"
 
 
 def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:

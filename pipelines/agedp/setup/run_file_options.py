@@ -118,7 +118,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _series("statistic", "WHAT", "mean, distribution, profile (by half-hour) or coverage (usable days); else mean"),
     _series("bins_kwh", "LIST", "distribution: edges of the bins from 0 to --clamp-kwh, such as 0,5,10,30", "list"),
     _series("form", "FORM", "distribution: histogram, or cumulative; histogram if left out"),
-    _series("every", "PERIOD", "days of a row of a mean: day, week, month or year; day if left out"),
+    _series("every", "PERIOD", "days of a row: day; of a mean week, month or year; of a profile weekday-month"),
     _series("by", "COLUMN", "one value per group; roster.csv must exist with this column", "text"),
     _series(
         "clamp_kwh",

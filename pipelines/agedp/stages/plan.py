@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Literal
 
 from agedp.budget import ReleaseTerms, closed_days, plan_release
-from agedp.covered_days import by_covered_days, due_series, period_cells
+from agedp.covered_days import by_covered_days, due_series, row_cells
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.planning.forecast import Forecast, ForecastContract, forecast
@@ -265,7 +265,7 @@ def _cells(run: RunFile, roster: Roster, day: date, names: Sequence[str]) -> dic
     min_households, cells = run.population.min_households, dict[str, Cells]()
     for name, series in run.series.items():
         days = () if series.covers_periods and name not in names else days_of(*series.covered_days(day))
-        cells[name] = period_cells(roster, series.by, days, min_households) if days else ()
+        cells[name] = row_cells(roster, series, days, min_households) if days else ()
     return cells
 
 

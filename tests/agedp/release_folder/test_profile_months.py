@@ -232,17 +232,21 @@ def test_verification_accepts_what_is_published(statement, published):
 def test_verification_finds_a_changed_cell(statement, published, column):
     table, rows, contracts = published
     values = table[column].to_pylist()
-    values[100] = "weekend" if column == "day_kind" else values[100] + (1e-4 if column.endswith("kwh") else 1)
+    values[148] = "weekday" if column == "day_kind" else values[148] + (1e-4 if column.endswith("kwh") else 1)
     place = table.schema.get_field_index(column)
     field = table.schema.field(place)
     changed = table.set_column(place, field, pa.array(values, field.type))
-    with pytest.raises(InputError, match=rf"{PROFILE_MONTHS_FILE}: 2013-02-01, column {column}"):
+    with pytest.raises(InputError, match=rf"{PROFILE_MONTHS_FILE}: 2013-02-01, weekend, 02:00, column {column}"):
         check_profile_months(changed, statement, rows, contracts)
 
 
 def test_verification_finds_a_missing_row(statement, published):
     table, rows, contracts = published
-    with pytest.raises(InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01: the ledger lacks this row"):
+    with pytest.raises(
+        InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01, weekday, 00:00: the ledger lacks this row"
+    ):
         check_profile_months(pa.concat_tables([table, table.slice(0, 1)]), statement, rows, contracts)
-    with pytest.raises(InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01: the table lacks this row"):
+    with pytest.raises(
+        InputError, match=f"{PROFILE_MONTHS_FILE}: 2013-01-01, weekday, 00:00: the table lacks this row"
+    ):
         check_profile_months(table.slice(1), statement, rows, contracts)
