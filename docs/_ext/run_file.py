@@ -25,6 +25,8 @@ from agedp_data.config.run_file import RunFile
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.notions import NOTIONS
 from agedp_data.parameters import FREE, Section
+from agedp_data.series.coverage import Coverage
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import Distribution, Mean
 
 TABLES: dict[str, tuple[type[Section], ...]] = {
@@ -33,7 +35,7 @@ TABLES: dict[str, tuple[type[Section], ...]] = {
     "output": (OutputSection,),
     "population": (PopulationSection,),
     "schedule": (Archive, Live, Rehearsal),
-    "series.NAME": (Mean, Distribution),
+    "series.NAME": (Mean, Distribution, Profile, Coverage),
     "promise": NOTIONS,
     "model": (DeclaredModel, EstimatedModel),
     "compare": (CompareSection,),

@@ -22,6 +22,8 @@ from agedp_data.config.output import OutputSection, PopulationSection
 from agedp_data.config.schedule import Archive, Live, Rehearsal
 from agedp_data.errors import RunFileError
 from agedp_data.notions import NOTIONS
+from agedp_data.series.coverage import Coverage
+from agedp_data.series.profile import Profile
 from agedp_data.series.series import Distribution, Mean
 
 FACTS = FileFacts("london", ("incoming/*.csv",), date(2013, 1, 1), date(2013, 1, 10), 40)
@@ -32,7 +34,7 @@ COLUMNS = {
 LONG = replace(FACTS, dataset="long", columns=tuple(KeyLine(key, f'"{value}"') for key, value in COLUMNS.items()))
 TABLES = {
     "input": INPUTS, "input.columns": (LongColumns,), "output": (OutputSection,), "population": (PopulationSection,),
-    "schedule": (Archive, Rehearsal, Live), SERIES: (Mean, Distribution), "promise": NOTIONS,
+    "schedule": (Archive, Rehearsal, Live), SERIES: (Mean, Distribution, Profile, Coverage), "promise": NOTIONS,
     "model": (DeclaredModel, EstimatedModel),
 }  # fmt: skip
 WITHOUT_OPTION = {
@@ -106,6 +108,8 @@ CASES = {
     "a distribution": {
         **CLASSICAL, "statistic": "distribution", "bins_kwh": "0,5,30", "form": "cumulative", "by": "tariff",
     },
+    "a profile": {**CLASSICAL, "statistic": "profile", "half_hour_clamp_kwh": "4", "by": "tariff"},
+    "coverage": {**CLASSICAL, "statistic": "coverage", "clamp_kwh": "", "max_missing": "0"},
     "long": {
         **CLASSICAL, "household_column": "m", "time_column": "t", "energy_column": "e", "stamp": "start", "unit": "Wh",
         "time_format": "%d/%m/%Y %H:%M", "zone": "Europe/Berlin", "day_zone": "Europe/Berlin", "missing": "NA,-",
@@ -134,7 +138,7 @@ def value_of(text: str | bool) -> object:
 
 @pytest.mark.parametrize("case", CASES)
 def test_options_become_keys_that_the_loader_takes(case):
-    options = {**COMMON, **CASES[case]}
+    options = {option: text for option, text in {**COMMON, **CASES[case]}.items() if text}
     facts = {"long": LONG, "ausgrid": replace(FACTS, dataset="ausgrid")}.get(case, FACTS)
     found = drafted(facts, **options)
     assert found.undecided == ()
@@ -164,6 +168,21 @@ def test_what_no_option_says_is_proposed_or_left_to_decide():
     assert ("model", "period") not in found.undecided
     assert (SERIES, "bins_kwh") in found.undecided
     assert "# decide: bins_kwh  = [0, 15, 30]" in found.text()
+
+
+@pytest.mark.parametrize(
+    ("statistic", "heading", "undecided"),
+    [
+        ("profile", "[series.daily_profile]", {(SERIES, "clamp_kwh"), (SERIES, "half_hour_clamp_kwh")}),
+        ("coverage", "[series.daily_coverage]", set()),
+    ],
+)
+def test_a_series_is_named_by_its_statistic_and_asks_for_its_clamps(statistic, heading, undecided):
+    found = drafted(statistic=statistic)
+    assert heading in found.text().splitlines()
+    assert {key for key in found.undecided if key[0] == SERIES} == undecided
+    run, problems = validate_run_file(found.text(proposals=True), base=Path("/srv"))
+    assert run is not None, problems
 
 
 def test_a_delta_is_written_and_its_total_proposed():

@@ -117,11 +117,18 @@ amend series.mean.statistic="mean"; series.mean.clamp_kwh=40; series.daily_mean.
 amend clamp_kwh=[20, 40]; share=[0.7, 0.3] & clamp_kwh=[20, 30, 60]; share=[0.5, 0.3, 0.2]; missing_kwh=25
 amend max_missing=1 | 3 & missing_kwh=0 | 2 | -
 wrong clamp_kwh=[20, 40] & clamp_kwh=[20, 40]; share=[0.7, 0.4] & share=[1]
-never statistic="distribution"; bins_kwh=[0, 5, 40]
+never statistic="distribution"; bins_kwh=[0, 5, 40] & statistic="profile"; half_hour_clamp_kwh=4
+wrong half_hour_clamp_kwh=4
 wrong statistic="distribution" & share=0.5 | 2 & values="states" & form="histogram" & bins_kwh=[0, 40]
 [series.counts]
 amend bins_kwh=[0, 5, 40]; COUNTS & form="cumulative"; bins_kwh=[0, 5, 40]; COUNTS
 wrong bins_kwh=[0, 40]; COUNTS & bins_kwh=[0, 5, 30]; COUNTS & form="both"; bins_kwh=[0, 5, 40]; COUNTS
+[series.shape]
+amend half_hour_clamp_kwh=4; SHAPE
+wrong SHAPE & half_hour_clamp_kwh=41; SHAPE & half_hour_clamp_kwh=4; bins_kwh=[0, 40]; SHAPE
+[series.usable]
+amend max_missing=2; USABLE
+wrong clamp_kwh=40; USABLE & half_hour_clamp_kwh=4; USABLE
 [promise]
 amend age_days=3 & max_day_epsilon=0.55 & epsilon_total=8 | 3
 never delta=0.01
@@ -132,7 +139,14 @@ wrong file="model" & period=[2012-01-01, 2012-02-01] & states=12 & edges="quanti
 wrong memory="one" & min_visits=1 & confidence="plug-in" | "sampling-bound" & level=0.9 & ages_days=[1]
 wrong publish="envelope" | "private" & selection_epsilon=1 & coverage=0.9 & failure_probability=0.1 & family="f.csv"
 wrong accept_unverified_model=true & quantiles=[{of="spectral-gap",probability=0.5,epsilon=1}]
-""".replace("COUNTS", 'series.daily_mean.share=0.5; statistic="distribution"; share=0.5; clamp_kwh=40')
+"""
+_BESIDE = {
+    "COUNTS": 'statistic="distribution"; share=0.5; clamp_kwh=40',
+    "SHAPE": 'statistic="profile"; share=0.5; clamp_kwh=40',
+    "USABLE": 'statistic="coverage"; share=0.5',
+}
+for _name, _table in _BESIDE.items():
+    _EVERYWHERE = _EVERYWHERE.replace(_name, f"series.daily_mean.share=0.5; {_table}")
 
 _OWN = {
     "classical": """

@@ -40,7 +40,7 @@ TABLES = {
     "output": (output.OutputSection,),
     "population": (output.PopulationSection,),
     "schedule": (schedule.Archive, schedule.Live, schedule.Rehearsal),
-    "series.daily_mean": (series.Mean, series.Distribution),
+    "series.daily_mean": (series.Mean, series.Distribution, series.Profile, series.Coverage),
     "promise": NOTIONS,
     "model": (model_section.DeclaredModel, model_section.EstimatedModel),
     "compare": (output.CompareSection,),

@@ -37,7 +37,14 @@ _CHOICES: Final = {
 _TABLES: Final = ("input", "input.columns", "output", "population", "schedule", SERIES, "promise", "model")
 _LAST: Final = ("max_day_epsilon", "epsilon_total", "delta")
 _COMMENTED: Final = 40
-_DISTRIBUTION: Final = quoted("distribution")
+_AMOUNTS: Final[Mapping[str, list[str]]] = {
+    quoted("mean"): ["clamp_kwh"],
+    quoted("distribution"): ["clamp_kwh", "bins_kwh"],
+    quoted("profile"): ["clamp_kwh", "half_hour_clamp_kwh"],
+    quoted("coverage"): [],
+}
+"""Required keys of a series by its statistic."""
+_QUOTES: Final = '"'
 _FURTHER: Final = {5: "five", 6: "six", 7: "seven"}.get(len(NOTIONS) - 1, str(len(NOTIONS) - 1))
 _ABOUT_CLASSICAL: Final = f"nothing is assumed about the households; `--notion` has {_FURTHER} more"
 
@@ -105,8 +112,8 @@ class RunFileDraft:
 
     def _heading(self, table: str) -> str:
         """Return the name of a table in the file; a series is named by its statistic."""
-        distribution = any(line.key == "statistic" and line.toml == _DISTRIBUTION for line in self.tables[table])
-        return "series.daily_distribution" if table == SERIES and distribution else table
+        statistics = [line.toml for line in self.tables[table] if table == SERIES and line.key == "statistic"]
+        return next((f"series.daily_{of.strip(_QUOTES)}" for of in statistics if of in _AMOUNTS), table)
 
 
 _HEAD: Final = (
@@ -283,9 +290,9 @@ _MODES: Final = {
 def _required(table: str, options: OptionValues) -> dict[str, None]:
     """Return the required keys of a table under the chosen notion, model or mode."""
     blocks: Mapping[str, type[Section] | None] = {"promise": notion_of(options), "model": model_block(options)}
-    bins = ["bins_kwh"] if options.get((SERIES, "statistic")) == _DISTRIBUTION else []
+    amounts = _AMOUNTS.get(options.get((SERIES, "statistic"), quoted("mean")), ["clamp_kwh"])
     rehearsal = ["rehearsal_on"] if options.get(("schedule", "mode")) == quoted("rehearsal") else []
-    keys = {"population": ["min_households"], SERIES: ["clamp_kwh", *bins], "schedule": rehearsal}.get(table, [])
+    keys = {"population": ["min_households"], SERIES: amounts, "schedule": rehearsal}.get(table, [])
     block = blocks.get(table)
     if block is not None:
         keys = [key for key, field in block.model_fields.items() if field.is_required()]

@@ -176,6 +176,11 @@ class Proposals:
     def _clamp_kwh(self) -> str:
         return f"{max(_CLAMP_KWH, self._number('promise', 'delta_kwh') or _CLAMP_KWH):f}"
 
+    def _half_hour_clamp_kwh(self) -> str:
+        """Return the clamp of a half-hour: a twelfth of the day's, so that a day may have its energy in six hours."""
+        clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
+        return exact_text(max(Decimal("0.001"), round(clamp / 12, 1)))
+
     def _bins_kwh(self) -> str:
         clamp = self._number(SERIES, "clamp_kwh") or Decimal(self._clamp_kwh())
         return f"[0, {clamp / 2:f}, {clamp:f}]"
@@ -227,7 +232,7 @@ class Proposals:
 _COMPUTED: Final[frozenset[str]] = frozenset(
     (
         "min_households", "epsilon_per_day", "max_day_epsilon", "epsilon_total", "clamp_kwh", "bins_kwh",
-        "horizon_days", "budget", "rate", "spend", "method", "assume", "step", "period",
+        "half_hour_clamp_kwh", "horizon_days", "budget", "rate", "spend", "method", "assume", "step", "period",
     )
 )  # fmt: skip
 """Keys whose proposal follows from other keys or from the files."""
@@ -257,6 +262,7 @@ _COMMENTS: Final[Mapping[Key, str]] = {
     ("population", "min_households"): "a day with fewer households is never released; can be raised later",
     ("schedule", "rehearsal_on"): "synthetic: no file is read | readings: charged like a release; never changes",
     (SERIES, "clamp_kwh"): "upper bound on a household's daily total; public, never read off the data",
+    (SERIES, "half_hour_clamp_kwh"): "upper bound on a household's half-hour; public, never read off the data",
     (SERIES, "bins_kwh"): "edges of the bins, from 0 to clamp_kwh; public, never read off the data",
     ("promise", "age_days"): "a day is released when it is this old",
     ("promise", "epsilon_per_day"): "epsilon of one day",

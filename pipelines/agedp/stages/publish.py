@@ -108,7 +108,8 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
     has.
     """
     if session.accounts is not None and not ledger.is_closed():
-        beside = {(row.population, ledger.id, session.is_rehearsal) for row in ledger.rows() if row.loss}
+        ledger_id = ledger.id  # reads the ledger each time
+        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.rows() if row.loss}
         recorded = session.roster_history.released_ledgers() | beside
         account = session.accounts.account(ledger, session.run.roster, recorded)
         ledger.record_account(account, at=_statement_date(session, ledger))
