@@ -197,11 +197,13 @@ class SpanCurves:
 
     def _largest_move(self, statistic: Statistic | None, row: HistoryRow) -> int:
         """Return the most that one cell of a row moves; of an unknown series one cell may move by all."""
-        if statistic is None or statistic.covers_periods:  # a sum over days moves by the moves of all of them
+        if statistic is None or statistic.covers_periods:
             return row.sensitivity
         return self._cell_move(statistic, "replacement")
 
     def _cell_move(self, statistic: Statistic, change: Change) -> int:
+        if statistic.covers_periods:  # a sum over days moves by the moves of all of them
+            return statistic.sensitivity(change)
         return statistic.largest_move(change, minutes=self._publication.interval_minutes)
 
     def equal_loss(self, days: int, *, epsilon: int, delta: Decimal, cap: int, beside: Span = EMPTY) -> int:
