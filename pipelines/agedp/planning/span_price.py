@@ -168,7 +168,9 @@ def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None
             sensitivity, spend = run.series[name].sensitivity("replacement"), Fraction(int(part * loss), NANO)
             if spend:
                 scale = mechanisms.laplace_scale(sensitivity=sensitivity, loss=spend)
-                kinds.update(_noises(sensitivity, _cell_move(run.series[name], publication), scale, number))
+                kinds.update(
+                    _noises(sensitivity, _cell_move(run.series[name], publication, sensitivity), scale, number)
+                )
     for row in released:
         if row.mechanism:
             statistic = publication.statistic(row)
@@ -181,7 +183,10 @@ def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None
     return [(sensitivity, scale, number) for (sensitivity, scale), number in kinds.items()]
 
 
-def _cell_move(statistic: Statistic, publication: Publication) -> int:
+def _cell_move(statistic: Statistic, publication: Publication, sensitivity: int) -> int:
+    """Return the most that one value of a row moves; a row of several days may move by all of its sensitivity."""
+    if statistic.covers_periods:
+        return sensitivity
     return statistic.largest_move("replacement", minutes=publication.interval_minutes)
 
 
