@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Final, Literal, Self
 
@@ -115,17 +116,18 @@ class Profile(EnergySeries):
         """Return the group of a cell, by its name; see `place`."""
         return self.place(cell)[0]
 
+    def by_group(self, cells: Sequence[str], households: Sequence[int]) -> dict[str, int]:
+        """Return the number of households of a release by group; see `Series`. Releases repeat the cells of others."""
+        groups = _groups_of(tuple(cells), self.by is not None)
+        return dict(zip(groups, households, strict=True))
+
     def place(self, cell: str) -> tuple[str, int]:
         """Return the group and the half-hour (slot 0 to 47) of a cell, by its name.
 
         Raises:
             ValueError: the name is not a cell of this series.
         """
-        group, separator, clock = cell.rpartition(" ")
-        match = _CLOCK.fullmatch(clock)
-        if match is None or bool(separator) != (self.by is not None):
-            raise ValueError("the cell is not a half-hour of this series")
-        return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
+        return _place(cell, self.by is not None)
 
     def is_possible(self, exact: Wh, households: int) -> bool:
         """Return whether this number of households can have these sums of half-hours: all are within both clamps."""
@@ -140,6 +142,20 @@ class Profile(EnergySeries):
         if self.missing_kwh > _LEAST_SLOTS * self.half_hour_clamp_kwh:
             raise wrong(f"must not exceed {_LEAST_SLOTS} times half_hour_clamp_kwh: it is spread evenly", "missing_kwh")
         return self
+
+
+@lru_cache(maxsize=8)
+def _groups_of(cells: tuple[str, ...], is_grouped: bool) -> tuple[str, ...]:
+    """Return the group of each cell."""
+    return tuple(_place(cell, is_grouped)[0] for cell in cells)
+
+
+def _place(cell: str, is_grouped: bool) -> tuple[str, int]:
+    group, separator, clock = cell.rpartition(" ")
+    match = _CLOCK.fullmatch(clock)
+    if match is None or bool(separator) != is_grouped:
+        raise ValueError("the cell is not a half-hour of this series")
+    return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
 
 
 def clock_of(slot: int) -> str:
