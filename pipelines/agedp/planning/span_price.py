@@ -176,7 +176,7 @@ def _kinds(run: RunFile, released: Sequence[HistoryRow]) -> list[Release] | None
             statistic = publication.statistic(row)
             if row.mechanism != DISCRETE_LAPLACE or statistic is None:
                 return None
-            move = row.sensitivity if statistic.covers_periods else _cell_move(statistic, publication)
+            move = _cell_move(statistic, publication, row.sensitivity)
             kinds.update(_noises(row.sensitivity, move, row.scale, 1))
     if len(kinds) > _MAX_KINDS:
         return None
