@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -54,6 +55,29 @@ def test_a_release_has_the_same_half_hours_of_each_group_once():
         ["a 0-2"],
     ):
         assert not series.holds(cells), cells[-1]
+
+
+def test_a_month_has_cells_and_household_days_of_each_kind_of_day():
+    for by, group, parts in [(None, "all", ("weekday", "weekend")), ("area", "a b", ("a b weekday", "a b weekend"))]:
+        months = profile(every="weekday-month", by=by)
+        cells = [cell for part in parts for cell in months.cells(part, slots=range(48))]
+        assert cells[37] == f"{parts[0]} 18:30"
+        assert months.holds(cells)
+        assert not months.holds([*cells[:48], *cells[48:95]])
+        assert {months.group_of(cell) for cell in cells} == {group}
+        assert months.by_group(cells, [46] * 48 + [16] * 48) == {group: 62}
+        with pytest.raises(ValueError, match=r"kind of day|half-hour"):
+            months.place("a 18:30" if by else "18:30")
+
+
+def test_a_month_is_as_sensitive_as_its_weighted_days():
+    months = profile(every="weekday-month")
+    first, last = date(2013, 2, 1), date(2013, 2, 28)
+    assert months.covered_days(date(2013, 2, 9)) == (first, last)
+    assert months.row_sensitivity(last) == (2 * 20 + 5 * 8) * 100_000
+    assert profile().row_sensitivity(last) == 100_000
+    assert months.is_possible(np.array([5 * 8_000] * 12 + [0] * 36), 2)
+    assert not months.is_possible(np.array([5 * 8_000 + 1] + [0] * 47), 2)
 
 
 def test_impossible_sums_are_noticed():

@@ -1,0 +1,77 @@
+"""The table of profiles of months has a line for each cell of its ledger rows, computed by hand."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from agedp.release_folder.monthly_profile_table import monthly_profile_table
+from agedp.release_folder.profile_table import ProfileTerms
+from agedp_data.datasets.ausgrid import Ausgrid
+from agedp_data.ledger import ReleaseRecord
+from agedp_data.mechanisms import interval, standard_deviation
+from agedp_data.series.profile import Profile
+
+COVERAGE = Decimal("0.9")
+KEYS = {"clamp_kwh": Decimal(50), "half_hour_clamp_kwh": Decimal(4), "every": "weekday-month"}
+MONTHS = Profile.model_validate({"statistic": "profile", "by": "area", **KEYS})
+
+
+def lines_of(last, cells, values, households, profile=MONTHS):
+    terms = ("discrete-laplace", 500_000_000, "", "2013-06-02", "hash", "")
+    row = ReleaseRecord(
+        "homes", "p", str(last), 0, "released", cells, values, households, profile.row_sensitivity(last), 2e5, *terms
+    )
+    terms_by_contract = {"hash": ProfileTerms(profile, Ausgrid(), 3)}
+    return monthly_profile_table([row], terms=terms_by_contract, coverage=COVERAGE).to_pylist()
+
+
+def test_each_cell_is_a_line_with_its_mean_and_interval():
+    """May 2013 has 23 weekdays and 8 days of weekends; two households have 46 and 16 household-days."""
+    cells = ("North End weekday 18:30", "North End weekend 18:30")
+    lines = lines_of(date(2013, 5, 31), cells, (36_800, -8_000), (46, 16))
+    half_width, deviation = interval(2e5, COVERAGE), standard_deviation(2e5)
+    for line, kind, days, weight, value in zip(
+        lines, ("weekday", "weekend"), (23, 8), (2, 5), (36_800, -8_000), strict=True
+    ):
+        of_kwh = 1000 * weight * 2 * days
+        assert line == {
+            "day": date(2013, 5, 31),
+            "group": "North End",
+            "day_kind": kind,
+            "start_minute": 1110,
+            "minutes": 30,
+            "revision": 0,
+            "first_day": date(2013, 5, 1),
+            "days_of_kind": days,
+            "minutes_in_period": 30 * days,
+            "household_days": 2 * days,
+            "weight": weight,
+            "noisy_weighted_wh": value,
+            "mean_kwh": pytest.approx(value / of_kwh, rel=1e-12),
+            "noise_sd_kwh": pytest.approx(deviation / of_kwh, rel=1e-12),
+            "low_kwh": pytest.approx((value - half_width) / of_kwh, rel=1e-12),
+            "high_kwh": pytest.approx((value + half_width) / of_kwh, rel=1e-12),
+            "published_on": date(2013, 6, 2),
+            "epsilon": 0.5,
+            "version": 3,
+        }
+
+
+@pytest.mark.parametrize(
+    ("last", "days", "times"), [(date(2012, 10, 31), 8, 7), (date(2013, 4, 30), 8, 9), (date(2013, 5, 31), 8, 8)]
+)
+def test_a_clock_change_leaves_the_mean_of_a_half_hour(last, days, times):
+    """Ten households use 300 Wh each half-hour: Sydney skips 2:00 on a Sunday of October, and repeats it in April."""
+    profile = Profile.model_validate({"statistic": "profile", **KEYS})
+    cells = ("weekend 02:00", "weekend 12:00")
+    lines = lines_of(last, cells, (5 * 10 * times * 300, 5 * 10 * days * 300), (10 * days,) * 2, profile)
+    assert [line["mean_kwh"] for line in lines] == pytest.approx([0.3, 0.3], rel=1e-12)
+    assert [line["minutes_in_period"] for line in lines] == [30 * times, 30 * days]
+
+
+def test_a_cell_of_a_day_has_no_line():
+    with pytest.raises(ValueError, match="not of a kind of day"):
+        lines_of(date(2013, 5, 31), ("North End 18:30",), (1,), (2,))
