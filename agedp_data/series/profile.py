@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import lru_cache
 from itertools import groupby
 from typing import Annotated, Final, Literal, Self
 
@@ -181,13 +182,10 @@ class Profile(EnergySeries):
         Raises:
             ValueError: the name is not a cell of this series.
         """
-        group, separator, clock = cell.rpartition(" ")
-        match = _CLOCK.fullmatch(clock)
-        if match is None or bool(separator) != (self.by is not None or self.covers_periods):
-            raise ValueError("the cell is not a half-hour of this series")
+        group, slot = _place(cell, self.by is not None or self.covers_periods)
         if self.covers_periods:
             self.split_part(group)
-        return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
+        return group, slot
 
     def split_part(self, part: str) -> tuple[str, DayKind]:
         """Return the group and the kind of day of a name by `part_of`.
@@ -211,7 +209,8 @@ class Profile(EnergySeries):
         Raises:
             ValueError: a name is not a cell of this series.
         """
-        by_part = {self.place(cell)[0]: number for cell, number in zip(cells, households, strict=True)}
+        parts = _groups_of(tuple(cells), self.by is not None or self.covers_periods)  # releases repeat cells of others
+        by_part = dict(zip(parts, households, strict=True))
         if not self.covers_periods:
             return by_part
         totals: dict[str, int] = {}
@@ -237,6 +236,20 @@ class Profile(EnergySeries):
         if self.missing_kwh > _LEAST_SLOTS * self.half_hour_clamp_kwh:
             raise wrong(f"must not exceed {_LEAST_SLOTS} times half_hour_clamp_kwh: it is spread evenly", "missing_kwh")
         return self
+
+
+@lru_cache(maxsize=8)
+def _groups_of(cells: tuple[str, ...], is_grouped: bool) -> tuple[str, ...]:
+    """Return the group of each cell."""
+    return tuple(_place(cell, is_grouped)[0] for cell in cells)
+
+
+def _place(cell: str, is_grouped: bool) -> tuple[str, int]:
+    group, separator, clock = cell.rpartition(" ")
+    match = _CLOCK.fullmatch(clock)
+    if match is None or bool(separator) != is_grouped:
+        raise ValueError("the cell is not a half-hour of this series")
+    return group if separator else ALL, 2 * int(match[1]) + int(match[2]) // 3
 
 
 def clock_of(slot: int) -> str:

@@ -36,12 +36,14 @@ class ReleaseOptions(TypedDict, total=False):
     """What decides a release of a table; a run file says all of it, so it takes none of these.
 
     Attributes:
-        clamp_kwh: upper bound on a household's daily total, or ascending bounds of its layers; required.
+        clamp_kwh: upper bound on a household's daily total, or ascending bounds of its layers; required, except for
+            coverage, which has none.
         share: share of each day's epsilon for each layer, with a list of clamps only.
         min_households: a day or group with fewer households is never released; required.
         roster: who counts on each day (`household_id, from, to` and group columns), a table or the path of a CSV file.
             Without it the roster is read off the readings, and the statement says so.
-        statistic: "mean", or "distribution" with `bins_kwh`, the edges of the ranges.
+        statistic: "mean", "distribution" with `bins_kwh`, the edges of the ranges, "profile" with
+            `half_hour_clamp_kwh`, the upper bound on a household's half-hour, or "coverage".
         by: a group column of the roster.
         max_missing: a household-day that lacks more half-hours than this counts as missing.
         missing_kwh: value of a missing household-day.
@@ -59,8 +61,9 @@ class ReleaseOptions(TypedDict, total=False):
     share: Sequence[Number]
     min_households: int
     roster: Any
-    statistic: Literal["mean", "distribution"]
+    statistic: Literal["mean", "distribution", "profile", "coverage"]
     bins_kwh: Sequence[Number]
+    half_hour_clamp_kwh: Number
     by: str
     max_missing: int
     missing_kwh: Number
@@ -120,7 +123,8 @@ def context_of(
         return RunContext.load(source, scheduler=scheduler, as_of=on), None
     if as_of is not None:
         raise RunFileError("as_of goes with a run file in a rehearsal; a table is released as an archive")
-    missing = [name for name in _REQUIRED if name not in options]
+    unused = _UNUSED.get(options.get("statistic", "mean"), ())
+    missing = [name for name in _REQUIRED if name not in options and name not in unused]
     if promise is None:
         missing.insert(0, "promise")
     if missing or promise is None:
@@ -131,7 +135,9 @@ def context_of(
 
 def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOptions) -> RunFile:
     """Return the run file of a release of a table."""
-    chosen, workspace = {**_DEFAULTS, **options}, stored.workspace
+    unused = _UNUSED.get(options.get("statistic", "mean"), ())
+    defaults = {key: value for key, value in _DEFAULTS.items() if key not in unused}
+    chosen, workspace = {**defaults, **options}, stored.workspace
     first, last = (_day(chosen.get(key), day) for key, day in zip(("first_day", "last_day"), stored.days, strict=True))
     series = {key: _exact(chosen[key]) for key in _SERIES_KEYS if chosen.get(key) is not None}
     roster = chosen.get("roster")
@@ -162,7 +168,18 @@ def _run_file(stored: StoredReadings, promise: PromiseKeys, options: ReleaseOpti
 _OUTPUT_KEYS = {"title": "title", "source": "attribution", "licence": "licence", "contact": "contact"}
 _MODEL_NUMBERS = {"level", "selection_epsilon", "coverage", "failure_probability"}
 _MODEL_KEYS = ("accept_unverified_model",)
-_SERIES_KEYS = ("statistic", "clamp_kwh", "share", "bins_kwh", "by", "max_missing", "missing_kwh")
+_SERIES_KEYS = (
+    "statistic",
+    "clamp_kwh",
+    "half_hour_clamp_kwh",
+    "share",
+    "bins_kwh",
+    "by",
+    "max_missing",
+    "missing_kwh",
+)
+_UNUSED: Final[Mapping[str, tuple[str, ...]]] = {"coverage": ("clamp_kwh", "missing_kwh")}
+"""Keywords that a statistic does not have."""
 
 
 def _exact(value: Any) -> Any:  # noqa: ANN401

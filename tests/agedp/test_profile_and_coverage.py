@@ -9,15 +9,18 @@ from collections import defaultdict
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import agedp
 from agedp.ledger_transfer import recover
-from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.result_tables import parquet_bytes, read_guarantee
+from agedp.stages.amend import amend
 from agedp.stages.publish import write_folder_as_of
 from agedp_data import mechanisms
-from agedp_data.errors import InputError
+from agedp_data.errors import ContractChanged, InputError, RunFileError
 from agedp_data.ledger import Ledger
 from tests.agedp.conftest import ended_in_draw
 from tests.agedp.release_folder.resealed import reseal
@@ -231,6 +234,40 @@ def test_a_killed_run_is_continued_and_each_night_adds_a_day(house):
         assert again.verify() == ()
     house.run(today=day(3))
     assert house.files() == newest
+
+
+@pytest.mark.parametrize("rest", [PROFILE, COVERAGE])
+def test_earlier_versions_refuse_the_contract(house, rest):
+    build(house)
+    write(house, rest=f"{rest}share = 0.5\n")
+    terms = house.session(today=TODAY).promise
+    assert "needs" in terms
+    assert terms["form"] > 1
+
+
+def test_a_half_hours_clamp_changes_by_amendment(made):
+    made.edit(("half_hour_clamp_kwh = 2", "half_hour_clamp_kwh = 1"))
+    with pytest.raises(ContractChanged, match="half_hour_clamp_kwh"):
+        made.run(today=TODAY)
+    amend(made.context())
+    made.run(today=TODAY)
+    made.release.verify()
+    guarantee = read_guarantee(pq.read_schema(made.folder / "release" / "daily_profile.parquet"))
+    assert guarantee["half_hour_clamp_kwh_by_version"] == {"1": "2", "2": "1"}
+
+
+def test_keywords_release_a_profile_and_coverage():
+    stamps = pd.date_range("2013-01-01", periods=48, freq="30min", tz="UTC")
+    homes = pd.DataFrame({"household_id": list("ABC")})
+    readings = homes.merge(pd.DataFrame({"interval_start": stamps}), how="cross").assign(energy_wh=300)
+    promise = agedp.Classical(epsilon_per_day=0.5, max_day_epsilon=0.5, epsilon_total=9)
+    terms = {"statistic": "profile", "clamp_kwh": 50, "half_hour_clamp_kwh": 4}
+    profile = agedp.release(readings, promise=promise, min_households=2, **terms).table
+    assert len(profile) == 48
+    coverage = agedp.release(readings, promise=promise, min_households=2, statistic="coverage").table
+    assert coverage["households"].tolist() == [3]
+    with pytest.raises(RunFileError, match=r"half_hour_clamp_kwh: is missing"):
+        agedp.release(readings, promise=promise, min_households=2, statistic="profile", clamp_kwh=50)
 
 
 def test_the_statement_says_what_is_counted(kept):

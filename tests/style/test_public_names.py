@@ -11,7 +11,8 @@ import pytest
 from agedp_data import errors
 
 OPTIONS = (
-    "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, by=None, max_missing=2, "
+    "clamp_kwh, share=None, min_households, roster=None, statistic='mean', bins_kwh=None, "
+    "half_hour_clamp_kwh=None, by=None, max_missing=2, "
     "missing_kwh=0, first_day=None, last_day=None, model=None, accept_unverified_model=None, population='households', "
     "ledger=None, title=None, attribution=None, licence=None, contact=None"
 )

@@ -34,7 +34,7 @@ LOOSER_ANYHOW = {"version", "dataset", "categories", "missing_controlled_load", 
                  "statistic", "form", "values", "notion", "method", "secret", "spend", "fraction", "budget",
                  "discount", "rate", "schedule", "clock", "delta_kwh"}  # fmt: skip
 HARMLESS = {"corrections", "file_order", "max_half_hour_kwh", "wait_for", "give_up_days", "clamp_kwh", "by",
-            "max_missing", "missing_kwh", "bins_kwh", "above_kwh"}  # fmt: skip
+            "max_missing", "missing_kwh", "bins_kwh", "above_kwh", "half_hour_clamp_kwh"}  # fmt: skip
 NOT_JUDGED_HERE = (("form",), ("needs",), ("schedule", "zone_changes"))  # day by day in `agedp.stages.amend`
 
 
