@@ -16,7 +16,10 @@ from agedp_data.notions.notion import Accountant, HistoryRow, LossBound, Promise
 
 @dataclass(frozen=True, slots=True)
 class PeriodAccountant:
-    """The accountants of one notion, made anew for the rows that cover several days."""
+    """The accountants of one notion, made anew for the rows that cover several days.
+
+    Source: the rule of draws about periods, `period_loss`.
+    """
 
     notion: type[Promise]
     comparison: Comparison
