@@ -56,11 +56,13 @@ ESTIMATES_RECORD = "smoothing.json"
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
 _WITHOUT_PACKAGE = ("agedp-statement-1",)
+_INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError)
+_INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"
 
 
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    names = (AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS)
+    names = {AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS}
     return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
@@ -94,16 +96,13 @@ class ReleaseFolder:
         return self.table(CONSISTENT_FILE.removesuffix(".parquet"))
 
     def period_averages(self, period: Period) -> pd.DataFrame:
-        """Return the averages of weeks, months or years, with their noise: derived from the released days at no loss.
-
-        A period is there once none of its days is still to be released. Values are energy per household and day.
+        """Return the averages of weeks, months or years, per household and day: derived from released days at no loss.
 
         Args:
             period: "week" (Monday to Sunday), "month" or "year".
 
         Returns:
-            A row for each period, series, group and way of counting: `mean_kwh`, its noise, how many days it rests on.
-            They are computed from the folder's rows if it is of an early version, which has no such table.
+            A row for each period, series, group and way of counting; computed from the rows of a folder without it.
 
         Raises:
             InputError: another period, a release without averages, or files that are missing or damaged.
@@ -124,8 +123,7 @@ class ReleaseFolder:
         """Return quantiles of the households' daily use and their intervals, derived from the released counts.
 
         Returns:
-            A row for each day, series, group and share of the households; the share 1 is the peak. They are computed
-            from the folder's rows if it is of an early version, which has no such table.
+            A row for each day, series, group and share, of which 1 is the peak; from the rows of a folder without it.
 
         Raises:
             InputError: a release without a distribution, or files that are missing or damaged.
@@ -135,11 +133,13 @@ class ReleaseFolder:
     def _derived(self, name: str) -> pd.DataFrame:
         if name in self.checksums:
             return self.table(name.removesuffix(".parquet"))
-        contracts, releases = _contracts_and_releases(self.ledger_rows())
-        coverage = _coverage(self.series_tables())
-        table = derived_table(name, self.read_statement(), releases, contracts, coverage=coverage)
-        frame: pd.DataFrame = table.to_pandas(date_as_object=False)
-        return frame
+        contracts, rows = _contracts_and_releases(self.ledger_rows())
+        try:
+            coverage = _coverage(self.series_tables())
+            table = derived_table(name, self.read_statement(), rows, contracts, coverage=coverage)
+        except _INCOMPLETE:
+            raise InputError(f"{name}: {_INCOMPLETE_TEXT}") from None
+        return table.to_pandas(date_as_object=False)  # type: ignore[no-any-return]
 
     def averages(self) -> dict[str, pa.Table]:
         """Return the daily averages by file name: one file for each series that is a mean.
@@ -330,8 +330,8 @@ class ReleaseFolder:
             check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
             if derived := {name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES}:
                 check_derived_tables(derived, statement, releases, contracts, coverage=_coverage(released))
-        except (LookupError, TypeError, ValueError, ArithmeticError):
-            raise InputError(f"its tables, {ROWS} or {STATEMENT} lack entries of a release") from None
+        except _INCOMPLETE:
+            raise InputError(_INCOMPLETE_TEXT) from None
         self._verify_package(statement)
 
     def _verify_sums(self) -> None:
@@ -379,7 +379,9 @@ def _contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord],
 
 def _coverage(tables: Mapping[str, pa.Table]) -> Decimal:
     """Return the coverage of the intervals of a release, which its tables of released values share."""
-    return Decimal(read_guarantee(next(iter(tables.values())).schema)["interval"]["coverage"])
+    if not tables:
+        raise InputError("the release has no averages or distributions, from which other tables would be derived")
+    return Decimal(read_guarantee(tables[min(tables)].schema)["interval"]["coverage"])
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

@@ -171,7 +171,7 @@ def test_verification_finds_a_forged_value_or_row(folder, name):
             folder.verify()
 
 
-@pytest.mark.parametrize("coverage", ["0.5", "2", "-1", "NaN"])
+@pytest.mark.parametrize("coverage", ["0.5", "NaN"])
 def test_verification_finds_intervals_of_another_coverage(folder, coverage):
     table = pq.read_table(folder.path / FILES[0])
     guarantee = json.loads(table.schema.metadata[b"agedp"])
