@@ -45,7 +45,11 @@ def sound(table: str, choice: str, key: str = "") -> Document:
         document[name] = {"daily": block} if name == "series" else block
     if chosen["schedule"] != "archive" or choice == "age-dependent" or (table, key) == ("promise", "age_days"):
         document["promise"]["age_days"] = 2
-    return copy.deepcopy(document)
+    document = copy.deepcopy(document)
+    series = document["series"]["daily"]
+    if document["promise"]["notion"] not in ("classical", "w-event") and "every" in series:
+        series["every"] = "day"  # other notions bound releases of single days
+    return document
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Key:
         if self.key == "accept_unverified_model":
             document["promise"] = {**sound("promise", "age-dependent")["promise"], "risk": Decimal("0.5")}
             document["promise"]["method"] = "tight"
+            document["series"]["daily"]["every"] = "day"
         if self.key in ("risk", "accept_unverified_model"):
             del document["promise"]["epsilon_per_day"]
         here = document
