@@ -33,7 +33,10 @@ def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> obj
         return read_series(table)
     if not is_mean and table.get("statistic") in ("distribution", "profile"):
         raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")
-    return _LAYERED.validate_python({"mean": dict(table)})["mean"] if is_mean else read_series(table)
+    if is_mean and table.get("every", "day") != "day":
+        raise wrong('must be one number; a list of clamps goes with every = "day"', "clamp_kwh")
+    layers = {key: value for key, value in table.items() if key != "every"}
+    return _LAYERED.validate_python({"mean": layers})["mean"] if is_mean else read_series(table)
 
 
 SeriesTable = Annotated[AnySeries, WrapValidator(_read_table, json_schema_input_type=AnySeries | LayeredMean)]
