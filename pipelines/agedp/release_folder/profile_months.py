@@ -53,7 +53,6 @@ from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import ALL
 from agedp_data.series.day_kinds import DAY_KINDS, DayKind, day_kind
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
 from agedp_data.series.periods import days_of
@@ -238,7 +237,7 @@ def _kind_table(month: ProfileMonth, kind: DayKind, sums: _KindSums, coverage: D
         "first_day": month.first_day,
         "last_day": month.last_day,
         "series": month.series,
-        "group_column": profile.by or ALL,
+        "group_column": profile.level,
         "version": month.terms.version,
         "half_hour_clamp_kwh": profile.half_hour_clamp_wh / 1000,
         "clamp_kwh": profile.clamp_wh / 1000,
