@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Self
@@ -312,6 +313,14 @@ def _check_periods(run: RunFile) -> Iterator[Problem]:
         if series.covers_periods and not isinstance(run.promise, Classical | WEvent):
             what = f'is not possible with notion = "{run.promise.notion}"; its bounds are about releases of single days'
             yield f"series.{name}", "every", f"{what}. Publish days: the averages of weeks, months and years follow"
+        last_day = run.schedule.last_day
+        if series.covers_periods and last_day is not None:
+            begin, end = series.covered_days(run.schedule.first_day)
+            if begin < run.schedule.first_day:
+                _, end = series.covered_days(end + timedelta(days=1))
+            if end > last_day:
+                what = f"has no whole period between {run.schedule.first_day} and {last_day}, so no row would ever come"
+                yield f"series.{name}", "every", f"{what}; take a later last_day or a shorter period"
 
 
 def _check_places(run: RunFile) -> Iterator[Problem]:

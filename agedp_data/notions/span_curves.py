@@ -294,8 +294,10 @@ def _sum(curves: Curve, more: Curve) -> Curve:
 
 
 def _common_dtype(spans: Iterable[Span]) -> type:
-    """Return int64 if the sum of all curves fits into it, else object; a curve is largest at its last order."""
-    return np.int64 if sum(float(span.curve[-1]) for span in spans) < _INT64_LIMIT else object
+    """Return int64 if all curves and their sum fit into it, else object; a curve is largest at its last order."""
+    curves = [span.curve for span in spans]
+    is_small = sum(float(curve[-1]) for curve in curves) < _INT64_LIMIT
+    return np.int64 if is_small and all(curve.dtype == np.int64 for curve in curves) else object
 
 
 @lru_cache(maxsize=2**14)

@@ -290,3 +290,15 @@ def test_an_unknown_mechanism_counts_as_an_answer_at_random():
     rows = [replace(row_of(number, "mean", 10**8), mechanism="from elsewhere") for number in range(40)]
     expected = figure((), [PeriodLoss(row.day, row.day, row.loss) for row in rows], Decimal("1e-6"))
     assert expected < SpanLoss(Publication(SERIES), Decimal("1e-6")).epsilon(rows) <= expected + 2
+
+
+def test_bounds_without_effect_are_possible():
+    """Epsilons of a million, by which people look at values almost without noise, exceed 64-bit curves."""
+    caps = {"epsilon_per_window": "1000000", "max_day_epsilon": "100000", "epsilon_total": "unlimited"}
+    promise, history = promised("w-event", "1e-6", **caps), []
+    for number in range(12):
+        row = row_of(number, "mean", promise.loss(history, day(number), None))
+        promise.admit(history, row, None)
+        history.append(row)
+    [window] = [bound.value for bound in promise.bounds(history, None, None) if bound.name == "window of 9 days"]
+    assert window == max(sum(row.loss for row in history[first : first + 9]) for first in range(4))

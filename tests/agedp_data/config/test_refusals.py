@@ -112,6 +112,25 @@ def test_what_is_wrong_is_one_line_with_table_key_and_value(example, old, new, w
 
 
 @pytest.mark.parametrize(
+    ("every", "first_day", "last_day"),
+    [
+        ("week", "2013-01-01", "2013-01-12"),  # a Tuesday to a Saturday
+        ("month", "2013-01-02", "2013-02-27"),
+        ("year", "2013-01-01", "2013-12-30"),
+    ],
+)
+def test_a_period_that_never_ends_within_the_schedule_is_refused(every, first_day, last_day):
+    text = TEXTS["london"].replace("clamp_kwh = 50", f'clamp_kwh = 50\nevery = "{every}"')
+    whole = text.replace("2013-01-01", "2012-12-31" if every == "week" else "2013-01-01")
+    assert parse(whole, base=Path("/house"), name="r.toml").series["daily_mean"].every == every
+    text = text.replace("2013-01-01", first_day).replace("2013-12-31", last_day)
+    with pytest.raises(
+        RunFileError, match=f'every = "{every}": has no whole period between {first_day} and {last_day}'
+    ):
+        parse(text, base=Path("/house"), name="r.toml")
+
+
+@pytest.mark.parametrize(
     ("left_out", "ending"),
     [
         (("max_day", "epsilon_total"), "[promise] max_day_epsilon: is missing and has no default; write it out (and [promise] epsilon_total)"),
