@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -92,11 +92,22 @@ class Windows:
         return max(approximate_epsilons(_sum(self.curves, more.curve), delta, pure=losses))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _SummedRows:
+    """The spans of some rows: by number of the day, of periods with their first and last day, and of all together."""
+
+    rows: tuple[HistoryRow, ...] = ()
+    days: dict[int, Span] = field(default_factory=dict)
+    periods: tuple[tuple[int, int, Span], ...] = ()
+    total: Span = EMPTY
+
+
 class SpanCurves:
     """Span of each day of a growing history, and of all days; earlier rows are not read again.
 
-    Use it where the same history is asked about again after every release. `parts` are the parts of a planned day's
-    loss by series, by default their shares. `change` is what may happen to each day of a household.
+    Use it where the same history is asked about again after every release, or in turn with and without its newest day.
+    `parts` are the parts of a planned day's loss by series, by default their shares. `change` is what may happen to
+    each day of a household.
     """
 
     def __init__(self, publication: Publication, parts: Parts | None = None, *, change: Change = "replacement") -> None:
@@ -104,10 +115,8 @@ class SpanCurves:
         self._parts = (
             {name: share_of(series) for name, series in publication.series.items()} if parts is None else parts
         )
-        self._rows: tuple[HistoryRow, ...] = ()
-        self._days: dict[int, Span] = {}
-        self._periods: list[tuple[int, int, Span]] = []
-        self._total = EMPTY
+        self._summed = _SummedRows()
+        self._summed_before = _SummedRows()
         self._draws = [
             (day_number(draw.first_day), day_number(draw.last_day), span_of_charge(draw))
             for draw in publication.charges
@@ -138,31 +147,39 @@ class SpanCurves:
     def total(self, history: Sequence[HistoryRow], *, without: str = "", with_row: HistoryRow | None = None) -> Span:
         """Return all rows and draws together, without the rows of one day, or with a further row."""
         days = self.of(history)
-        total = self._total + self.draws
+        total = self._summed.total + self.draws
         if without and (own := days.get(day_number(without))):
             total = Span(total.curve - own.curve, total.pure - own.pure)
         return total if with_row is None else total + self.of_row(with_row)
 
     def of(self, history: Sequence[HistoryRow]) -> Mapping[int, Span]:
         """Return the releases about each single day, by number of the day; rows of periods are left out."""
-        if tuple(history[: len(self._rows)]) != self._rows:
-            self._rows, self._days, self._periods, self._total = (), {}, [], EMPTY
-        for row in history[len(self._rows) :]:
+        rows = tuple(history)
+        if rows != self._summed.rows:
+            known = (self._summed, self._summed_before)
+            beginning = max((each for each in known if rows[: len(each.rows)] == each.rows), key=_length, default=None)
+            self._summed_before = self._summed if beginning is None else beginning
+            self._summed = self._with_rows(beginning or _SummedRows(), rows)
+        return self._summed.days
+
+    def _with_rows(self, beginning: _SummedRows, rows: tuple[HistoryRow, ...]) -> _SummedRows:
+        """Return the spans of rows that begin with summed ones."""
+        days, periods, total = dict(beginning.days), list(beginning.periods), beginning.total
+        for row in rows[len(beginning.rows) :]:
             if row.state == "released":
                 span = self.of_row(row)
                 first, last = map(day_number, self._publication.covered_days(row))
                 if first < last:
-                    self._periods.append((first, last, span))
+                    periods.append((first, last, span))
                 else:
-                    self._days[last] = self._days.get(last, EMPTY) + span
-                self._total += span
-        self._rows = tuple(history)
-        return self._days
+                    days[last] = days.get(last, EMPTY) + span
+                total += span
+        return _SummedRows(rows, days, tuple(periods), total)
 
     def covered_ends(self, history: Sequence[HistoryRow]) -> set[int]:
         """Return the first and last days of all rows that cover several days, by number of the day."""
         self.of(history)
-        return {end for first, last, _ in self._periods for end in (first, last)}
+        return {end for first, last, _ in self._summed.periods for end in (first, last)}
 
     def of_row(self, row: HistoryRow) -> Span:
         """Return the span of one row; a planned row without a series is a whole day."""
@@ -256,7 +273,7 @@ class SpanCurves:
         items = [(number, number, span) for number, span in spans.items() if number != left_out]
         placed = [
             (max(first - days + 1, earliest), min(last, latest), span)
-            for first, last, span in [*self._draws, *self._periods, *items]
+            for first, last, span in [*self._draws, *self._summed.periods, *items]
         ]
         placed = [(begin, end, span) for begin, end, span in placed if begin <= end]
         starts = sorted({begin for begin, _, _ in placed})
@@ -291,6 +308,10 @@ def _sum(curves: Curve, more: Curve) -> Curve:
     if float(curves.max()) + float(more.max()) > _INT64_LIMIT:
         return np.asarray(curves.astype(object) + more.astype(object))
     return np.asarray(curves + more)
+
+
+def _length(summed: _SummedRows) -> int:
+    return len(summed.rows)
 
 
 def _common_dtype(spans: Iterable[Span]) -> type:
