@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.release_folder.period_averages import check_period_averages, period_files, period_table
-from agedp.release_folder.period_parts import PERIODS, period_bounds
+from agedp.release_folder.period_parts import PERIODS
 from agedp.release_folder.result_tables import averages_table, read_guarantee
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.noise_sums import sum_interval
+from agedp_data.series.periods import period_of
 
 COVERAGE = Decimal("0.95")
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
@@ -96,10 +97,10 @@ def rows_of(statement):
     ],
 )
 def test_periods_are_those_of_the_calendar(day, week):
-    assert period_bounds(day, "week") == week
-    assert period_bounds(day, "year") == (date(day.year, 1, 1), date(day.year, 12, 31))
-    assert period_bounds(date(2020, 2, 29), "month") == (date(2020, 2, 1), date(2020, 2, 29))
-    assert period_bounds(date(2013, 2, 1), "month")[1] == date(2013, 2, 28)
+    assert period_of(day, "week") == week
+    assert period_of(day, "year") == (date(day.year, 1, 1), date(day.year, 12, 31))
+    assert period_of(date(2020, 2, 29), "month") == (date(2020, 2, 1), date(2020, 2, 29))
+    assert period_of(date(2013, 2, 1), "month")[1] == date(2013, 2, 28)
 
 
 def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
