@@ -40,6 +40,7 @@ _MAX_SHOWN = 80
 STATES = ("released", "skipped")
 INT32, INT64 = range(2**31), range(-(2**63), 2**63)
 HOUSEHOLDS = range(1, 10**9 + 1)
+HOUSEHOLD_DAYS = range(1, 366 * 10**9 + 1)
 MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `mechanisms` draws
 
 
@@ -62,6 +63,7 @@ class HashChain:
         self.form = 1
         self.contracts: dict[str, list[records.ContractRecord]] = defaultdict(list)
         self.series: dict[str, frozenset[str]] = {}
+        self.periods: dict[str, frozenset[str]] = {}
         self.vectors: dict[str, dict[str, Distribution | Profile]] = {}
         self.models: dict[str, records.ModelRecord] = {}
         self.releases: dict[str, list[records.ReleaseRecord]] = defaultdict(list)
@@ -163,7 +165,11 @@ class HashChain:
             case records.ContractRecord():
                 self.contracts[row.population].append(row)
                 with suppress(ValueError):
-                    self.series[row.hash] = frozenset(record_schemas.parse_promise(row.promise).series)
+                    series = record_schemas.parse_promise(row.promise).series
+                    self.series[row.hash] = frozenset(series)
+                    self.periods[row.hash] = frozenset(
+                        name for name, terms in series.items() if terms.every not in (None, "day")
+                    )
                     self.vectors[row.hash] = record_schemas.parse_vectors(row.promise)
             case records.ModelRecord():
                 self.models[row.model] = row
@@ -286,7 +292,8 @@ class HashChain:
                 f"before {self.published_on} of an earlier row"
             )
         yield from _check_dates(row)
-        yield from _check_draw(row)
+        covers_period = row.series in self.periods.get(row.contract, ())
+        yield from _check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)
 
 
 def _is_profile(vector: Distribution | Profile) -> bool:
@@ -314,8 +321,11 @@ def _check_dates(row: records.ReleaseRecord) -> Iterator[str]:
         yield "input_ended_at is not a UTC instant"
 
 
-def _check_draw(row: records.ReleaseRecord) -> Iterator[str]:
-    """Yield the faults of state, cells and loss; a skipped day has no values and no loss."""
+def _check_draw(row: records.ReleaseRecord, *, counts: range) -> Iterator[str]:
+    """Yield the faults of state, cells and loss; a skipped day has no values and no loss.
+
+    `counts` are the possible numbers of households, or of household-days in a row that covers a week, month or year.
+    """
     if row.state not in STATES:
         yield f"state is neither {' nor '.join(STATES)}"
     if len(set(row.cells)) < len(row.cells):
@@ -324,8 +334,8 @@ def _check_draw(row: records.ReleaseRecord) -> Iterator[str]:
         yield "a value is beyond 64 bits"
     if row.revision not in INT32:
         yield "the revision is negative, or beyond 32 bits"
-    if not all(count in HOUSEHOLDS for count in row.households):
-        yield f"a number of households is not from 1 to {HOUSEHOLDS[-1]}"
+    if not all(count in counts for count in row.households):
+        yield f"a number of {'households' if counts == HOUSEHOLDS else 'household-days'} is not from 1 to {counts[-1]}"
     if row.sensitivity not in range(1, MAX_SENSITIVITY + 1):
         yield "sensitivity is not positive, or beyond 2^62"
         return

@@ -149,9 +149,11 @@ class EnforcedPromise(Promise, ABC):
         losses = self.losses_with(history, new_row)
         if not self._publication.has_periods:
             return losses[new_row.day] + (self.charge_on(new_row.day) if with_draws else 0)
-        charges = self.charges_after(history, new_row)
-        counted = [charge for charge in charges if with_draws or charge.is_release]
-        return largest_charged_window(counted, losses, days=1, around=self._publication.covered_days(new_row))
+        first, last = self._publication.covered_days(new_row)
+        charges = (charge for charge in self.charges_after(history, new_row) if with_draws or charge.is_release)
+        touching = [charge for charge in charges if charge.first_day <= last and first <= charge.last_day]
+        covered = {day: loss for day, loss in losses.items() if first <= day <= last}
+        return largest_charged_window(touching, covered, days=1, around=(first, last))
 
     @abstractmethod
     def planned_loss(self, losses: Mapping[str, int], day: str, leakage_bound: LeakageBoundLike | None) -> int:

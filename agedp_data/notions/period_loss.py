@@ -27,6 +27,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -171,5 +172,6 @@ def _periods(charges: Iterable[PeriodLoss]) -> list[tuple[int, int, int]]:
     return [(_number(charge.first_day), _number(charge.last_day), charge.loss) for charge in charges]
 
 
+@lru_cache(maxsize=2**14)
 def _number(day: str) -> int:
     return date.fromisoformat(day).toordinal()

@@ -11,7 +11,6 @@ an automation that starts what comes downstream.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +21,8 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from prefect.assets import Asset, AssetProperties
 from prefect.events import emit_event
 
+from agedp.budget import series_by_contract
+from agedp.ledger_session import LedgerSession
 from agedp.local_files.internal_files import FileNotice
 from agedp.pipeline import RunSummary
 from agedp.release_folder.release_folder import REPORT, ReleaseFolder
@@ -34,6 +35,9 @@ from agedp_data.epsilon import format_epsilon
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.mixing import MIXING_NAMES
 from agedp_data.model import Model
+from agedp_data.notions.notion import single_and_period_losses
+from agedp_data.notions.period_loss import covered_losses
+from agedp_data.notions.publication import Publication
 from agedp_data.series.layers import is_upper
 from agedp_flows.text import run_text
 from agedp_flows.text.plan_text import plan_table
@@ -221,7 +225,7 @@ def released_text(released: ReleaseResult) -> str:
     text = f"{count_text(days, 'day')} released, {skipped} skipped."
     if not rows:
         return text
-    loss, noise = format_epsilon(_largest_day(rows)), _noise_text(released.session.run, rows)
+    loss, noise = format_epsilon(_largest_day(released.session, rows)), _noise_text(released.session.run, rows)
     return f"{text} Epsilon per day: at most {loss}. Noise standard deviation: at most {noise}."
 
 
@@ -241,11 +245,10 @@ def warning_text(notices: Sequence[FileNotice]) -> str:
     return f"Published with warnings: {'; '.join(dict.fromkeys(notice.public for notice in notices))}."
 
 
-def _largest_day(rows: Sequence[ReleaseRecord]) -> int:
-    losses: Counter[str] = Counter()
-    for row in rows:
-        losses[row.day] += row.loss
-    return max(losses.values())
+def _largest_day(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> int:
+    """Return the largest loss about one day; a row counts in full on each day that it covers."""
+    publication = Publication(earlier=series_by_contract(session.contracts))
+    return max(covered_losses(*single_and_period_losses(rows, publication)).values())
 
 
 def _noise_text(run: RunContext, rows: Sequence[ReleaseRecord]) -> str:

@@ -17,8 +17,9 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -36,6 +37,7 @@ from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
 from agedp_data.notions.span_curves import DISCRETE_LAPLACE
 from agedp_data.series.load_profile import period_slots
+from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import AnySeries, series_of
 
 
@@ -79,7 +81,8 @@ def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[st
 def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
     """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
 
-    A series that was ended and added again begins after the days released before the contract that added it again.
+    A series that was ended and added again begins after the days released before the contract that added it again. A
+    row releases all days that it covers: their readings may be deleted with it.
     """
     since: dict[str, int] = {}
     previous_names: set[str] = set()
@@ -88,7 +91,26 @@ def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecor
         since |= dict.fromkeys(series_names - previous_names, contract.seq)
         previous_names = series_names
     closed = {(row.day, row.series) for row in rows}
-    return closed | {(row.day, series) for row in rows for series, seq in since.items() if row.seq < seq}
+    if all(row.seq > seq for row in rows for seq in since.values()):
+        return closed
+    return closed | {
+        (day, series)
+        for row, days in days_by_row(rows, contracts)
+        for series, seq in since.items()
+        if row.seq < seq
+        for day in days
+    }
+
+
+def days_by_row(
+    rows: Iterable[ReleaseRecord], contracts: Sequence[ContractRecord]
+) -> Iterator[tuple[ReleaseRecord, tuple[str, ...]]]:
+    """Yield each row with the days that it covers, ISO text: its own day, or all days of a week, month or year."""
+    series = {contract.hash: meaning_of(contract.promise)["series"] for contract in contracts}
+    for row in rows:
+        every = series.get(row.contract, {}).get(row.series, {}).get("every", "day")
+        first, last = period_of(date.fromisoformat(row.day), every)
+        yield row, (row.day,) if first == last else tuple(day.isoformat() for day in days_of(first, last))
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,11 @@ def whole_periods(
     Rows of periods with one of the `skipped` days are left out.
     """
     names = [name for name in series if _is_whole(series[name], day, since)]
-    released = [name for name in names if skipped_free(series[name], day, skipped)]
+    released = [name for name in names if has_no_skipped_day(series[name], day, skipped)]
     return tuple(name for group in by_covered_days(series, released, day) for name in group)
 
 
-def skipped_free(series: AnySeries, day: date, skipped: Collection[date]) -> bool:
+def has_no_skipped_day(series: AnySeries, day: date, skipped: Collection[date]) -> bool:
     """Return whether the row of a day covers none of these days."""
     return not any(covered in skipped for covered in days_of(*series.covered_days(day)))
 
@@ -108,6 +108,22 @@ def covered_by(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[da
         for name in due_day.series
         for covered in days_of(*series[name].covered_days(due_day.day))
     }
+
+
+def days_of_rows(due: Iterable[DueDay], series: Mapping[str, AnySeries]) -> set[tuple[date, str]]:
+    """Return the days and series whose sums the rows of these due days need."""
+    return {
+        (covered, name)
+        for due_day in due
+        for name in due_day.series
+        for covered in days_of(*series[name].covered_days(due_day.day))
+    }
+
+
+def single_rows(series: Mapping[str, AnySeries], days: Iterable[date]) -> set[tuple[date, str]]:
+    """Return these days with every series whose rows are about one day."""
+    names = [name for name, of_name in series.items() if not of_name.covers_periods]
+    return {(day, name) for day in days for name in names}
 
 
 def first_day_without(day: date, done: Collection[str]) -> date:

@@ -23,6 +23,7 @@ from agedp_data.series.series import AnySeries
 WHOLE_DAY: Final = Fraction(1)
 OTHER_SERIES: Final = "the other series have spent the budget of the day"
 DAYS_NEAR: Final = "releases of neighbouring days have spent the budget"
+SAME_DAYS: Final = "other rows about the same days have spent the budget"
 
 DISTANT_DAY: Final = date.max.isoformat()
 """A day that is outside of every window of the series."""
@@ -108,9 +109,10 @@ class EffectivePromise:
     def largest_admitted(
         self, history: Sequence[HistoryRow], budget: DayBudget, row_with: Callable[[int], HistoryRow]
     ) -> DayBudget:
-        """Return a budget lowered to what the promise admits; where days near have spent it, the row is skipped.
+        """Return a budget lowered to what the promise admits; where other rows have spent it, the row is skipped.
 
-        A bound over all days is not a reason to skip: the series has ended then.
+        Under a bound that does not move with the day, those rows are about days that it covers itself. A bound over all
+        days is not a reason to skip: the series has ended then.
         """
         row = row_with(budget.loss) if budget.loss > 0 else None
         if row is None or self.admits(history, row):
@@ -118,7 +120,7 @@ class EffectivePromise:
         if not self.notion.fits_total(history, DISTANT_DAY, budget.loss):
             return DayBudget(0)
         loss = largest_feasible(lambda loss: loss == 0 or self.admits(history, row_with(loss)), budget.loss)
-        return DayBudget(loss) if loss > 0 else DayBudget(0, DAYS_NEAR)
+        return DayBudget(loss) if loss > 0 else DayBudget(0, DAYS_NEAR if self.notion.slides else SAME_DAYS)
 
     def admits(self, history: Sequence[HistoryRow], row: HistoryRow) -> bool:
         """Return whether `row` after `history` keeps the promise."""

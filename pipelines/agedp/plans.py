@@ -21,7 +21,8 @@ from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
 from agedp_data.mechanisms import standard_deviation
 from agedp_data.notions.cap_bounds import own_bound_name
-from agedp_data.notions.notion import DAY_BOUND
+from agedp_data.notions.notion import DAY_BOUND, single_and_period_losses
+from agedp_data.notions.period_loss import covered_losses
 from agedp_data.series.layers import is_upper, mean_name, series_text
 from agedp_data.series.profile import Profile
 
@@ -164,7 +165,7 @@ def compare(
                 "limit": _amount(limits[bound_name]),
                 "days": drawn["day"].nunique(),
                 "last_day": drawn["day"].max(),
-                "epsilon_max": losses.max(),
+                "epsilon_max": _largest_day(planned, run.run_file),
                 "epsilon_sum": losses.sum(),
                 "noise_of": series_text(name, series),
                 "noise_sd_kwh": noise.max(),
@@ -174,6 +175,13 @@ def compare(
             }
         )
     return pd.DataFrame(rows)
+
+
+def _largest_day(planned: RunForecast, run_file: RunFile) -> float:
+    """Return the largest epsilon about one day; a row counts in full on each day that it covers. NaN without a row."""
+    rows = [release.row for release in planned.now.planned]
+    losses = covered_losses(*single_and_period_losses(rows, run_file.publication))
+    return max(losses.values()) / NANO if losses else float("nan")
 
 
 def _noise_of_sums(drawn: pd.DataFrame) -> float:

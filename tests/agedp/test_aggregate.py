@@ -10,9 +10,10 @@ import pytest
 
 from agedp.local_files import atomic_files
 from agedp.stage_values import DailySum
-from agedp.stages.aggregate import aggregate, days_between, write_sums
+from agedp.stages.aggregate import aggregate, write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.series.periods import days_of
 from agedp_data.series.series import Mean
 
 FIRST = date(2012, 12, 28)
@@ -109,7 +110,7 @@ def day_rows(home, day, chance):
 @pytest.mark.parametrize("seed", range(4))
 def test_one_households_day_moves_that_days_sum_by_at_most_the_clamp(house, seed):
     chance = random.Random(seed)  # noqa: S311 - made-up rows
-    days = days_between(date(2013, 1, 30), date(2013, 2, 2))
+    days = days_of(date(2013, 1, 30), date(2013, 2, 2))
     base = {(home, day, slot): chance.randrange(2000) for home in "ABC" for day in days for slot in range(48)}
     touched = chance.choice(days)
     others = {key: wh for key, wh in base.items() if (key[0], key[1]) != ("B", touched)}

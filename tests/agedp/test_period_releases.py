@@ -12,6 +12,7 @@ from agedp.stages.plan import forecast_run
 from agedp_data import mechanisms
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused, RunFileError
+from agedp_flows import artifacts
 from tests.agedp.conftest import CLASSICAL, ended_in_draw
 
 FIRST, LAST = date(2013, 1, 30), date(2013, 3, 3)  # from a Wednesday to a Sunday; February alone is a whole month
@@ -212,3 +213,8 @@ def test_other_statistics_and_layers_refuse_the_key(house):
     only(build(house), clamp='[10, 20]\nevery = "week"\nshare = [0.5, 0.5]')
     with pytest.raises(RunFileError, match="every"):
         house.context(today=TODAY)
+
+
+def test_the_largest_day_of_a_run_counts_all_rows_that_cover_it(kept):
+    rows = [row for row in kept.rows() if row.state == "released"]
+    assert artifacts._largest_day(kept.session(today=TODAY), rows) == NANO // 2

@@ -7,15 +7,16 @@ from decimal import Decimal
 
 import pytest
 
-from agedp.stages.aggregate import aggregate_synthetic, days_between
+from agedp.stages.aggregate import aggregate_synthetic
 from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
 from agedp.store.half_hour_sums import GroupedProfile
 from agedp_data.datasets.ausgrid import Ausgrid
 from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.periods import days_of
 from agedp_data.series.series import Mean
 from tests.agedp.test_synthetic_rehearsal import FIRST, half_hours, synthetic
 
-DAYS = days_between(FIRST, FIRST + timedelta(days=9))
+DAYS = days_of(FIRST, FIRST + timedelta(days=9))
 RULE = ProfileRule(450, 9_000, 48 * 46, 0)
 
 

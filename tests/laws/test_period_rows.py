@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agedp.effective_promise import EffectivePromise
+from agedp.effective_promise import SAME_DAYS, DayBudget, EffectivePromise
 from agedp_data import mechanisms
 from agedp_data.accounting.renyi import approximate_epsilon, compose, laplace_curve
 from agedp_data.epsilon import NANO
@@ -184,3 +184,10 @@ def test_a_row_that_counted_on_its_last_day_alone_would_be_noticed(monkeypatch):
     figures = {bound.name: bound.value for bound in promised(PROMISES["even"]).bounds(history, None, None)}
     assert figures["window of 7 days"] != largest(history, 7)
     assert figures["day"] != largest(history, 1)
+
+
+def test_a_day_without_budget_beside_its_month_is_skipped_for_that_reason():
+    history = [row_with("month", date(2013, 2, 28), NANO // 2)]
+    effective = EffectivePromise(promised(PROMISES["classical"]), (None,))
+    budget = effective.largest_admitted(history, DayBudget(NANO // 4), partial(row_with, "daily", date(2013, 2, 5)))
+    assert budget == DayBudget(0, SAME_DAYS)

@@ -13,11 +13,12 @@ import pytest
 from agedp.calibration.estimate import estimate
 from agedp.calibration.quantize import Period, quantize
 from agedp.compute.engine_settings import Engine
-from agedp.stages.aggregate import aggregate, days_between
+from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest, read_readings
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
+from agedp_data.series.periods import days_of
 from agedp_data.series.series import Mean
 
 FIRST, LAST = date(2013, 1, 1), date(2013, 12, 31)
@@ -36,7 +37,7 @@ def stored(kaggle, roster_text, tmp_path_factory):
 
 def test_365_daily_sums_equal_a_direct_computation(households, stored, tmp_path):
     series = {"mean": Mean(statistic="mean", clamp_kwh=Decimal(CLAMP_WH) / 1000)}
-    days = days_between(FIRST, LAST)
+    days = days_of(FIRST, LAST)
     sums = aggregate(*stored, days=days, series=series)
     values = np.stack(list(households.values()))
     total = np.minimum(np.where(values >= 0, values, 0).sum(axis=2), CLAMP_WH)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.stages.aggregate import days_between
 from agedp.stages.ingest import ingest
 from agedp.store.half_hour_sums import GroupedProfile, sum_half_hours
 from agedp.store.store import Store
 from agedp_data.datasets.validation import ReadingRules
 from agedp_data.roster import read_roster
 from agedp_data.series.load_profile import ProfileRule
+from agedp_data.series.periods import days_of
 
 WIDE, NARROW = ProfileRule(10**5, 10**6, 0, 2), ProfileRule(1_500, 12_000, 48 * 200, 2)
 
@@ -38,7 +38,7 @@ def counted(readings, rule):
 
 
 def test_profiles_of_london_are_those_counted_by_hand(tmp_path, kaggle, households):
-    days = days_between(date(2013, 1, 1), date(2013, 12, 31))
+    days = days_of(date(2013, 1, 1), date(2013, 12, 31))
     areas = {household: f"area {i % 3}" for i, household in enumerate(sorted(households))}
     roster_text = "household_id,from,to,area\n" + "".join(
         f"{household},2013-01-01,,{area}\n" for household, area in areas.items()

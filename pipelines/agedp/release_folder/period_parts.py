@@ -6,21 +6,20 @@ mean is a value of the mean by its name in the run file. `period_averages` state
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from typing import Final, Literal
 
-from agedp.budget import closed_days, series_by_contract
+from agedp.budget import closed_days, days_by_row, series_by_contract
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.series.layers import layer_number, layers_of
+from agedp_data.series.layers import layer_number, layers_of, mean_name
+from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import Mean, is_daily_mean
 
 Period = Literal["week", "month", "year"]
 PERIODS: Final[tuple[Period, ...]] = ("week", "month", "year")
-_ONE_DAY: Final = timedelta(days=1)
 _Quantity = tuple[int, int, int, int, str]
 """What counts as a household's day, `Mean.quantity`."""
 
@@ -53,25 +52,6 @@ class PeriodPart:
         return min(value.version for value in self.values)
 
 
-def period_bounds(day: date, period: Period) -> tuple[date, date]:
-    """Return the first and last day of the week (ISO 8601), month or year of a day.
-
-    >>> [bound.isoformat() for bound in period_bounds(date(2012, 12, 31), "week")]
-    ['2012-12-31', '2013-01-06']
-    """
-    if period == "week":
-        first = day - day.weekday() * _ONE_DAY
-        return first, first + 6 * _ONE_DAY
-    if period == "month":
-        return day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1])
-    return date(day.year, 1, 1), date(day.year, 12, 31)
-
-
-def _mean_name(series: str) -> str:
-    """Return the name in the run file of the mean that a series is, or is a layer of."""
-    return series.rpartition("/")[0] if layer_number(series) else series
-
-
 def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> Iterator[DailyValue]:
     """Yield the released values of means by day, then the sums of layers."""
     series = series_by_contract(contracts)
@@ -82,7 +62,7 @@ def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
         if row.state == "released" and is_daily_mean(mean):
             yield DailyValue(row.series, mean.level, mean.quantity, versions[row.contract], (row,))
             if layer_number(row.series):
-                layers.setdefault((row.day, row.contract, _mean_name(row.series)), []).append(row)
+                layers.setdefault((row.day, row.contract, mean_name(row.series)), []).append(row)
     for (_, contract, name), of_day in layers.items():
         terms = [series[contract][layer] for layer in layers_of(of_day[0].series, series[contract])]
         means = [mean for mean in terms if isinstance(mean, Mean)]
@@ -102,7 +82,7 @@ def closed_parts(
     period: Period, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> list[PeriodPart]:
     """Return the parts of the periods of which no day is still to be released, by first day, series and version."""
-    bounds = {row.day: period_bounds(date.fromisoformat(row.day), period) for row in rows}
+    bounds = {row.day: period_of(date.fromisoformat(row.day), period) for row in rows}
     parts: dict[tuple[date, str, str, _Quantity], PeriodPart] = {}
     for value in _daily_values(rows, contracts):
         first, last = bounds[value.rows[0].day]
@@ -119,16 +99,17 @@ def open_periods(
 ) -> set[tuple[date, str]]:
     """Return first day and series of the periods (first day, last day, series) of which a day may still be released.
 
-    A series that was ended may be continued, but only after the days that any series has rows of.
+    A series that was ended may be continued, but only after the days that a row of any series covers.
     """
     terms = meaning_of(contracts[-1].promise)
     schedule, continued = terms["schedule"], terms["series"].keys()
     begin = date.fromisoformat(schedule["first_day"])
     end = date.fromisoformat(schedule["last_day"]) if "last_day" in schedule else date.max
-    closed, days_with_rows = closed_days(rows, contracts), {row.day for row in rows}
+    closed = closed_days(rows, contracts)
+    days_with_rows = {day for _, days in days_by_row(rows, contracts) for day in days}
     names: dict[str, set[str]] = {}
     for series in {name for of_contract in series_by_contract(contracts).values() for name in of_contract}:
-        for name in (series, _mean_name(series)):
+        for name in (series, mean_name(series)):
             names.setdefault(name, set()).add(series)
 
     def is_open(day: str, name: str) -> bool:
@@ -138,9 +119,5 @@ def open_periods(
     return {
         (first, name)
         for first, last, name in periods
-        if any(is_open(day.isoformat(), name) for day in _days(max(first, begin), min(last, end)))
+        if any(is_open(day.isoformat(), name) for day in days_of(max(first, begin), min(last, end)))
     }
-
-
-def _days(first: date, last: date) -> Iterator[date]:
-    return (first + number * _ONE_DAY for number in range((last - first).days + 1))

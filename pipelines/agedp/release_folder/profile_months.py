@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.period_averages import with_equal_intervals
-from agedp.release_folder.period_parts import open_periods, period_bounds
+from agedp.release_folder.period_parts import open_periods
 from agedp.release_folder.profile_table import ProfileTerms, cell_minutes
 from agedp.release_folder.result_tables import (
     METADATA_KEY,
@@ -55,7 +55,7 @@ from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.day_kinds import DAY_KINDS, DayKind, day_kind
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
-from agedp_data.series.periods import days_of
+from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.profile import Profile
 from agedp_data.statement.document import Statement
 
@@ -170,7 +170,7 @@ def closed_months(
     for row in sorted(rows, key=lambda row: (row.day, versions[row.contract])):
         of_row = terms[row.contract].get(row.series)
         if row.state == "released" and of_row is not None:
-            first, last = period_bounds(date.fromisoformat(row.day), "month")
+            first, last = period_of(date.fromisoformat(row.day), "month")
             key = first, row.series, (of_row.profile.by, of_row.profile.quantity)
             months.setdefault(key, ProfileMonth(first, last, row.series, of_row)).rows.append(row)
     periods = {(month.first_day, month.last_day, month.series) for month in months.values()}

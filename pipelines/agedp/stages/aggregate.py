@@ -18,9 +18,9 @@ The preflight of a run checks the summed files (`check_input`): before a first r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.compute.engine_settings import Engine
-from agedp.covered_days import covered_by, sum_periods
+from agedp.covered_days import days_of_rows, single_rows, sum_periods
 from agedp.internal_records.cell_tables import (
     COUNTED_STATES,
     COVERAGE,
@@ -160,9 +160,10 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     unreported = _unreported_days(session, released, reported)
     unrecorded = _unrecorded_rows(session, rows)
     single_days = due | {date.fromisoformat(row.day) for row in unrecorded} | unreported
-    covered = {day for row in unrecorded for day in _covered_days(session, row)}
-    days = sorted(covered_by(undrawn, run.run_file.series) | covered | single_days)
     series, states = run.run_file.series, run.run_file.counted_states
+    of_periods = {(day, row.series) for row in unrecorded for day in _covered_days(session, row)}
+    wanted = days_of_rows(undrawn, series) | of_periods | single_rows(series, single_days)
+    days = sorted({day for day, _ in wanted} | single_days)
     if run.run_file.schedule.reads_input:
         compute_state_days(run.store, delivery, days, states, engine=run.engine)
         by_day = aggregate(
@@ -173,9 +174,10 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
             series=series,
             states=states,
             engine=run.engine,
+            wanted=wanted,
         )
     else:
-        by_day = aggregate_synthetic(run.run_file, run.roster, days=days)
+        by_day = aggregate_synthetic(run.run_file, run.roster, days=days, wanted=wanted)
     by_day = sum_periods(by_day, series, single_days)
     write_sums(run.paths.sums, by_day)
     drawn = tuple(due_day.day for due_day in due_days.due if due_day.is_drawn and due_day.day in due)
@@ -183,7 +185,7 @@ def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> 
     return DailySums(by_day, delivery, drawn, tuple(sorted({*drawn, *unreported})), examines_all, not released)
 
 
-def aggregate(
+def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
     store: Store,
     delivery: Delivery,
     roster: Roster,
@@ -192,10 +194,12 @@ def aggregate(
     series: Mapping[str, AnySeries],
     states: RepresentativeValues | None = None,
     engine: Engine | None = None,
+    wanted: Collection[tuple[date, str]] | None = None,
 ) -> dict[tuple[date, str], DailySum]:
     """Return the SUMS of these days by day and series.
 
-    `states` are those that series count; `engine` says how half-hours are summed, by default in this thread.
+    `states` are those that series count; `engine` says how half-hours are summed, by default in this thread. `wanted`
+    are the days and series of the sums, by default every series on every day.
 
     Raises:
         InputError: readings of a day were removed from the store.
@@ -209,18 +213,28 @@ def aggregate(
         (month_days, load_month_matrix(store, delivery, roster, f"{month_days[0]:%Y-%m}", states=states))
         for month_days in _by_month(days)
     )
-    sums = _sum_months(matrices, series, store.layout, roster.members)
+    wanted = {(day, name) for day in days for name in series} if wanted is None else wanted
+    sums = _sum_months(matrices, series, store.layout, roster.members, wanted)
     profiles, engine = grouped_profiles(series, states), engine or Engine()
-    half_hours = sum_half_hours(store, delivery, roster, days=days, profiles=profiles, engine=engine)
-    return sums | profile_sums(series, half_hours)
+    profile_days = _days_of_profiles(series, wanted)
+    half_hours = sum_half_hours(store, delivery, roster, days=profile_days, profiles=profiles, engine=engine)
+    return sums | profile_sums(series, {key: half_hours[key] for key in half_hours if key in wanted})
 
 
-def aggregate_synthetic(run: RunFile, roster: Roster, *, days: Sequence[date]) -> dict[tuple[date, str], DailySum]:
-    """Return the SUMS of synthetic households on these days by day and series."""
+def _days_of_profiles(series: Mapping[str, AnySeries], wanted: Iterable[tuple[date, str]]) -> list[date]:
+    return sorted({day for day, name in wanted if isinstance(series[name], Profile)})
+
+
+def aggregate_synthetic(
+    run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
+) -> dict[tuple[date, str], DailySum]:
+    """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
     matrices = ((month_days, synthetic_month(run, roster, month_days)) for month_days in _by_month(days))
-    sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster))
-    profiles = grouped_profiles(run.series, run.counted_states)
-    return sums | profile_sums(run.series, sum_synthetic_half_hours(run, roster, days=days, profiles=profiles))
+    wanted = {(day, name) for day in days for name in run.series} if wanted is None else wanted
+    sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster), wanted)
+    profiles, profile_days = grouped_profiles(run.series, run.counted_states), _days_of_profiles(run.series, wanted)
+    half_hours = sum_synthetic_half_hours(run, roster, days=profile_days, profiles=profiles)
+    return sums | profile_sums(run.series, {key: half_hours[key] for key in half_hours if key in wanted})
 
 
 def _by_month(days: Sequence[date]) -> list[list[date]]:
@@ -232,6 +246,7 @@ def _sum_months(
     series: Mapping[str, AnySeries],
     layout: Layout,
     members: Callable[[date, GroupColumns], Mapping[str, Ints]],
+    wanted: Collection[tuple[date, str]],
 ) -> dict[tuple[date, str], DailySum]:
     """Return the sums of the days of each month, without profiles: a matrix has daily totals.
 
@@ -242,7 +257,7 @@ def _sum_months(
         for days, matrix in matrices
         for day in days
         for name, day_series in series.items()
-        if not isinstance(day_series, Profile)
+        if not isinstance(day_series, Profile) and (day, name) in wanted
     }
 
 
@@ -291,11 +306,6 @@ def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
         **{count: values.astype(np.int64) for count, values in of_groups.items()},
         value=[value for exact in daily_sum.exact.values() for value in exact],
     )
-
-
-def days_between(first: date, last: date) -> tuple[date, ...]:
-    """Return the days of a period, both ends included."""
-    return tuple(first + timedelta(days=i) for i in range((last - first).days + 1))
 
 
 _OVERRIDE: Final = '[input] preflight = "report" releases all the same'

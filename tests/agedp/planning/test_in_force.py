@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from agedp.stages.plan import end_within_30_days, forecast_run, plan
 from agedp.stages.publish import publish_release
 from agedp_data.errors import Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.hash_chain import HashChain
 from agedp_flows.text.amendment_text import amendment_lines
 
 FIRST = date(2013, 1, 1)
@@ -111,3 +113,23 @@ ADDED = [contract(1, "m", "n"), contract(3, "m", "n"), contract(4, "m", "n", "o"
 def test_a_series_is_open_after_the_days_before_it_was_added(rows, contracts, days, series, expected):
     closed = closed_days(rows, contracts)
     assert [(i, name) for i in range(days) for name in series if (str(day(i)), name) not in closed] == expected
+
+
+def monthly(seq, **every):
+    promise = {"series": {name: {} if days == "day" else {"every": days} for name, days in every.items()}}
+    return ContractRecord("homes", json.dumps(promise), seq=seq, hash=f"c{seq}")
+
+
+def test_a_series_begins_after_all_days_that_earlier_rows_cover():
+    january = replace(row(2, 30, "months"), contract="c1")
+    closed = closed_days([january], [monthly(1, months="month"), monthly(3, months="month", daily="day")])
+    assert {str(day(i)) for i in range(40) if (str(day(i)), "daily") in closed} == {str(day(i)) for i in range(31)}
+    assert [day for day, name in closed if name == "months"] == ["2013-01-31"]
+
+
+def test_a_row_of_a_year_may_count_more_household_days_than_households():
+    chain = HashChain()
+    chain.periods["c"] = frozenset({"years"})
+    for series, number, is_refused in (("years", 5 * 10**9, False), ("years", 10**12, True), ("days", 5 * 10**9, True)):
+        faults = chain.broken_rules(replace(row(2, 0, series), households=(number,)))
+        assert any("a number of household" in fault for fault in faults) == is_refused

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.release_folder.period_averages import check_period_averages, period_files, period_table
-from agedp.release_folder.period_parts import PERIODS, period_bounds
+from agedp.release_folder.period_parts import PERIODS, closed_parts
 from agedp.release_folder.result_tables import averages_table, read_guarantee
 from agedp_data import mechanisms
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.noise_sums import sum_interval
+from agedp_data.series.periods import period_of
 
 COVERAGE = Decimal("0.95")
 MEAN = {"statistic": "mean", "clamp_kwh": "50", "share": "1"}
@@ -96,10 +97,10 @@ def rows_of(statement):
     ],
 )
 def test_periods_are_those_of_the_calendar(day, week):
-    assert period_bounds(day, "week") == week
-    assert period_bounds(day, "year") == (date(day.year, 1, 1), date(day.year, 12, 31))
-    assert period_bounds(date(2020, 2, 29), "month") == (date(2020, 2, 1), date(2020, 2, 29))
-    assert period_bounds(date(2013, 2, 1), "month")[1] == date(2013, 2, 28)
+    assert period_of(day, "week") == week
+    assert period_of(day, "year") == (date(day.year, 1, 1), date(day.year, 12, 31))
+    assert period_of(date(2020, 2, 29), "month") == (date(2020, 2, 1), date(2020, 2, 29))
+    assert period_of(date(2013, 2, 1), "month")[1] == date(2013, 2, 28)
 
 
 def test_a_mean_is_energy_by_household_and_day(rows_of, contract):
@@ -346,3 +347,13 @@ def test_verification_finds_a_missing_row(statement, published):
     for table in (tables[MONTH].slice(1), pa.concat_tables([tables[MONTH], tables[MONTH].slice(0, 1)])):
         with pytest.raises(InputError, match=f"{MONTH}: 2013-01-01: the (ledger|table) lacks this row"):
             check_period_averages({MONTH: table}, statement, rows, contracts)
+
+
+def test_a_month_closes_when_its_mean_covers_the_days_after_the_end_of_a_series(contract):
+    months = {**MEAN, "every": "month"}
+    contracts = [contract(daily_mean=MEAN, months=months), contract(number=2, seq=20, months=months)]
+    daily = [released(day) for day in days(FIRST, 15)]
+    january = released(date(2013, 1, 31), series="months", contract="contract 2", seq=21)
+    assert closed_parts("month", daily, contracts) == []
+    (part,) = closed_parts("month", [*daily, january], contracts)
+    assert (part.series, len(part.values)) == ("daily_mean", 15)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agedp.compute.engine_settings import Engine
-from agedp.stages.aggregate import aggregate, days_between
+from agedp.stages.aggregate import aggregate
 from agedp.stages.ingest import ingest
 from agedp.store import half_hour_sums, month_reader
 from agedp.store.half_hour_sums import GroupedProfile, sum_half_hours
@@ -24,6 +24,7 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import read_roster
 from agedp_data.series.load_profile import ProfileRule, profile_sensitivity
+from agedp_data.series.periods import days_of
 from agedp_data.series.series import Mean
 
 FIRST = date(2012, 12, 28)
@@ -224,7 +225,7 @@ def l1_change(before, after) -> int:
 @pytest.mark.parametrize(("half_hour", "day_clamp"), [(3_000, 20_000), (500, 20_000)])
 def test_one_households_day_moves_a_profile_by_at_most_its_sensitivity(tmp_path, half_hour, day_clamp):
     chance = random.Random(7)  # noqa: S311 - made-up readings
-    days = days_between(date(2013, 1, 30), date(2013, 2, 2))
+    days = days_of(date(2013, 1, 30), date(2013, 2, 2))
     base = {(home, day): [chance.randrange(2_000) for _ in range(48)] for home in "ABC" for day in days}
     touched = ("B", days[1])
     night, day_clamp_at_night = [6_000] * 24 + [0] * 24, [1_000] * 20 + [0] * 28
@@ -317,7 +318,7 @@ def test_the_repeated_hour_is_in_its_two_half_hours(tmp_path):
 
 
 def test_only_parts_with_the_requested_days_are_opened(tmp_path, monkeypatch):
-    days = days_between(date(2013, 1, 1), date(2013, 1, 5))
+    days = days_of(date(2013, 1, 1), date(2013, 1, 5))
     chance = random.Random(1)  # noqa: S311 - made-up readings
     base = {(home, day): [chance.randrange(900) for _ in range(48)] for home in "AB" for day in days}
     files = [
