@@ -26,7 +26,7 @@ def vector_curve(sensitivity: int, *, largest_move: int, scale: float) -> Curve:
     for all moves d with :math:`|d_i| \le u` and :math:`\sum_i |d_i| \le s`, where R_a(m) is the curve of one value that
     moves by m (`laplace_curve`).
 
-    *Proof.* With q = e^(-1/b) and x = q^(2a - 1), the mean over all outcomes for one value that moves by m is
+    Proof. With q = e^(-1/b) and x = q^(2a - 1), the mean over all outcomes for one value that moves by m is
 
     .. math:: e^{(a-1) R_a(m)} = \frac{1-q}{1+q} \Bigl[ \Bigl(\frac{1}{1-q} + \frac{x}{1-x}\Bigr) q^{-(a-1) m}
        + \Bigl(\frac{1}{1-q} - \frac{1}{1-x}\Bigr) q^{a m} \Bigr]

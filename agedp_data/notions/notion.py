@@ -21,7 +21,7 @@ from agedp_data.leakage.function import LeakageBoundLike
 from agedp_data.notions.alternatives import Alternative, Comparison
 from agedp_data.notions.notion_text import NotionText, name_at_delta
 from agedp_data.notions.period_loss import Charges
-from agedp_data.notions.publication import Publication
+from agedp_data.notions.publication import Publication, ReleasedRow
 from agedp_data.parameters import LATER, AgeDays, Delta, Epsilon, Section, Total
 
 Kind = Literal["assumption-free", "conditional"]
@@ -34,40 +34,12 @@ TOTAL_BOUND: Final = "total"
 CALIBRATION_DAY_BOUND: Final = "calibration day"
 
 
-class HistoryRow(Protocol):
+class HistoryRow(ReleasedRow, Protocol):
     """Fields of a release that a notion reads: a record of the ledger, or a planned release."""
 
     @property
     def population(self) -> str:
         """Name of the population."""
-
-    @property
-    def series(self) -> str:
-        """Name of the series."""
-
-    @property
-    def contract(self) -> str:
-        """Hash of the contract under which the loss was charged; "" for a planned release."""
-
-    @property
-    def day(self) -> str:
-        """Day of the data, ISO text."""
-
-    @property
-    def state(self) -> str:
-        """Either "released" or "skipped"."""
-
-    @property
-    def loss(self) -> int:
-        """Privacy loss about the day [nano-epsilon]; 0 for a skipped day."""
-
-    @property
-    def sensitivity(self) -> int:
-        """L1 sensitivity [unit of the values]; 0 for a planned release."""
-
-    @property
-    def scale(self) -> float:
-        """Noise scale [unit of the values]; 0 for a skipped day and a planned release."""
 
     @property
     def mechanism(self) -> str:

@@ -44,15 +44,15 @@ class ReleasedRow(ChargedRow, Protocol):
 
     @property
     def loss(self) -> int:
-        """Its loss [nano-epsilon]."""
+        """Its privacy loss [nano-epsilon]; 0 for a skipped day."""
 
     @property
     def sensitivity(self) -> int:
-        """Its L1 sensitivity; 0 for a planned release."""
+        """Its L1 sensitivity [unit of the values]; 0 for a planned release."""
 
     @property
     def scale(self) -> float:
-        """Its noise scale; 0 for a planned release."""
+        """Its noise scale [unit of the values]; 0 for a skipped day and a planned release."""
 
 
 _Row = TypeVar("_Row", bound=ReleasedRow)

@@ -12,17 +12,16 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from agedp_data.datasets.validation import Flags
 from agedp_data.series.sensitivity import Change
-from agedp_data.series.series_terms import Series, Wh
+from agedp_data.series.series_terms import OneCell, Series, Wh
 
 
-class Coverage(Series):
+class Coverage(OneCell, Series):
     """Number of households with a usable day: one exact count per group, to which noise is added."""
 
     statistic: Literal["coverage"]
@@ -39,16 +38,6 @@ class Coverage(Series):
         """Return the most that one cell changes [households]."""
         del change, minutes
         return 1
-
-    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
-        """Return the cells of a group: one, which has the group's name, whatever the half-hours of the day."""
-        del slots
-        return (group,)
-
-    def holds(self, cells: Sequence[str]) -> bool:
-        """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
-        del cells
-        return True
 
     def exact(self, usable: Flags) -> tuple[int, ...]:
         """Return the exact vector of one group, to which noise is added: its number of usable days.

@@ -23,7 +23,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -180,9 +180,19 @@ def joined_layers(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None
         written = LayeredMean.model_validate({**shared, **lists, "missing_kwh": missing_kwh})
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    others = [{key: value for key, value in of.items() if key not in _PER_LAYER} for of in terms]
+    others = common_keys(terms, without=_PER_LAYER)
     names = [f"{name}{SEPARATOR}{number}" for number in range(1, len(layers) + 1)]
-    if [*tables] != names or [*written.layers] != layers or any(keys != others[0] for keys in others):
+    if [*tables] != names or [*written.layers] != layers or others is None:
         return None
     of_layers = {key: [of[key] for of in terms] for key in ("clamp_kwh", "share")}
-    return {**others[0], **of_layers, "missing_kwh": exact_text(missing_kwh)}
+    return {**others, **of_layers, "missing_kwh": exact_text(missing_kwh)}
+
+
+def common_keys(terms: Sequence[Mapping[str, Any]], *, without: Collection[str]) -> dict[str, Any] | None:
+    """Return the keys of several tables that are not `without`; None if the tables differ in one of them.
+
+    >>> common_keys([{"by": "area", "share": 1}, {"by": "area", "share": 2}], without=("share",))
+    {'by': 'area'}
+    """
+    first, *others = ({key: value for key, value in of.items() if key not in without} for of in terms)
+    return first if all(keys == first for keys in others) else None

@@ -28,7 +28,7 @@ from pydantic import ValidatorFunctionWrapHandler
 
 from agedp_data.parameters import wrong
 from agedp_data.roster import group_columns
-from agedp_data.series.layers import SEPARATOR
+from agedp_data.series.layers import SEPARATOR, common_keys
 from agedp_data.series.series import AnySeries, series_in
 from agedp_data.series.series_terms import MOST_LEVELS, check_group_columns
 
@@ -120,8 +120,8 @@ def joined_levels(name: str, tables: Mapping[str, Any]) -> dict[str, Any] | None
         shares = [of_level["share"] for of_level in terms]
     except (ValueError, LookupError, TypeError, AttributeError):
         return None
-    others = [{key: value for key, value in of.items() if key not in _PER_LEVEL} for of in terms]
+    others = common_keys(terms, without=_PER_LEVEL)
     are_levels = by_level == [group_columns(columns[i:]) for i in range(len(columns))]
-    if not are_levels or [*tables] != [level_name(name, column) for column in columns]:
+    if not are_levels or [*tables] != [level_name(name, column) for column in columns] or others is None:
         return None
-    return {**others[0], "by": list(columns), "share": shares} if all(keys == others[0] for keys in others) else None
+    return {**others, "by": list(columns), "share": shares}

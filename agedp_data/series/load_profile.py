@@ -141,7 +141,7 @@ def profile_sensitivity(change: Change, *, slots: int, half_hour_clamp: int, day
        = \min(2 U_d, S U_h) \text{ for even } S, \quad
        \Delta_1 = \min(U_d, S U_h) \text{ for an arrival or departure}
 
-    *Proof.* Let z and z' be counted vectors, and A the a slots with z > z'. The difference on A is at most the sum of z
+    Proof. Let z and z' be counted vectors, and A the a slots with z > z'. The difference on A is at most the sum of z
     on A, hence at most f(a) = min(U_d, a U_h); on the S - a other slots it is at most f(S - a). Since f is concave, the
     sum is largest for a = floor(S/2). Two days attain it: U_h in each slot of the first half of the day, up to the sum
     U_d, and the same in the second half. The vector of a missing day obeys both clamps and is covered.

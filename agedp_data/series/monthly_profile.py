@@ -69,7 +69,7 @@ def month_sensitivity(first_day: date, last_day: date, *, day_sensitivity: int) 
 
     .. math:: \Delta_1 = S \sum_k w_k |\{d : d \in k\}|
 
-    *Proof.* Let z_d and z'_d be what a household's day d counts under two accounts of its use, vectors over half-hours
+    Proof. Let z_d and z'_d be what a household's day d counts under two accounts of its use, vectors over half-hours
     with L1 distance at most S (`load_profile.profile_sensitivity`). The household is in one group on each day, in any
     on different days, because the roster is fixed. It adds w_k z_d to the cells of that group and the kind k of the
     day. The distance of the vector of all groups is at most the sum over days of w_k times the distance of z_d and

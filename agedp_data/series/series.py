@@ -40,7 +40,7 @@ from agedp_data.series.histograms import cumulative, histogram
 from agedp_data.series.periods import period_of
 from agedp_data.series.profile import Profile
 from agedp_data.series.sensitivity import Change, cumulative_sensitivity, histogram_sensitivity, sum_sensitivity
-from agedp_data.series.series_terms import EnergySeries, Wh
+from agedp_data.series.series_terms import EnergySeries, OneCell, Wh
 
 _AMOUNTS: Final = ("share", "clamp_kwh", "half_hour_clamp_kwh", "above_kwh", "missing_kwh", "bins_kwh")
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -53,7 +53,7 @@ def _bins(values: object) -> tuple[Decimal, ...]:
     return edges
 
 
-class Mean(EnergySeries):
+class Mean(OneCell, EnergySeries):
     """Mean of the households' days: one exact sum per group, to which noise is added.
 
     The published mean is the noisy sum, divided by the number of households on the roster, which is public.
@@ -105,16 +105,6 @@ class Mean(EnergySeries):
         """Return the most that one cell changes [Wh]: the sum of a group is one cell."""
         del minutes
         return self.sensitivity(change)
-
-    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
-        """Return the cells of a group: one, which has the group's name, whatever the half-hours of the day."""
-        del slots
-        return (group,)
-
-    def holds(self, cells: Sequence[str]) -> bool:
-        """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
-        del cells
-        return True
 
     def exact(self, days_wh: Wh) -> tuple[int, ...]:
         """Return the exact vector of one group, to which noise is added: the sum of its counted days [Wh].

@@ -145,6 +145,20 @@ class Series(Section):
         return self
 
 
+class OneCell:
+    """Cells of a series whose groups have one value a row each; to be inherited beside `Series`."""
+
+    def cells(self, group: str, *, slots: Sequence[int] = ()) -> tuple[str, ...]:
+        """Return the cells of a group: one, which has the group's name, whatever the half-hours of the day."""
+        del slots
+        return (group,)
+
+    def holds(self, cells: Sequence[str]) -> bool:
+        """Return whether the cells of a stored release can be of this series: always, because any group is one cell."""
+        del cells
+        return True
+
+
 class EnergySeries(Series):
     """Keys and rules of statistics of use; the exact vector of a release is computed from the counted days.
 

@@ -29,7 +29,7 @@ from agedp.release_folder.profile_months import (
     profile_month_table,
 )
 from agedp.release_folder.quantile_table import QUANTILE_FILE, check_quantile_table, quantile_files, quantile_table
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.table_comparison import interval_coverage
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.statement.document import Statement
@@ -102,8 +102,8 @@ def check_derived_tables(
         InputError: a guarantee, row or cell that differs; the message names file, day and column.
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
-    for name in {*tables} - {CONSISTENT_FILE}:
-        if Decimal(read_guarantee(tables[name].schema)["interval"]["coverage"]) != coverage:
+    for name in sorted({*tables} - {CONSISTENT_FILE}):
+        if interval_coverage(tables[name]) != coverage:
             problem = "the interval in its guarantee has another coverage than those of the released values"
             raise InputError(f"{name}: {problem}. Ask for the release again.")
     if CONSISTENT_FILE in tables:

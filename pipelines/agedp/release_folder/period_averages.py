@@ -42,9 +42,8 @@ from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
     parquet_bytes,
-    read_guarantee,
 )
-from agedp.release_folder.table_comparison import check_large_table
+from agedp.release_folder.table_comparison import check_large_table, interval_coverage
 from agedp_data import table_schemas
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
@@ -86,7 +85,7 @@ def check_period_averages(
     for period, name in PERIOD_FILES.items():
         if name in tables:
             table = tables[name]
-            coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
+            coverage = interval_coverage(table)
             expected = period_table(period, statement, rows, contracts, coverage=coverage)
             if expected is not None:
                 kwh_of_wh = 1 / (1000.0 * expected["household_days"].to_numpy())

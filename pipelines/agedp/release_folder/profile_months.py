@@ -45,9 +45,8 @@ from agedp.release_folder.result_tables import (
     common_guarantee,
     contract_layout,
     parquet_bytes,
-    read_guarantee,
 )
-from agedp.release_folder.table_comparison import check_large_table
+from agedp.release_folder.table_comparison import check_large_table, interval_coverage
 from agedp_data import table_schemas
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
@@ -113,7 +112,7 @@ def check_profile_months(
         InputError: a guarantee, row or cell that differs; the message names the month's first day and the column.
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
-    coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
+    coverage = interval_coverage(table)
     expected = profile_month_table(statement, rows, contracts, coverage=coverage)
     if expected is not None:
         kwh_of_wh = expected["minutes"].to_numpy() / (1000.0 * expected["household_minutes"].to_numpy())

@@ -30,9 +30,8 @@ from agedp.release_folder.result_tables import (
     METADATA_KEY,
     common_guarantee,
     parquet_bytes,
-    read_guarantee,
 )
-from agedp.release_folder.table_comparison import check_large_table
+from agedp.release_folder.table_comparison import check_large_table, interval_coverage
 from agedp_data import table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.histogram_quantiles import Integers, QuantileRanges, noisy_counts, quantile_ranges
@@ -61,7 +60,7 @@ def check_quantile_table(
         InputError: a guarantee, row or cell that differs; the message names day and column.
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
-    coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
+    coverage = interval_coverage(table)
     expected = quantile_table(statement, rows, contracts, coverage=coverage)
     check_large_table(QUANTILE_FILE, table, expected, rounded=_ROUNDED)
 

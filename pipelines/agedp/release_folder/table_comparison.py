@@ -36,9 +36,17 @@ def check_tables(
     for name in sorted(published.keys() ^ tables.keys()):
         raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {ADVICE}")
     for name, table in tables.items():
-        coverage = Decimal(read_guarantee(table.schema)["interval"]["coverage"])
-        expected = series_table(published[name], statement, rows, contracts, coverage=coverage)
+        expected = series_table(published[name], statement, rows, contracts, coverage=interval_coverage(table))
         check_large_table(name, table, expected, rounded=ROUNDED)
+
+
+def interval_coverage(table: pa.Table) -> Decimal:
+    """Return the coverage of the intervals of a table, by its guarantee.
+
+    Raises:
+        LookupError, TypeError, ValueError, ArithmeticError: the guarantee lacks it.
+    """
+    return Decimal(read_guarantee(table.schema)["interval"]["coverage"])
 
 
 def check_large_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str]) -> None:

@@ -4,8 +4,8 @@ The functions take rows of the published table (`table_schemas.DAILY_PROFILE`).
 
 Decisions:
 
-* All groups have one axis and one range of colours. `MOST_GROUPS` of them are shown, those of most households, in the
-  order of names. The maps of all groups have at most `MOST_CELLS` cells: of longer series the newest days.
+* All groups have one axis and one range of colours. The maps of all groups have at most `MOST_CELLS` cells: of longer
+  series the newest days. `MOST_GROUPS` groups are shown, those of most households on these days, in the order of names.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agedp.reports.axes import Scale, date_axis, format_number, linear_axis
 from agedp.reports.chart_layers import Hover
@@ -29,6 +30,7 @@ from agedp.reports.mean_series import percent
 from agedp.reports.profile_means import MINUTES_OF_DAY, GroupProfile, MeanProfile, group_profile, mean_profile
 from agedp.reports.svg import Line, chart
 from agedp_data.arrays import Floats
+from agedp_data.series.day_kinds import day_kind
 
 MOST_GROUPS = 6
 """Groups on a page."""
@@ -53,17 +55,17 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
     if not rows.num_rows:
         yield paragraph(f"{name}: no day is released yet.")
         return
-    groups, hidden = _largest_groups(rows)
-    profiles = {group: group_profile(rows, group) for group in groups}
+    shown_days = _shown_days(rows)
+    shown = rows.filter(pc.greater_equal(rows["day"], pa.scalar(shown_days[0])))
+    groups, hidden = _largest_groups(shown)
+    profiles = {group: group_profile(shown, group) for group in groups}
     is_split = len(profiles) > 1
     labels = {group: ", ".join(filter(None, [label, group if group != "all" or is_split else ""])) for group in groups}
-    shown_days = _shown_days(profiles)
-    profiles = {group: _newest(profile, shown_days[0]) for group, profile in profiles.items()}
     kinds = {group: _weekday_and_weekend(profile, coverage) for group, profile in profiles.items()}
     yield from _mean_charts(kinds, profiles, labels, coverage)
     if len(shown_days) > 1:
         yield from _maps(profiles, labels, shown_days)
-    if min(set(rows["day"].to_pylist())) < shown_days[0]:
+    if shown.num_rows < rows.num_rows:
         yield paragraph(f"Earlier days than {shown_days[0]} are in the Parquet file only.", "soft")
     if hidden:
         where = f"in {file}" if file else "in the Parquet file"
@@ -80,25 +82,18 @@ def _largest_groups(rows: pa.Table) -> tuple[list[str], int]:
     return sorted(row["group"] for row in order[:MOST_GROUPS]), max(len(order) - MOST_GROUPS, 0)
 
 
-def _shown_days(profiles: dict[str, GroupProfile]) -> list[date]:
-    """Return the days of the maps, without gaps: those of all profiles, at most the newest that the page holds."""
-    all_days = [day for profile in profiles.values() for day in profile.days]
-    cells = MINUTES_OF_DAY // next(iter(profiles.values())).step
-    most = min(MOST_DAYS, MOST_CELLS // (cells * len(profiles)))
-    last = max(all_days)
-    first = max(min(all_days), last - timedelta(days=most - 1))
+def _shown_days(rows: pa.Table) -> list[date]:
+    """Return the days of the maps, without gaps: those of the table, at most the newest that the page holds."""
+    groups = min(len(rows["group"].unique()), MOST_GROUPS)
+    cells = MINUTES_OF_DAY // pc.min(rows["minutes"]).as_py()
+    most = min(MOST_DAYS, MOST_CELLS // (cells * groups))
+    last = pc.max(rows["day"]).as_py()
+    first = max(pc.min(rows["day"]).as_py(), last - timedelta(days=most - 1))
     return [first + timedelta(days=i) for i in range((last - first).days + 1)]
 
 
-def _newest(profile: GroupProfile, first: date) -> GroupProfile:
-    """Return the days of a profile from a first one on."""
-    start = sum(day < first for day in profile.days)
-    cells = (profile.noisy_wh, profile.households, profile.minutes, profile.scale, profile.low_kwh, profile.high_kwh)
-    return GroupProfile(profile.days[start:], profile.step, *(values[start:] for values in cells))
-
-
 def _weekday_and_weekend(profile: GroupProfile, coverage: Decimal) -> dict[str, MeanProfile]:
-    is_weekend = np.array([day.weekday() >= 5 for day in profile.days], bool)
+    is_weekend = np.array([day_kind(day) == "weekend" for day in profile.days], bool)
     kinds = {"weekdays": ~is_weekend, "weekend days": is_weekend}
     return {
         kind: mean_profile(profile, is_selected, coverage=coverage)

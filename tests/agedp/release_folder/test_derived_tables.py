@@ -173,10 +173,11 @@ def test_verification_finds_a_forged_value_or_row(folder, name):
 
 @pytest.mark.parametrize("coverage", ["0.5", "NaN"])
 def test_verification_finds_intervals_of_another_coverage(folder, coverage):
-    table = pq.read_table(folder.path / FILES[0])
-    guarantee = json.loads(table.schema.metadata[b"agedp"])
-    guarantee["interval"]["coverage"] = coverage
-    forge(folder, FILES[0], table.replace_schema_metadata({b"agedp": json.dumps(guarantee)}))
+    for name in FILES:  # of several the first by name is reported
+        table = pq.read_table(folder.path / name)
+        guarantee = json.loads(table.schema.metadata[b"agedp"])
+        guarantee["interval"]["coverage"] = coverage
+        forge(folder, name, table.replace_schema_metadata({b"agedp": json.dumps(guarantee)}))
     with pytest.raises(InputError, match=rf"^{FILES[0]}: the interval in its guarantee has another coverage"):
         folder.verify()
 

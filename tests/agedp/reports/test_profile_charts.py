@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from agedp.release_folder.profile_table import ProfileTerms, profile_table
+from agedp.reports import profile_charts
 from agedp.reports.coverage_series import coverage_parts
 from agedp.reports.heat_map import COLOURS, step_of
 from agedp.reports.profile_charts import MOST_GROUPS, profile_parts
@@ -148,6 +149,19 @@ def test_groups_are_in_the_order_of_their_names():
     assert [title.rpartition(" ")[2] for title in titles] == [f"north/S{i}" for i in range(2, 8)]  # of most households
     assert "2 more groups, of fewer households, are in daily_profile.parquet only." in html
     assert html.count("0 more groups") == 0
+
+
+@pytest.mark.parametrize("number", [MOST_GROUPS, MOST_GROUPS + 1])
+def test_a_group_that_ended_before_the_shown_days_is_not_shown(number, monkeypatch):
+    monkeypatch.setattr(profile_charts, "MOST_CELLS", 3 * 48 * MOST_GROUPS)  # three days
+    groups, first = tuple(f"g{i}" for i in range(number)), date(2013, 1, 1)
+    rows = rows_of(first, 4, groups) + rows_of(first + timedelta(days=4), 3, groups[:-1])  # the last one is the largest
+    html = parts_of(table_of(rows, by="area"))
+    figures = figures_of(html)
+    for subject in ("Mean profile", "Use by day"):
+        assert [of.rpartition(" ")[2] for of in figures if of.startswith(subject)] == [*groups[:-1]]
+    assert "Earlier days than 2013-01-05 are in the Parquet file only." in html
+    assert "more groups" not in html
 
 
 def test_a_year_of_groups_is_small_and_repeatable():
