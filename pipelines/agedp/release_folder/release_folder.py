@@ -78,11 +78,13 @@ class ReleaseFolder:
         Averages come first, then distributions, profiles, coverage.
 
         Raises:
-            InputError: the release has no such table, or it is damaged.
+            InputError: the release has no such table, whose message names those it has; or the table is damaged.
         """
         present = sorted(path.stem for path in self.path.glob("*.parquet"))
         kinds = [kind for kind in FILES.values() if kind != LAYERS]  # no layer is a mean
         first = (stem for kind in kinds for stem in present if re.fullmatch(rf"{kind}(_.+)?", stem))
+        if name and present and name not in present and f"{name}.parquet" not in self.checksums:
+            raise InputError(f"{escape_text(name)}: the release has no such table; it has {', '.join(present)}")
         name = name or next(first, MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
