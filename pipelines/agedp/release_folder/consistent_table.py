@@ -28,7 +28,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from agedp.budget import closed_days, series_by_contract
-from agedp.release_folder.result_tables import METADATA_KEY, check_table, common_guarantee, parquet_bytes
+from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, parquet_bytes
+from agedp.release_folder.table_comparison import check_table
 from agedp_data import mechanisms, table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
