@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE
-from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tables, derived_table
+from agedp.release_folder.derived_tables import DERIVED_FILES, derived_table
 from agedp.release_folder.folder_files import (
     AVERAGES,
     PACKAGE,
@@ -42,19 +41,10 @@ from agedp.release_folder.published_series import (
     PROFILE_MONTHS,
 )
 from agedp.release_folder.quantile_table import QUANTILE_FILE
-from agedp.release_folder.result_tables import read_guarantee
+from agedp.release_folder.release_check import check_release, contracts_and_releases, interval_coverage
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
-from agedp.release_folder.statement_check import (
-    check_account,
-    check_bounds,
-    check_rows_belong,
-    check_statement,
-    check_words,
-)
-from agedp.release_folder.table_comparison import check_losses, check_tables
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text, suggest_file
 from agedp_data.statement.document import SCHEMA, Statement, read_statement
@@ -149,9 +139,9 @@ class ReleaseFolder:
     def _derived(self, name: str) -> pd.DataFrame:
         if name in self.checksums:
             return self.table(name.removesuffix(".parquet"))
-        contracts, rows = _contracts_and_releases(self.ledger_rows())
+        contracts, rows = contracts_and_releases(self.ledger_rows())
         try:
-            coverage = _coverage(self.series_tables())
+            coverage = interval_coverage(self.series_tables())
             table = derived_table(name, self.read_statement(), rows, contracts, coverage=coverage)
         except _INCOMPLETE:
             raise InputError(f"{name}: {_INCOMPLETE_TEXT}") from None
@@ -334,33 +324,17 @@ class ReleaseFolder:
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         statement = self.read_statement()
         export = self.ledger_rows()
-        contracts, releases = _contracts_and_releases(export)
         try:
-            check_rows_belong(statement, releases, contracts)
-            check_losses(ROWS, releases, contracts)
-            released = self.series_tables()
-            check_tables(released, statement, releases, contracts)
-            check_statement(statement, releases, contracts)
-            check_bounds(statement, export.rows)
-            check_account(statement, export)
-            check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
-            if derived := {name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES}:
-                check_derived_tables(derived, statement, releases, contracts, coverage=_coverage(released))
+            check_release(
+                statement,
+                export,
+                words=(self.path / WORDS).read_text(encoding="utf-8"),
+                released=self.series_tables(),
+                derived={name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES},
+            )
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, self.checksums.keys(), statement)
-
-
-def _contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord], list[ReleaseRecord]]:
-    contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
-    return contracts, [row for row in export.rows if isinstance(row, ReleaseRecord)]
-
-
-def _coverage(tables: Mapping[str, pa.Table]) -> Decimal:
-    """Return the coverage of the intervals of a release, which its tables of released values share."""
-    if not tables:
-        raise InputError("the release has no averages or distributions, from which other tables would be derived")
-    return Decimal(read_guarantee(tables[min(tables)].schema)["interval"]["coverage"])
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:
