@@ -2,9 +2,8 @@
 
 `READINGS`, `DAYS`, `STATE_DAYS`, `QUALITY`, `QUARANTINE`, `SUMS`, `TRUE_MEANS`, `TRUE_COUNTS`, `COVERAGE`,
 `COUNTED_STATES`, `GOODNESS_OF_FIT` are confidential; `DAILY_AVERAGES`, `DAILY_AVERAGE_LAYERS`, `DAILY_DISTRIBUTION`,
-`DAILY_PROFILE`, `DAILY_COVERAGE`, `PERIOD_RELEASES`, `PROFILE_RELEASES`, `CONSISTENT_AVERAGES`, `PERIOD_AVERAGES`,
-`PROFILE_BY_MONTH` and `DAILY_QUANTILES` are published; `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has
-them.
+`DAILY_PROFILE`, `DAILY_COVERAGE`, `PERIOD_RELEASES` and `PROFILE_RELEASES` are published, beside tables derived
+from them (`derived_schemas`); `DAILY_AVERAGE_SMOOTHED` is computed from them by whoever has them.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ _TEXT = pa.string()
 _IDS = pa.dictionary(pa.int32(), pa.string())
 
 
-def _schema(*columns: tuple[str, pa.DataType, str], nullable: frozenset[str] = frozenset()) -> pa.Schema:
+def schema_of(*columns: tuple[str, pa.DataType, str], nullable: frozenset[str] = frozenset()) -> pa.Schema:
+    """Return the schema of columns: name, type, meaning."""
     fields = (
         pa.field(name, kind, nullable=name in nullable, metadata={"description": text}) for name, kind, text in columns
     )
     return pa.schema(fields)
 
 
-READINGS = _schema(
+READINGS = schema_of(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout (GMT for London, Sydney civil for Ausgrid)"),
     ("slot", pa.uint8(), "half-hour of the day, 0 to 47"),
@@ -35,27 +35,27 @@ READINGS = _schema(
     ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
 )
 READINGS_CHANNELS = READINGS.append(
-    _schema(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
+    schema_of(("channel", pa.uint8(), "which pass of a half-hour that the day has twice; 0: it has it once")).field(0)
 )
-READINGS_WIDE = _schema(
+READINGS_WIDE = schema_of(
     ("household_id", _IDS, "household"),
     ("channel", pa.uint8(), "series of the household that add up to its use"),
     ("day", pa.date32(), "day of the layout"),
     ("row", pa.int64(), "data row, from 0 at the beginning of the part"),
     *((f"energy_wh_{slot}", pa.int32(), "energy of the half-hour, Wh; -1: missing") for slot in range(SLOTS)),
 )
-DAYS = _schema(
+DAYS = schema_of(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; never scaled up"),
     ("readings", pa.uint8(), "how many of the day's readings are there"),
 )
-STATE_DAYS = _schema(
+STATE_DAYS = schema_of(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("counted_wh", pa.int64(), "sum of what stands for the states of the half-hours that are there, Wh"),
 )
-PART_DAYS = _schema(
+PART_DAYS = schema_of(
     ("household_id", _IDS, "household"),
     ("day", pa.date32(), "day of the layout"),
     ("energy_wh", pa.int64(), "energy of the readings that are there, Wh; 0 without one"),
@@ -63,25 +63,25 @@ PART_DAYS = _schema(
     ("aside_row", pa.list_(pa.int64()), "rows of this household-day that its part alone sets aside"),
     ("aside_reason", pa.list_(pa.uint8()), "and why, one for each"),
 )
-SETTLED = _schema(
+SETTLED = schema_of(
     ("file", pa.int32(), "input file, by its place in the delivery"),
     ("row", pa.int64(), "data row of the input file, from 0"),
     ("reason", pa.uint8(), "why settling the month set it aside"),
 )
-QUALITY = _schema(
+QUALITY = schema_of(
     ("input", _TEXT, "name of the input file"),
     ("content", _TEXT, "content id: SHA-256 of the file and of the rules it was read under"),
     ("note", _TEXT, "header recognised, or why the file was passed over"),
     ("what", _TEXT, "rows read, kept, or set aside for this reason"),
     ("rows", pa.int64(), "number of input rows"),
 )
-QUARANTINE = _schema(
+QUARANTINE = schema_of(
     ("content", _TEXT, "content id of the input file"),
     ("row", pa.int64(), "data row of the input file, from 0"),
     ("reason", _TEXT, "why the row was set aside"),
     ("text", _TEXT, "the row as it stood there; empty for duplicates and disagreements"),
 )
-SUMS = _schema(
+SUMS = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
     ("cell", _TEXT, "all, or the group; of a distribution with its range of use, kWh"),
@@ -90,7 +90,7 @@ SUMS = _schema(
     ("clamped", pa.int64(), "of these above the clamp"),
     ("value", pa.int64(), "what noise is added to: the sum of the clamped days, Wh, or the households in the range"),
 )
-RELEASED_ROSTERS = _schema(
+RELEASED_ROSTERS = schema_of(
     ("population", _TEXT, "the people"),
     ("ledger", _TEXT, "id of the ledger that draws"),
     ("day", pa.date32(), "day of the data"),
@@ -99,7 +99,7 @@ RELEASED_ROSTERS = _schema(
     ("groups", _TEXT, "by group column in use, SHA-256 of who is in which group, JSON; confidential"),
     ("released", pa.bool_(), "whether the ledger was seen to hold the day"),
 )
-TRUE_MEANS = _schema(
+TRUE_MEANS = schema_of(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -108,7 +108,7 @@ TRUE_MEANS = _schema(
     ("true_mean_kwh", pa.float64(), "mean before noise, kWh"),
     ("released_mean_kwh", pa.float64(), "mean as released, kWh"),
 )
-TRUE_COUNTS = _schema(
+TRUE_COUNTS = schema_of(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -117,7 +117,7 @@ TRUE_COUNTS = _schema(
     ("true_households", pa.int64(), "of these in the range, before noise"),
     ("released_households", pa.int64(), "of these in the range, as released"),
 )
-COVERAGE = _schema(
+COVERAGE = schema_of(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -126,7 +126,7 @@ COVERAGE = _schema(
     ("usable", pa.int64(), "of these with a usable day"),
     ("clamped", pa.int64(), "of these above the clamp"),
 )
-COUNTED_STATES = _schema(
+COUNTED_STATES = schema_of(
     ("population", _TEXT, "the people"),
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
@@ -135,7 +135,7 @@ COUNTED_STATES = _schema(
     ("readings_kwh", pa.float64(), "mean of the households' days by their readings, before noise, kWh"),
     ("states_kwh", pa.float64(), "mean of the same days by their states, before noise, kWh"),
 )
-GOODNESS_OF_FIT = _schema(
+GOODNESS_OF_FIT = schema_of(
     ("household_id", _IDS, "household"),
     ("figure", _TEXT, "chain of day totals; chain of half-hours; day or half-hour, given the calendar"),
     ("days_apart", pa.int32(), "days from the one that was read to the one that is protected"),
@@ -148,7 +148,7 @@ GOODNESS_OF_FIT = _schema(
     ("checked", pa.bool_(), "whether powers and direct count were compared"),
     ("rejected", pa.bool_(), "whether the count exceeds the powers by more than the chain explains"),
 )
-DAILY_AVERAGES = _schema(
+DAILY_AVERAGES = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: days are released once"),
@@ -172,14 +172,14 @@ DAILY_AVERAGE_LAYERS = pa.schema(
             field.with_metadata({"description": _LAYER_TEXTS[field.name]}) if field.name in _LAYER_TEXTS else field
             for field in DAILY_AVERAGES
         ),
-        *_schema(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
+        *schema_of(("layer", pa.int32(), "which layer of the clamp, from 2; layer 1 is in the daily averages")),
     ]
 )
-LEVEL: pa.Field = _schema(
+LEVEL: pa.Field = schema_of(
     ("level", _TEXT, "group column that divides the groups, of which coarser ones begin the group's path; all: none")
 ).field(0)
 """A column of the table of each series with levels, after the group: coarser levels of a day come first."""
-PERIOD_RELEASES = _schema(
+PERIOD_RELEASES = schema_of(
     ("day", pa.date32(), "last day of the week, month or year that the row covers"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: periods are released once"),
@@ -194,7 +194,7 @@ PERIOD_RELEASES = _schema(
     ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
-DAILY_DISTRIBUTION = _schema(
+DAILY_DISTRIBUTION = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: days are released once"),
@@ -206,7 +206,7 @@ DAILY_DISTRIBUTION = _schema(
     ("epsilon", pa.float64(), "loss of the release, all its cells together, about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
-DAILY_PROFILE = _schema(
+DAILY_PROFILE = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
@@ -222,7 +222,7 @@ DAILY_PROFILE = _schema(
     ("epsilon", pa.float64(), "loss of the release, all its half-hours together, about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
-DAILY_COVERAGE = _schema(
+DAILY_COVERAGE = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("group", _TEXT, "all, or the group of the roster"),
     ("revision", pa.int32(), "0: days are released once"),
@@ -236,18 +236,32 @@ DAILY_COVERAGE = _schema(
     ("epsilon", pa.float64(), "loss of the release about one household's day [-]"),
     ("version", pa.int32(), "how many contracts this population had by then"),
 )
-CONSISTENT_AVERAGES = _schema(
-    ("day", pa.date32(), "day of the data"),
-    ("series", _TEXT, "series of the run file that the value is of"),
-    ("group_column", _TEXT, "column of the roster, or all: all households"),
+PROFILE_RELEASES = schema_of(
+    ("day", pa.date32(), "last day of the month that the row covers"),
     ("group", _TEXT, "all, or the group of the roster"),
-    ("households", pa.int64(), "households on the roster that day"),
-    ("mean_kwh", pa.float64(), "estimate, kWh per household; groups add up to the total in kWh of all households"),
+    ("day_kind", _TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
+    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
+    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
+    ("revision", pa.int32(), "0: months are released once"),
+    ("first_day", pa.date32(), "first day that the row covers"),
+    ("days_of_kind", pa.int32(), "days of this kind in the month"),
+    ("minutes_in_period", pa.int32(), "how long the half-hour is on all these days together"),
+    ("household_days", pa.int64(), "households on the roster, added over the days of this kind"),
+    ("weight", pa.int32(), "how often a half-hour counts: 2 on weekdays, 5 on weekends"),
+    ("noisy_weighted_wh", pa.int64(), "what was drawn: weight x sum of the clamped half-hours, plus noise, Wh"),
+    (
+        "mean_kwh",
+        pa.float64(),
+        "noisy_weighted_wh / weight / household_days / 1000 x days_of_kind x minutes / minutes_in_period, kWh",
+    ),
     ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
-    ("based_on", _TEXT, "series whose released values of the day enter the estimate"),
-    ("method", _TEXT, "least squares; or released value, with the reason why there is no estimate"),
+    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
+    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
+    ("published_on", pa.date32(), "UTC date of first publication"),
+    ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
+    ("version", pa.int32(), "how many contracts this population had by then"),
 )
-DAILY_AVERAGE_SMOOTHED = _schema(
+DAILY_AVERAGE_SMOOTHED = schema_of(
     ("day", pa.date32(), "day of the data"),
     ("series", _TEXT, "series of the run file"),
     ("group_column", _TEXT, "column of the roster, or all: all households"),
@@ -307,95 +321,3 @@ def _to_arrow_array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
     if pa.types.is_date32(kind) and getattr(value, "dtype", None) is not None:
         return pa.array(value.astype("int32"), pa.int32()).cast(kind)
     return pa.array(value, kind)
-
-
-PERIOD_AVERAGES = _schema(
-    ("first_day", pa.date32(), "first day of the period; a week begins on Monday"),
-    ("last_day", pa.date32(), "last day of the period"),
-    ("series", _TEXT, "series of the run file that the value is of"),
-    ("group_column", _TEXT, "column of the roster, or all: all households"),
-    ("group", _TEXT, "all, or the group of the roster"),
-    ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
-    (
-        "above_kwh",
-        pa.float64(),
-        "a household's day counted as its energy above this, kWh; 0 unless it is an upper layer",
-    ),
-    ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
-    ("days_released", pa.int32(), "days of the period whose released values enter; missing days are not estimated"),
-    ("days_in_period", pa.int32(), "days of the period"),
-    ("is_complete", pa.int32(), "1 if all days of the period enter, otherwise 0"),
-    ("fewest_households", pa.int64(), "smallest number of households on the roster on a day that enters"),
-    ("most_households", pa.int64(), "largest number of households on the roster on a day that enters"),
-    ("household_days", pa.int64(), "sum of the households on the roster over the days that enter"),
-    ("mean_kwh", pa.float64(), "sum of noisy_sum_wh over the days / household_days / 1000: per household and day, kWh"),
-    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
-    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
-    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
-    ("published_on", pa.date32(), "UTC date of first publication of the latest day that enters"),
-)
-
-
-PROFILE_RELEASES = _schema(
-    ("day", pa.date32(), "last day of the month that the row covers"),
-    ("group", _TEXT, "all, or the group of the roster"),
-    ("day_kind", _TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
-    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
-    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
-    ("revision", pa.int32(), "0: months are released once"),
-    ("first_day", pa.date32(), "first day that the row covers"),
-    ("days_of_kind", pa.int32(), "days of this kind in the month"),
-    ("minutes_in_period", pa.int32(), "how long the half-hour is on all these days together"),
-    ("household_days", pa.int64(), "households on the roster, added over the days of this kind"),
-    ("weight", pa.int32(), "how often a half-hour counts: 2 on weekdays, 5 on weekends"),
-    ("noisy_weighted_wh", pa.int64(), "what was drawn: weight x sum of the clamped half-hours, plus noise, Wh"),
-    (
-        "mean_kwh",
-        pa.float64(),
-        "noisy_weighted_wh / weight / household_days / 1000 x days_of_kind x minutes / minutes_in_period, kWh",
-    ),
-    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
-    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
-    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
-    ("published_on", pa.date32(), "UTC date of first publication"),
-    ("epsilon", pa.float64(), "loss of the release about all days of one household that it covers [-]"),
-    ("version", pa.int32(), "how many contracts this population had by then"),
-)
-PROFILE_BY_MONTH = _schema(
-    ("first_day", pa.date32(), "first day of the month"),
-    ("last_day", pa.date32(), "last day of the month"),
-    ("series", _TEXT, "series of the run file that the value is of"),
-    ("group_column", _TEXT, "column of the roster, or all: all households"),
-    ("group", _TEXT, "all, or the group of the roster"),
-    ("version", pa.int32(), "first of the contracts that the days were released under; they count a day alike"),
-    ("half_hour_clamp_kwh", pa.float64(), "a household's half-hour counted up to this, kWh"),
-    ("clamp_kwh", pa.float64(), "a household's day counted up to this, kWh"),
-    ("day_kind", _TEXT, "weekday: Monday to Friday, public holidays among them; or weekend: Saturday and Sunday"),
-    ("start_minute", pa.int32(), "when the half-hour begins: minutes after midnight by the clock of the day's zone"),
-    ("minutes", pa.int32(), "how long it is: 30, or 60 for hourly readings"),
-    ("days_released", pa.int32(), "days of this kind with this half-hour whose values enter; others are not estimated"),
-    ("days_in_period", pa.int32(), "days of this kind in the month that have this half-hour"),
-    ("is_complete", pa.int32(), "1 if all these days enter, otherwise 0"),
-    ("fewest_households", pa.int64(), "smallest number of households on the roster on a day that enters"),
-    ("most_households", pa.int64(), "largest number of households on the roster on a day that enters"),
-    ("household_minutes", pa.int64(), "sum over the days that enter of households x minutes of the half-hour"),
-    ("mean_kwh", pa.float64(), "sum of noisy_sum_wh / household_minutes x minutes / 1000: per household, kWh"),
-    ("noise_sd_kwh", pa.float64(), "standard deviation of the noise of mean_kwh, kWh"),
-    ("low_kwh", pa.float64(), "lower end of the noise interval, kWh"),
-    ("high_kwh", pa.float64(), "upper end of the noise interval, kWh"),
-    ("published_on", pa.date32(), "UTC date of first publication of the latest day that enters"),
-)
-
-
-DAILY_QUANTILES = _schema(
-    ("day", pa.date32(), "day of the data"),
-    ("series", _TEXT, "series of the run file whose counts the value follows from"),
-    ("group_column", _TEXT, "column of the roster, or all: all households"),
-    ("group", _TEXT, "all, or the group of the roster"),
-    ("share", pa.float64(), "share of the households that used this or less; 1: the largest use [-]"),
-    ("households", pa.int64(), "households on the roster that day"),
-    ("value_kwh", pa.float64(), "estimate, interpolated in a range of use, kWh"),
-    ("low_kwh", pa.float64(), "lower end of the interval, the edge of a range of use, kWh"),
-    ("high_kwh", pa.float64(), "upper end of the interval, the edge of a range of use, kWh; the clamp: this or more"),
-    ("version", pa.int32(), "how many contracts this population had by then"),
-)

@@ -166,8 +166,9 @@ class EnergySeries(Series):
     """
 
     clamp_kwh: PositiveKwh
-    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data. A
-    mean may have a list of 2 to 4 ascending bounds: the day is cut into layers, each a series with a share of its own.
+    """Upper bound on a household's daily total; a larger total counts as this. Public, never derived from the data.
+    Only with statistic = "mean" and every = "day", a list of 2 to 4 ascending bounds cuts the day into layers, each a
+    series with a share of its own.
     """
     missing_kwh: Kwh = exact(0)
     """Value of a missing household-day."""

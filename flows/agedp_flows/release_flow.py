@@ -24,8 +24,9 @@ from agedp.run_context import RunContext
 from agedp.stage_values import Delivery, DueDays
 from agedp.stages import plan as plan_stage
 from agedp.stages import release as release_stage
-from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
+from agedp.stages.aggregate import aggregate_days
 from agedp.stages.ingest import read_files
+from agedp.stages.input_check import CheckedSums, check_input
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import ReleaseResult
 from agedp.stages.report import ReportOutcome, write_reports

@@ -44,13 +44,14 @@ from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.reports.model_check_report import write_memory_report
 from agedp.run_context import NEEDS_MODEL, RunContext, engine_for, load_run_file, store_for
 from agedp.stage_values import DailySums, Delivery, DueDays
-from agedp.stages.aggregate import CheckedSums, aggregate_days, check_input
+from agedp.stages.aggregate import aggregate_days
 from agedp.stages.calibration_draws import (
     check_draws_permitted,
     ledger_answer,
     open_calibration_session,
 )
 from agedp.stages.ingest import ingest, read_files
+from agedp.stages.input_check import CheckedSums, check_input
 from agedp.stages.plan import plan
 from agedp.stages.publish import publish_folder
 from agedp.stages.release import ReleaseResult, release_days

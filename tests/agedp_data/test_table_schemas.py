@@ -7,7 +7,7 @@ from datetime import date
 import pyarrow as pa
 import pytest
 
-from agedp_data import table_schemas
+from agedp_data import derived_schemas, table_schemas
 from agedp_data.table_schemas import DAYS, SETTLED, table_from_columns
 
 
@@ -23,7 +23,8 @@ def test_a_table_takes_its_columns_and_no_others():
 
 
 def test_every_column_says_what_it_means_and_is_never_empty():
-    for schema in (schema for schema in vars(table_schemas).values() if isinstance(schema, pa.Schema)):
+    declared = {**vars(table_schemas), **vars(derived_schemas)}.values()
+    for schema in (schema for schema in declared if isinstance(schema, pa.Schema)):
         for field in schema:
             text = field.metadata[b"description"].decode()
             assert text, field

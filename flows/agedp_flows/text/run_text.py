@@ -27,7 +27,7 @@ from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names
 from agedp.stage_values import Delivery, DueDays
-from agedp.stages.aggregate import CheckedSums, check_input_files
+from agedp.stages.input_check import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status

@@ -28,8 +28,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from agedp.budget import closed_days, series_by_contract
-from agedp.release_folder.result_tables import METADATA_KEY, check_table, common_guarantee, parquet_bytes
-from agedp_data import mechanisms, table_schemas
+from agedp.release_folder.result_tables import METADATA_KEY, common_guarantee, parquet_bytes
+from agedp.release_folder.table_comparison import check_table
+from agedp_data import derived_schemas, mechanisms, table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.roster import ALL
 from agedp_data.series.consistency import NoisyValue, precision_mean
@@ -90,7 +91,7 @@ def consistent_table(
         return None
     days = _parts_by_day(rows, contracts, quantities)
     table = table_schemas.table_from_rows(
-        table_schemas.CONSISTENT_AVERAGES, [row for parts in days for row in _day_rows(parts)]
+        derived_schemas.CONSISTENT_AVERAGES, [row for parts in days for row in _day_rows(parts)]
     )
     guarantee = {
         **common_guarantee(statement),

@@ -44,7 +44,7 @@ from agedp.release_folder.result_tables import (
     parquet_bytes,
 )
 from agedp.release_folder.table_comparison import check_large_table, interval_coverage
-from agedp_data import table_schemas
+from agedp_data import derived_schemas, table_schemas
 from agedp_data.arrays import Floats
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.noise_sums import sum_deviation, sum_interval
@@ -115,7 +115,7 @@ def period_table(
         return None
     parts = closed_parts(period, rows, contracts)
     columns = [_columns(part, coverage) for part in parts]
-    schema = table_schemas.PERIOD_AVERAGES
+    schema = derived_schemas.PERIOD_AVERAGES
     values = {name: [value for column in columns for value in column[name]] for name in schema.names}
     guarantee = {
         **common_guarantee(statement),

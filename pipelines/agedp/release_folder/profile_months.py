@@ -47,7 +47,7 @@ from agedp.release_folder.result_tables import (
     parquet_bytes,
 )
 from agedp.release_folder.table_comparison import check_large_table, interval_coverage
-from agedp_data import table_schemas
+from agedp_data import derived_schemas, table_schemas
 from agedp_data.datasets.layout import slot_step
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import INTERVAL_MINUTES, SLOTS, Flags, Ints
@@ -141,7 +141,7 @@ def profile_month_table(
         "of": "released days of each month, weekdays and weekends",
         "schema": "agedp-profile-by-month-1",
     }
-    table = pa.concat_tables([table_schemas.PROFILE_BY_MONTH.empty_table(), *tables])
+    table = pa.concat_tables([derived_schemas.PROFILE_BY_MONTH.empty_table(), *tables])
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
 
 
@@ -185,7 +185,7 @@ def _month_table(month: ProfileMonth, coverage: Decimal) -> pa.Table:
         for kind in DAY_KINDS
         for sums in _kind_sums(month, [row for row in month.rows if day_kind(date.fromisoformat(row.day)) == kind])
     ]
-    return pa.concat_tables([table_schemas.PROFILE_BY_MONTH.empty_table(), *tables])
+    return pa.concat_tables([derived_schemas.PROFILE_BY_MONTH.empty_table(), *tables])
 
 
 def _kind_sums(month: ProfileMonth, rows: Sequence[ReleaseRecord]) -> Iterator[_KindSums]:
@@ -244,7 +244,7 @@ def _kind_table(month: ProfileMonth, kind: DayKind, sums: _KindSums, coverage: D
         "minutes": step * INTERVAL_MINUTES,
     }
     return table_schemas.table_from_columns(
-        table_schemas.PROFILE_BY_MONTH,
+        derived_schemas.PROFILE_BY_MONTH,
         **{name: pa.repeat(pa.scalar(value), len(group)) for name, value in constants.items()},
         **chosen,
         group=pa.array(sums.groups, pa.string()).take(pa.array(group)),

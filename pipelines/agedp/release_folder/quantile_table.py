@@ -32,7 +32,7 @@ from agedp.release_folder.result_tables import (
     parquet_bytes,
 )
 from agedp.release_folder.table_comparison import check_large_table, interval_coverage
-from agedp_data import table_schemas
+from agedp_data import derived_schemas, table_schemas
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.series.histogram_quantiles import Integers, QuantileRanges, noisy_counts, quantile_ranges
 from agedp_data.series.series import AnySeries, Distribution
@@ -87,7 +87,7 @@ def quantile_table(
         "of": "quantiles of the released counts",
         "schema": "agedp-daily-quantiles-1",
     }
-    table = table_schemas.table_from_columns(table_schemas.DAILY_QUANTILES, **_columns(releases, versions))
+    table = table_schemas.table_from_columns(derived_schemas.DAILY_QUANTILES, **_columns(releases, versions))
     return table.replace_schema_metadata({METADATA_KEY: json.dumps(guarantee, sort_keys=True, ensure_ascii=True)})
 
 

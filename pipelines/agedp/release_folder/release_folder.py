@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -15,7 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE
-from agedp.release_folder.derived_tables import DERIVED_FILES, check_derived_tables, derived_table
+from agedp.release_folder.derived_tables import DERIVED_FILES, derived_table
+from agedp.release_folder.folder_files import (
+    AVERAGES,
+    PACKAGE,
+    REPORT,
+    ROWS,
+    STATEMENT,
+    SUMS,
+    WITHOUT_PACKAGE,
+    WORDS,
+    check_package,
+    check_sums,
+    is_release_file,
+)
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
 from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
@@ -30,40 +41,33 @@ from agedp.release_folder.published_series import (
     PROFILE_MONTHS,
 )
 from agedp.release_folder.quantile_table import QUANTILE_FILE
-from agedp.release_folder.result_tables import check_losses, read_guarantee
+from agedp.release_folder.release_check import check_release, contracts_and_releases, interval_coverage
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
-from agedp.release_folder.statement_check import (
-    check_account,
-    check_bounds,
-    check_rows_belong,
-    check_statement,
-    check_words,
-)
-from agedp.release_folder.table_comparison import check_tables
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.transfer import LedgerExport, parse_export
 from agedp_data.messages import escape_text, suggest_file
-from agedp_data.statement import datapackage
 from agedp_data.statement.document import SCHEMA, Statement, read_statement
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
+__all__ = [
+    "AVERAGES",
+    "PACKAGE",
+    "REPORT",
+    "ROWS",
+    "STATEMENT",
+    "SUMS",
+    "WORDS",
+    "ReleaseFolder",
+    "is_release_file",
+    "open_release",
+]
+
 ESTIMATES_RECORD = "smoothing.json"
-ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
-_RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
-_WITHOUT_PACKAGE = ("agedp-statement-1",)
 _INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError)
 _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"
-
-
-def is_release_file(name: str) -> bool:
-    """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
-    names = {AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS}
-    return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,13 @@ class ReleaseFolder:
         Averages come first, then distributions, profiles, coverage.
 
         Raises:
-            InputError: the release has no such table, or it is damaged.
+            InputError: the release has no such table, whose message names those it has; or the table is damaged.
         """
         present = sorted(path.stem for path in self.path.glob("*.parquet"))
         kinds = [kind for kind in FILES.values() if kind != LAYERS]  # no layer is a mean
         first = (stem for kind in kinds for stem in present if re.fullmatch(rf"{kind}(_.+)?", stem))
+        if name and present and name not in present and f"{name}.parquet" not in self.checksums:
+            raise InputError(f"{escape_text(name)}: the release has no such table; it has {', '.join(present)}")
         name = name or next(first, MEANS)
         frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
         return frame
@@ -133,9 +139,9 @@ class ReleaseFolder:
     def _derived(self, name: str) -> pd.DataFrame:
         if name in self.checksums:
             return self.table(name.removesuffix(".parquet"))
-        contracts, rows = _contracts_and_releases(self.ledger_rows())
+        contracts, rows = contracts_and_releases(self.ledger_rows())
         try:
-            coverage = _coverage(self.series_tables())
+            coverage = interval_coverage(self.series_tables())
             table = derived_table(name, self.read_statement(), rows, contracts, coverage=coverage)
         except _INCOMPLETE:
             raise InputError(f"{name}: {_INCOMPLETE_TEXT}") from None
@@ -313,75 +319,22 @@ class ReleaseFolder:
         Raises:
             InputError: a file or value that differs from what was published.
         """
-        self._verify_sums()
-        if self.statement.get("schema") not in (SCHEMA, *_WITHOUT_PACKAGE):
+        check_sums(self.path, self._checksum_text(), self.checksums)
+        if self.statement.get("schema") not in (SCHEMA, *WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         statement = self.read_statement()
         export = self.ledger_rows()
-        contracts, releases = _contracts_and_releases(export)
         try:
-            check_rows_belong(statement, releases, contracts)
-            check_losses(ROWS, releases, contracts)
-            released = self.series_tables()
-            check_tables(released, statement, releases, contracts)
-            check_statement(statement, releases, contracts)
-            check_bounds(statement, export.rows)
-            check_account(statement, export)
-            check_words((self.path / WORDS).read_text(encoding="utf-8"), statement)
-            if derived := {name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES}:
-                check_derived_tables(derived, statement, releases, contracts, coverage=_coverage(released))
+            check_release(
+                statement,
+                export,
+                words=(self.path / WORDS).read_text(encoding="utf-8"),
+                released=self.series_tables(),
+                derived={name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES},
+            )
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
-        self._verify_package(statement)
-
-    def _verify_sums(self) -> None:
-        listed, expected = self._checksum_text(), self.checksums
-        tables = [name for name in expected if name.startswith(tuple(FILES.values()))]
-        if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
-            raise InputError(f"{SUMS} does not name every file of a release")
-        if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
-            raise InputError(f"{SUMS} differs from the published file; ask for the release again")
-        for name, digest in expected.items():
-            path = self.path / Path(name).name
-            if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise InputError(
-                    f"{escape_text(Path(name).name)} differs from the published file; ask for the release again"
-                )
-        names = {path.name for path in self.path.iterdir() if is_release_file(path.name)}
-        if unlisted := sorted(names - set(expected) - {SUMS}):
-            foreign = ", ".join(map(escape_text, unlisted))
-            raise InputError(
-                f"{foreign}: not listed in {SUMS}, so not part of this release; remove it, or ask for the release again"
-            )
-
-    def _verify_package(self, statement: Statement) -> None:
-        """Check datapackage.json, which catalogues read; releases of early versions have none."""
-        listed = set(self.checksums)
-        if PACKAGE not in listed:
-            if statement.schema_name not in _WITHOUT_PACKAGE:
-                raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
-            return
-        files = {name: (self.path / name).read_bytes() for name in listed - {PACKAGE}}
-        try:
-            fault = next(
-                datapackage.package_faults(json.loads((self.path / PACKAGE).read_bytes()), statement, files), None
-            )
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise InputError(f"{PACKAGE} lacks entries of a release") from None
-        if fault is not None:
-            raise InputError(f"{PACKAGE} {fault}; ask for the release again")
-
-
-def _contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord], list[ReleaseRecord]]:
-    contracts = [row for row in export.rows if isinstance(row, ContractRecord)]
-    return contracts, [row for row in export.rows if isinstance(row, ReleaseRecord)]
-
-
-def _coverage(tables: Mapping[str, pa.Table]) -> Decimal:
-    """Return the coverage of the intervals of a release, which its tables of released values share."""
-    if not tables:
-        raise InputError("the release has no averages or distributions, from which other tables would be derived")
-    return Decimal(read_guarantee(tables[min(tables)].schema)["interval"]["coverage"])
+        check_package(self.path, self.checksums.keys(), statement)
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

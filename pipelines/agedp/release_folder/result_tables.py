@@ -16,19 +16,15 @@ from __future__ import annotations
 
 import io
 import json
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.budget import series_by_contract
 from agedp.release_folder.level_column import with_level_column
 from agedp.release_folder.monthly_profile_table import monthly_profile_table
 from agedp.release_folder.profile_table import ProfileTerms, profile_table
@@ -39,12 +35,9 @@ from agedp_data.config.contract_values import interval_minutes_of, meaning_of
 from agedp_data.config.model_section import contract_states
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.registry import layout_of
-from agedp_data.epsilon import ceil_nano, format_epsilon, to_float
-from agedp_data.errors import InputError
+from agedp_data.epsilon import to_float
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.messages import escape_text
 from agedp_data.parameters import exact_text
-from agedp_data.roster import ALL
 from agedp_data.series.layers import layer_number
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution, series_in
@@ -327,78 +320,3 @@ def read_guarantee(schema: pa.Schema) -> dict[str, Any]:
     """
     guarantee: dict[str, Any] = json.loads((schema.metadata or {})[METADATA_KEY])
     return guarantee
-
-
-ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
-TOLERANCE: Final = 1e-9
-ADVICE: Final = "Ask for the release again."
-
-
-def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = ROUNDED) -> None:
-    """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
-
-    Raises:
-        InputError: a guarantee, row or cell that differs, or a table of which the ledger has none.
-        LookupError, TypeError, ValueError: its guarantee lacks entries.
-    """
-    if expected is None:
-        raise InputError(f"{name}: the ledger lacks this table. {ADVICE}")
-    guarantee = read_guarantee(table.schema)
-    if table.schema.remove_metadata() != expected.schema.remove_metadata():
-        raise InputError(f"{name} has other columns than a published table. {ADVICE}")
-    for key, value in read_guarantee(expected.schema).items():
-        if _contradict(guarantee[key], value):
-            raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {ADVICE}")
-    _check_rows(name, table.to_pylist(), expected.to_pylist(), rounded)
-
-
-def _contradict(stored: object, expected: object) -> bool:
-    """Return whether two JSON values differ at a key that both have."""
-    if isinstance(stored, dict) and isinstance(expected, dict):
-        return any(_contradict(stored[key], expected[key]) for key in stored.keys() & expected.keys())
-    return stored != expected
-
-
-def _check_rows(
-    name: str, stored: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]], rounded: Sequence[str]
-) -> None:
-    if len(stored) != len(expected):
-        in_table, in_ledger = Counter(map(_place, stored)), Counter(map(_place, expected))
-        place = min([*(in_table - in_ledger), *(in_ledger - in_table)])
-        side = "ledger lacks" if in_table[place] > in_ledger[place] else "table lacks"
-        raise InputError(f"{name}: {place}: the {side} this row. {ADVICE}")
-    for row, ledger_row in zip(stored, expected, strict=True):
-        for column, value in ledger_row.items():
-            is_rounded = column in rounded and math.isclose(row[column], value, rel_tol=TOLERANCE)
-            if not is_rounded and row[column] != value:
-                difference = f"{escape_text(str(row[column]))} differs from the ledger's {escape_text(str(value))}"
-                raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {ADVICE}")
-
-
-def _place(row: Mapping[str, Any]) -> str:
-    """Return day, group, time of day and range of a row, for messages."""
-    level = f"{escape_text(row['level'])} " if "level" in row else ""
-    group = "" if row["group"] == ALL else f", {level}{escape_text(row['group'])}"
-    bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
-    layer = f", layer {row['layer']}" if "layer" in row else ""
-    clock = f", {row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}" if "start_minute" in row else ""
-    kind = f", {row['day_kind']}" if "day_kind" in row else ""
-    return f"{row['day']}{group}{kind}{clock}{bins}{layer}"
-
-
-def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
-    """Check that the loss of every ledger row in a file follows from its noise and its contract's sensitivity.
-
-    Raises:
-        InputError: a row with another loss; the message names file, day and series.
-    """
-    series = series_by_contract(contracts)
-    for row in rows:
-        if row.state == "released":
-            sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
-            loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
-            if row.loss != loss:
-                difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
-                raise InputError(
-                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {ADVICE}"
-                )

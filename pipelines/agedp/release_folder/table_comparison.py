@@ -6,18 +6,31 @@ first such day. So a table of millions of rows is verified in seconds. Messages 
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agedp.budget import series_by_contract
 from agedp.release_folder.published_series import list_published_series
-from agedp.release_folder.result_tables import ADVICE, ROUNDED, TOLERANCE, check_table, read_guarantee, series_table
+from agedp.release_folder.result_tables import read_guarantee, series_table
+from agedp_data.epsilon import ceil_nano, format_epsilon
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.messages import escape_text
+from agedp_data.roster import ALL
 from agedp_data.statement.document import Statement
+
+_ROUNDED: Final = ("noise_sd", "noise_sd_kwh")
+_TOLERANCE: Final = 1e-9
+_ADVICE: Final = "Ask for the release again."
 
 
 def check_tables(
@@ -34,10 +47,10 @@ def check_tables(
     """
     published = {series.file: series for series in list_published_series(rows, contracts)}
     for name in sorted(published.keys() ^ tables.keys()):
-        raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {ADVICE}")
+        raise InputError(f"{name}: the {'folder' if name in published else 'ledger'} lacks this table. {_ADVICE}")
     for name, table in tables.items():
         expected = series_table(published[name], statement, rows, contracts, coverage=interval_coverage(table))
-        check_large_table(name, table, expected, rounded=ROUNDED)
+        check_large_table(name, table, expected, rounded=_ROUNDED)
 
 
 def interval_coverage(table: pa.Table) -> Decimal:
@@ -86,8 +99,78 @@ def _differing_rows(
         if column in rounded:
             stored, value = table[column].to_numpy(), expected[column].to_numpy()
             largest = np.maximum(np.abs(stored), np.abs(value))
-            result |= ~(np.abs(stored - value) <= TOLERANCE * largest)
+            result |= ~(np.abs(stored - value) <= _TOLERANCE * largest)
         else:
             is_equal = pc.fill_null(pc.equal(table[column], expected[column]), False)
             result |= ~is_equal.to_numpy(zero_copy_only=False)
     return result
+
+
+def check_table(name: str, table: pa.Table, expected: pa.Table | None, *, rounded: Sequence[str] = _ROUNDED) -> None:
+    """Check that a table is the expected one; `rounded` columns may differ by 1e-9 of themselves.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs, or a table of which the ledger has none.
+        LookupError, TypeError, ValueError: its guarantee lacks entries.
+    """
+    if expected is None:
+        raise InputError(f"{name}: the ledger lacks this table. {_ADVICE}")
+    guarantee = read_guarantee(table.schema)
+    if table.schema.remove_metadata() != expected.schema.remove_metadata():
+        raise InputError(f"{name} has other columns than a published table. {_ADVICE}")
+    for key, value in read_guarantee(expected.schema).items():
+        if _contradict(guarantee[key], value):
+            raise InputError(f"{name}: {key} in its guarantee contradicts the statement or the ledger. {_ADVICE}")
+    _check_rows(name, table.to_pylist(), expected.to_pylist(), rounded)
+
+
+def _contradict(stored: object, expected: object) -> bool:
+    """Return whether two JSON values differ at a key that both have."""
+    if isinstance(stored, dict) and isinstance(expected, dict):
+        return any(_contradict(stored[key], expected[key]) for key in stored.keys() & expected.keys())
+    return stored != expected
+
+
+def _check_rows(
+    name: str, stored: Sequence[Mapping[str, Any]], expected: Sequence[Mapping[str, Any]], rounded: Sequence[str]
+) -> None:
+    if len(stored) != len(expected):
+        in_table, in_ledger = Counter(map(_place, stored)), Counter(map(_place, expected))
+        place = min([*(in_table - in_ledger), *(in_ledger - in_table)])
+        side = "ledger lacks" if in_table[place] > in_ledger[place] else "table lacks"
+        raise InputError(f"{name}: {place}: the {side} this row. {_ADVICE}")
+    for row, ledger_row in zip(stored, expected, strict=True):
+        for column, value in ledger_row.items():
+            is_rounded = column in rounded and math.isclose(row[column], value, rel_tol=_TOLERANCE)
+            if not is_rounded and row[column] != value:
+                difference = f"{escape_text(str(row[column]))} differs from the ledger's {escape_text(str(value))}"
+                raise InputError(f"{name}: {_place(ledger_row)}, column {column}: {difference}. {_ADVICE}")
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """Return day, group, time of day and range of a row, for messages."""
+    level = f"{escape_text(row['level'])} " if "level" in row else ""
+    group = "" if row["group"] == ALL else f", {level}{escape_text(row['group'])}"
+    bins = f", {row['bin_low_kwh']:g} to {row['bin_high_kwh']:g} kWh" if "bin_low_kwh" in row else ""
+    layer = f", layer {row['layer']}" if "layer" in row else ""
+    clock = f", {row['start_minute'] // 60:02d}:{row['start_minute'] % 60:02d}" if "start_minute" in row else ""
+    kind = f", {row['day_kind']}" if "day_kind" in row else ""
+    return f"{row['day']}{group}{kind}{clock}{bins}{layer}"
+
+
+def check_losses(name: str, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
+    """Check that the loss of every ledger row in a file follows from its noise and its contract's sensitivity.
+
+    Raises:
+        InputError: a row with another loss; the message names file, day and series.
+    """
+    series = series_by_contract(contracts)
+    for row in rows:
+        if row.state == "released":
+            sensitivity = series[row.contract][row.series].row_sensitivity(date.fromisoformat(row.day))
+            loss = ceil_nano(Fraction(sensitivity) / Fraction(row.scale))
+            if row.loss != loss:
+                difference = f"{format_epsilon(row.loss)} differs from sensitivity / scale, {format_epsilon(loss)}"
+                raise InputError(
+                    f"{name}: {row.day}, series {escape_text(row.series)}: the loss {difference}. {_ADVICE}"
+                )

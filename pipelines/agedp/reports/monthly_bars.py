@@ -43,7 +43,7 @@ def monthly_parts(
 
     Args:
         name: the series.
-        rows: its rows of the table of averages by month (`table_schemas.PERIOD_AVERAGES`).
+        rows: its rows of the table of averages by month (`derived_schemas.PERIOD_AVERAGES`).
         coverage: that of the intervals.
         label: what titles call the series, "" for nothing.
         file: the Parquet file of the table, beside the page; "" without one.

@@ -12,19 +12,16 @@ A rehearsal on synthetic households sums these instead (`synthetic_days`), by th
 
 A run that was interrupted after its draw has published its days, but not recorded their true values or reported their
 input. A later run sums these days again, as long as their readings are retained.
-
-The preflight of a run checks the summed files (`check_input`): before a first release it may refuse a useless one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -42,12 +39,9 @@ from agedp.internal_records.cell_tables import (
 from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
-from agedp.preflight.alerts import check_alerts, count_reported, write_findings
-from agedp.preflight.input_checks import Finding, check_facts, first_refusal
-from agedp.preflight.input_facts import InputFacts, collect_facts
-from agedp.run_context import RunContext
+from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
-from agedp.stages.ingest import read_files, reread_damaged
+from agedp.stages.ingest import reread_damaged
 from agedp.stages.profile_sums import grouped_profiles, profile_sums
 from agedp.stages.synthetic_days import synthetic_members, synthetic_month
 from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
@@ -58,7 +52,7 @@ from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.datasets.layout import Layout, expected_readings
 from agedp_data.datasets.validation import Ints
-from agedp_data.errors import InputError, PreflightFailed
+from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import GroupColumns, Roster
@@ -306,87 +300,3 @@ def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
         **{count: values.astype(np.int64) for count, values in of_groups.items()},
         value=[value for exact in daily_sum.exact.values() for value in exact],
     )
-
-
-_OVERRIDE: Final = '[input] preflight = "report" releases all the same'
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedSums:
-    """Daily sums with facts and findings about the input files that they come from, and the refusal of a first release.
-
-    Without a day to examine there are no facts and findings. Confidential.
-    """
-
-    sums: DailySums
-    facts: InputFacts | None = None
-    findings: tuple[Finding, ...] = ()
-    refusal: PreflightFailed | None = None
-
-
-def check_input(session: LedgerSession, sums: DailySums) -> CheckedSums:
-    """Check the input files of a run with due days; the caller has locked the store.
-
-    Before the first release the findings are recorded now, later by the report stage. A rehearsal on synthetic
-    households has no input files to check.
-    """
-    if not session.run.run_file.schedule.reads_input:
-        return CheckedSums(sums)
-    return reread_damaged(session, sums.delivery, partial(_check_input, session.run, sums))
-
-
-def check_input_files(session: LedgerSession, due_days: DueDays) -> CheckedSums | None:
-    """Read the input files and record what they contain, for `agedp plan`; nothing is drawn or registered.
-
-    Returns:
-        None after the first release, where no day is due, and in a rehearsal on synthetic households.
-
-    Raises:
-        InputError: a file that cannot be parsed.
-        Busy: another run keeps the lock of the store for too long.
-    """
-    if not due_days.due or session.released_days or not session.run.run_file.schedule.reads_input:
-        return None
-    with session.run.store.locked():
-        return check_input(session, sum_days(session, due_days, read_files(session)))
-
-
-def _check_input(run: RunContext, sums: DailySums, delivery: Delivery) -> CheckedSums:
-    sums = replace(sums, delivery=delivery)
-    is_first_release = sums.is_first and bool(sums.drawn_days)
-    if not (is_first_release or sums.examined_days):
-        return CheckedSums(sums)
-    facts = _collect_facts(run, sums)
-    findings = check_facts(facts, run.run_file)
-    if not is_first_release:
-        return CheckedSums(sums, facts, _warnings(findings))
-    if run.run_file.input.preflight == "report":
-        findings = _warnings(findings)
-    write_findings(run.paths.folder, findings, population=run.population, on=run.today, released=0)
-    return CheckedSums(sums, facts, findings, _preflight_error(run.run_file, findings))
-
-
-def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
-    """Return the facts about the files: of all days until a first release is reported, later of the due days."""
-    months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
-    delivery, by_day, days, all_days = sums.delivery, sums.by_day, sums.examined_days, sums.examines_all
-    return collect_facts(run.store, delivery, run.roster.ids, months=months, sums=by_day, days=days, all_days=all_days)
-
-
-def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings that stop nothing: refusals become warnings."""
-    return tuple(
-        replace(finding, verdict="warning") if finding.verdict == "refused" else finding for finding in findings
-    )
-
-
-def _preflight_error(run: RunFile, findings: Sequence[Finding]) -> PreflightFailed | None:
-    """Return the refusal of a first release; `preflight = "report"` in the run file overrides it."""
-    refusal = first_refusal(findings)
-    if refusal is None:
-        return None
-    further = sum(finding.verdict == "refused" for finding in findings) - 1
-    ending = f" ({further} more finding{'s' * (further != 1)})" if further else ""
-    head = f"{run.name}: {refusal.public}"
-    tail = f" Nothing was drawn; {_OVERRIDE}."
-    return PreflightFailed(head + tail, private=f"{head} Found: {refusal.result}{ending}.{tail}")

@@ -27,7 +27,7 @@ from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_find
 from agedp.reports.confidential_report import write_confidential_report
 from agedp.reports.report_data import InternalSources
 from agedp.stage_values import DailySums, Delivery
-from agedp.stages.aggregate import CheckedSums
+from agedp.stages.input_check import CheckedSums
 from agedp.store.retention import remove_old_months
 from agedp_data import clock
 from agedp_data.errors import AgedpError

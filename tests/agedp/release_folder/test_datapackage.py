@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from frictionless import FrictionlessException, Package
 
-from agedp_data import table_schemas
+from agedp_data import derived_schemas, table_schemas
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import read_statement
 
@@ -79,7 +79,7 @@ def test_every_column_has_type_unit_and_meaning(release, package):
     assert set(dictionaries) == {path.name for path in release.path.glob("*.parquet")}
     for path, dictionary in dictionaries.items():
         is_daily = path.startswith("daily")
-        schema = table_schemas.DAILY_AVERAGES if is_daily else table_schemas.PERIOD_AVERAGES
+        schema = table_schemas.DAILY_AVERAGES if is_daily else derived_schemas.PERIOD_AVERAGES
         meanings = {field.name: field.metadata[b"description"].decode() for field in schema}
         table = pq.read_table(release.path / path)
         fields, rows = dictionary["fields"], table.to_pylist()
