@@ -13,12 +13,15 @@ from agedp.reports.distributions import GroupHistogram
 from agedp.reports.downloads import Values, download_links
 from agedp.reports.hover import day_text, share_of_areas
 from agedp.reports.html import paragraph, side_by_side, table
-from agedp.reports.mean_series import MAX_CELLS, percent
+from agedp.reports.mean_series import MAX_CELLS, PUBLISHED_EXTREMES, percent
 from agedp.reports.svg import chart
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 
 _MAX_DAILY_ROWS = 31
+_UNIT = "% of the households"
+_COLUMNS = ("day", "group", "households", "usable_noisy", "noise_sd", "coverage", "low", "high")
+"""Names and meanings of the published table (`table_schemas.DAILY_COVERAGE`)."""
 
 
 def coverage_parts(
@@ -66,6 +69,15 @@ def group_counts(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[st
     return by_group
 
 
+def _ends(day: GroupHistogram) -> tuple[int, int]:
+    return -day.half_width, day.half_width
+
+
+def _share(day: GroupHistogram, change: int) -> float:
+    """Return a count plus a change of it, in percent of the households on the roster."""
+    return 100 * (day.values[0] + change) / day.households
+
+
 def _title(label: str) -> str:
     return f"Households with a usable day{f': {label}' if label else ''}"
 
@@ -73,7 +85,7 @@ def _title(label: str) -> str:
 def _axes(shown: Mapping[str, Sequence[GroupHistogram]]) -> tuple[Scale, Scale]:
     counts = [day for of_group in shown.values() for day in of_group]
     days = [date.fromisoformat(day.day) for day in counts]
-    ends = [float(day.values[0] + sign * day.half_width) for day in counts for sign in (-1, 1)]
+    ends = [_share(day, sign * day.half_width) for day in counts for sign in (-1, 1)]
     return date_axis(min(days), max(days)), linear_axis(ends)
 
 
@@ -91,30 +103,30 @@ def _chart(
 ) -> str:
     x, y = axes
     positions = [float(date.fromisoformat(day.day).toordinal()) for day in days]
-    values = [float(day.values[0]) for day in days]
-    low, high = ([day.values[0] + sign * float(day.half_width) for day in days] for sign in (-1, 1))
+    values, low, high = ([_share(day, sign * day.half_width) for day in days] for sign in (0, -1, 1))
     layers: list[Line | Level | Hover] = [
-        Line(f"count, with the interval that covers its noise ({percent(coverage)})", positions, values, (low, high)),
-        Hover(day_text, "households", most=share_of_areas(charts)),
+        Line(
+            f"coverage, with the interval that covers its noise ({percent(coverage)})", positions, values, (low, high)
+        ),
+        Hover(day_text, _UNIT, most=share_of_areas(charts)),
     ]
-    households = constant_value(day.households for day in days)
-    if households is not None:
-        layers.insert(1, Level(f"on the roster, {households:,.0f}", households))
+    layers.insert(1, Level("all households on the roster", 100.0))
     about = (
-        f"{len(days)} days from {days[0].day} to {days[-1].day}: from {min(values):,.0f} to {max(values):,.0f} "
-        f"households; the noise interval reaches at most {max(day.half_width for day in days):,} to either side."
+        f"{len(days)} days from {days[0].day} to {days[-1].day}: lowest published day {format_number(min(values))} %, "
+        f"highest {format_number(max(values))} % (noise included); the noise interval reaches at most "
+        f"{format_number(max(end - value for end, value in zip(high, values, strict=True)))} points to either side."
     )
-    return chart(title, about, layers, x=x, y=y, y_title="households", height=150 if charts > 1 else 200)
+    return chart(title, about, layers, x=x, y=y, y_title=_UNIT, height=150 if charts > 1 else 200)
 
 
 def _values(shown: Mapping[str, Sequence[GroupHistogram]]) -> Values:
     rows = [
-        (day.day, group, day.households, value, value - day.half_width, value + day.half_width, day.sd)
+        (day.day, group, day.households, value, day.sd, *(_share(day, end) / 100 for end in (0, *_ends(day))))
         for group, days in shown.items()
         for day in days
         for value in day.values
     ]
-    return Values(("day", "group", "households", "households_noisy", "low", "high", "noise_sd"), rows)
+    return Values(_COLUMNS, rows)
 
 
 def _table(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str:
@@ -135,5 +147,5 @@ def _table(days: Sequence[GroupHistogram], label: str, coverage: Decimal) -> str
         values = [day.values[0] for day in of_month]
         numbers = (sum(values) / len(values), min(values), max(values), max(day.sd for day in of_month))
         rows.append((month, f"{len(of_month)}", *map(format_number, numbers)))
-    columns = ("month", "days", "mean", "lowest", "highest", "noise sd")
+    columns = ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd")
     return table(f"Households with a usable day, by month{of}; every day is in the Parquet file", columns, rows)

@@ -32,20 +32,21 @@ class Values:
     rows: Sequence[tuple[object, ...]]
 
 
-def download_links(name: str, values: Values, file: str = "") -> str:
+def download_links(name: str, values: Values, file: str = "", *, holds: str = "") -> str:
     """Return one paragraph of links; "" without rows.
 
     Args:
         name: what the CSV file is called, without ending.
         values: what the chart shows.
         file: the Parquet file in the folder of the page that has these values; "" without one.
+        holds: what the rows of the CSV file are, a part of the link text; "" for nothing.
     """
     if not values.rows:
         return ""
     has_csv = len(values.rows) <= MOST_ROWS
     address = f"data:text/csv;charset=utf-8,{quote(csv_text(values), safe=',.:+')}" if has_csv else ""
     command = "" if has_csv or not file else _CONVERT.format(file=file, stem=file.removesuffix(".parquet"))
-    return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}", command)
+    return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}", command, holds)
 
 
 def csv_text(values: Values) -> str:

@@ -4,6 +4,7 @@ Decisions:
 
 * The colours are those of cividis, sixteen of them in equal steps. Their lightness grows evenly from dark to light, so
   that the map reads the same in greyscale, and they differ alike for readers with and without colour-vision deficiency.
+* The legend is one bar of all colours with the values of its ends, so that no range seems to be missing.
 * The map is on white in light and dark: a white cell has no value.
 * The range of the colours leaves out the lowest and highest hundredth of the values, which have the end colours.
 * Cells of one colour are one path, neighbours in a row one line of it: a year of half-hours takes at most 0.2 MB.
@@ -29,7 +30,6 @@ COLOURS = (
 """From low to high."""
 _CELL = 2
 _TRIMMED = 100
-_IN_LEGEND = (0, 4, 8, 12, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +127,12 @@ def _areas(shown: HeatMap) -> Iterator[str]:
 
 
 def _legend(shown: HeatMap) -> Iterator[tuple[str, int, str, str]]:
-    """Yield samples of the colours with their values."""
-    low, high = shown.limits
-    width = (high - low) / len(COLOURS)
-    for step in _IN_LEGEND:
-        text = f"{format_number(low + step * width)} to {format_number(low + (step + 1) * width)} {shown.unit}"
-        if step == 0:
-            text = f"below {format_number(low + width)} {shown.unit}"
-        elif step == len(COLOURS) - 1:
-            text = f"{format_number(low + step * width)} {shown.unit} and above"
-        yield "", 0, f'<path style="fill:{COLOURS[step]}" d="M0 0h28v12h-28z"/>', text
+    """Yield the colour bar with the values of its ends, and the sample of an empty cell."""
+    low, high = map(format_number, shown.limits)
+    size = 28 / len(COLOURS)
+    bar = "".join(
+        f'<path style="fill:{colour}" d="M{step * size:g} 0H28v12H{step * size:g}z"/>'
+        for step, colour in enumerate(COLOURS)
+    )
+    yield "", 0, bar, f"{low} {shown.unit} and below (dark) to {high} {shown.unit} and above (light), evenly"
     yield "", 0, '<path style="fill:#fff;stroke:currentColor" d="M1 1h26v10h-26z"/>', "no value"

@@ -20,6 +20,9 @@ from agedp_data.ledger import ReleaseRecord
 MAX_CELLS = 40
 """Number of groups on a page, the largest ones; the tables contain all of them."""
 
+PUBLISHED_EXTREMES = "lowest published day (noise included)", "highest published day (noise included)"
+"""Columns of a month: extremes of noisy values lie further apart than those of the true ones."""
+
 _MAX_DAILY_ROWS = 31
 _WIDE_RATIO = 2.5
 
@@ -174,8 +177,8 @@ def _description(means: Sequence[CellMean], skipped: Sequence[date], y: Scale) -
     else:
         first_part = (
             f"{len(means)} days from {means[0].day} to {means[-1].day}: {format_number(average)} kWh "
-            f"per household on average, lowest {format_number(lowest.mean)} on {lowest.day}, highest "
-            f"{format_number(highest.mean)} on {highest.day}"
+            f"per household on average, lowest published day {format_number(lowest.mean)} on {lowest.day}, highest "
+            f"{format_number(highest.mean)} on {highest.day} (noise included)"
         )
     last_part = f"; {len(skipped)} days were skipped" if skipped else ""
     means_beyond = sum(mean.low < y.low or mean.high > y.high for mean in means)
@@ -203,4 +206,4 @@ def _means_table(label: str, means: Sequence[CellMean], skipped: Sequence[date])
         rows.append((month, f"{len(month_means)}{skips}", *numbers))
     remark = "; (−n): skipped days" if skipped else ""
     caption = f"The same by month, kWh per household{label_text}; every day is in the Parquet file{remark}"
-    return table(caption, ("month", "days", "mean", "lowest", "highest", "noise sd"), rows)
+    return table(caption, ("month", "days", "mean", *PUBLISHED_EXTREMES, "noise sd"), rows)

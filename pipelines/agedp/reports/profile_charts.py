@@ -70,7 +70,8 @@ def profile_parts(name: str, rows: pa.Table, *, coverage: Decimal, label: str = 
     if hidden:
         where = f"in {file}" if file else "in the Parquet file"
         yield paragraph(f"{hidden} more groups, of fewer households, are {where} only.", "soft")
-    yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file)
+    holds = "means of weekdays and of weekend days, with intervals and noise"
+    yield download_links(f"{name}_weekday_weekend", _values(kinds, profiles), file, holds=holds)
     for group, of_kinds in kinds.items():
         yield _table(of_kinds, profiles[group], labels[group], coverage)
 
@@ -166,6 +167,8 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
     axis = date_axis(days[0], days[-1])
     x_ticks = [((value - axis.low + 0.5) / len(days), text) for value, text in axis.ticks]
     maps = []
+    if note := _noise_note(profiles.values()):
+        yield note
     for group, profile in profiles.items():
         place = {day: i for i, day in enumerate(profile.days)}
         release = [place.get(day) for day in days]
@@ -189,6 +192,20 @@ def _maps(profiles: dict[str, GroupProfile], labels: dict[str, str], days: Seque
         yield paragraph(
             f"At the pointer a map shows {together} days together, so that the page stays small.", "soft get"
         )
+
+
+def _noise_note(profiles: Iterable[GroupProfile]) -> str:
+    """Return a sentence if the mean noise of a cell exceeds the mean cell; "" otherwise."""
+    shown = [*profiles]
+    mean = np.nanmean(np.concatenate([profile.mean_kwh.ravel() for profile in shown]))
+    noise = np.nanmean(np.concatenate([profile.noise_kwh.ravel() for profile in shown]))
+    if noise <= mean:
+        return ""
+    text = (
+        f"Single half-hours are mostly noise: its standard deviation in a cell of the map is {format_number(noise)} kWh "
+        f"on average, the mean cell {format_number(mean)} kWh. The means over days have much less noise."
+    )
+    return paragraph(text, "soft")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +233,22 @@ class _MapTexts:
 
 def _values(kinds: dict[str, dict[str, MeanProfile]], profiles: dict[str, GroupProfile]) -> Values:
     rows = [
-        (group, kind, mean.days, profiles[group].clock(cell), mean.mean[cell], mean.low[cell], mean.high[cell])
+        (
+            group,
+            kind,
+            mean.days,
+            profiles[group].clock(cell),
+            mean.mean[cell],
+            mean.low[cell],
+            mean.high[cell],
+            mean.sd[cell],
+        )
         for group, of_kinds in kinds.items()
         for kind, mean in of_kinds.items()
         for cell in range(len(mean.mean))
         if not math.isnan(mean.mean[cell])
     ]
-    return Values(("group", "days_of", "days", "start", "mean_kwh", "low_kwh", "high_kwh"), rows)
+    return Values(("group", "days_of", "days", "start", "mean_kwh", "low_kwh", "high_kwh", "noise_sd_kwh"), rows)
 
 
 def _table(kinds: dict[str, MeanProfile], profile: GroupProfile, label: str, coverage: Decimal) -> str:

@@ -50,6 +50,15 @@ class GroupProfile:
         return mean
 
     @property
+    def noise_kwh(self) -> Floats:
+        r"""Return the standard deviations of the noise of the means, of discrete Laplace noise [kWh per household].
+
+        .. math:: \sigma^2 = \frac{1}{\cosh(1/b) - 1} = \frac{1}{2 \sinh^2(1/2b)}
+        """
+        noise: Floats = 1 / (np.sqrt(2) * np.sinh(0.5 / self.scale)) / self.households / 1000
+        return noise
+
+    @property
     def comparable_kwh(self) -> Floats:
         """Return the means per usual length of a cell [kWh per household]."""
         return self.mean_kwh * self.step / self.minutes

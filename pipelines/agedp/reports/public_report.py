@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from agedp.budget import series_by_contract
+from agedp.release_folder.derived_tables import DERIVED_FILES
 from agedp.release_folder.period_averages import PERIOD_FILES, period_table
 from agedp.release_folder.published_series import list_published_series
 from agedp.reports.axes import format_number
@@ -181,6 +182,7 @@ def _files(
     """Return the Parquet files beside the page by statistic and series."""
     by_series = {(series.kind, series.name): series.file for series in list_published_series(rows, contracts)}
     by_series["month", ""] = PERIOD_FILES["month"]
+    by_series |= {("derived", file): file for file in DERIVED_FILES}
     return {key: file for key, file in by_series.items() if file in file_names}
 
 

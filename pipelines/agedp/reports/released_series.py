@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agedp.layer_noise import newest_sum_noise
+from agedp.release_folder.consistent_table import CONSISTENT_FILE
+from agedp.release_folder.period_averages import PERIOD_FILES
+from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
 from agedp.release_folder.profile_table import ProfileTerms, profile_table
+from agedp.release_folder.quantile_table import QUANTILE_FILE
 from agedp.reports.axes import format_number
 from agedp.reports.coverage_series import coverage_parts
 from agedp.reports.distributions import distribution_parts
-from agedp.reports.html import paragraph
+from agedp.reports.html import paragraph, part
 from agedp.reports.mean_series import series_parts
 from agedp.reports.monthly_bars import monthly_parts
 from agedp.reports.profile_charts import MOST_DAYS, profile_parts
@@ -19,6 +23,14 @@ from agedp_data.datasets.registry import layout_of
 from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import series_in
+
+_DERIVED = {
+    CONSISTENT_FILE: "daily averages in which groups add up to their total",
+    **{file: f"averages by {period}" for period, file in PERIOD_FILES.items()},
+    PROFILE_MONTHS_FILE: "mean profiles of weekdays and weekends by month",
+    QUANTILE_FILE: "quantiles of the households' daily use",
+}
+"""What the derived tables contain, by file."""
 
 
 def released_parts(report: ReportData) -> Iterator[str]:
@@ -43,6 +55,8 @@ def released_parts(report: ReportData) -> Iterator[str]:
     for name in series_names(report, "distribution"):
         rows, file = series_rows(report, name, "distribution"), _file(report, "distribution", name)
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
+    if files := [(file, text) for file, text in _DERIVED.items() if ("derived", file) in report.files]:
+        yield part("file_list", files)
 
 
 def _file(report: ReportData, statistic: str, name: str) -> str:
@@ -65,6 +79,8 @@ def _profile_parts(report: ReportData) -> Iterator[str]:
         rows = profile_table(newest, terms=by_contract, coverage=report.coverage)
         file = _file(report, "profile", name)
         yield from profile_parts(name, rows, coverage=report.coverage, label=name, file=file)
+        if months := report.files.get(("derived", PROFILE_MONTHS_FILE)):
+            yield part("downloads", months, "", "", "", "", "")
 
 
 def layer_label(report: ReportData, name: str) -> str:
