@@ -72,7 +72,7 @@ def read_levels(table: Mapping[str, Any], read_series: ValidatorFunctionWrapHand
         raise wrong(f"must be one column, or a list of 2 to {MOST_LEVELS}, the finest first, such as {example}", "by")
     check_group_columns(tuple(columns))
     if isinstance(table.get("clamp_kwh"), list | tuple):
-        raise wrong("must be one column, because clamp_kwh is a list: layers have no levels yet", "by")
+        raise wrong("must be one column, because clamp_kwh is a list: layers have no levels", "by")
     if shares is None:
         raise wrong(f"is missing; write one share per level, such as share = {_EXAMPLES[len(columns)]}", "share")
     if not isinstance(shares, list | tuple):

@@ -20,16 +20,27 @@ from agedp_data.series.series import AnySeries
 _LAYERED: Final = TypeAdapter(dict[str, LayeredMean])
 
 
+_PERIODS_OF_MEANS: Final = ("week", "month", "year")
+_NO_PERIOD_OF_PROFILES: Final = (
+    'must be "day" or "weekday-month", which has a profile of the weekdays and one of the weekends of a month. From '
+    "daily profiles agedp derives those of months at no loss (profile_by_month.parquet)"
+)
+
+
 def _read_table(table: object, read_series: ValidatorFunctionWrapHandler) -> object:
     """Return the series of one table: a `LayeredMean` for a list of clamps, `LevelSeries` for one of columns."""
     if not isinstance(table, Mapping):
         return read_series(table)
+    if table.get("statistic") == "profile" and table.get("every") in _PERIODS_OF_MEANS:
+        raise wrong(_NO_PERIOD_OF_PROFILES, "every")
     if has_levels(table):
         return read_levels(table, read_series)
     is_mean = table.get("statistic") == "mean"
     if not isinstance(table.get("clamp_kwh"), list | tuple):
-        if is_mean and isinstance(table.get("share"), list | tuple):
-            raise wrong("must be one number, because clamp_kwh is one number", "share")
+        if isinstance(table.get("share"), list | tuple) and (is_mean or "by" in table):
+            column = "by is one column" if "by" in table else ""
+            clamp = "clamp_kwh is one number" if is_mean else ""
+            raise wrong(f"must be one number, because {' and '.join(filter(None, [clamp, column]))}", "share")
         return read_series(table)
     if not is_mean and table.get("statistic") in ("distribution", "profile"):
         raise wrong('must be one number; a list of clamps goes with statistic = "mean"', "clamp_kwh")

@@ -12,6 +12,7 @@ from agedp import plots
 from agedp.ledger_session import LedgerSession
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.notion_comparison import ComparisonTarget, NotionComparison
+from agedp.planning.row_noise import GroupNoise, group_noises
 from agedp.promises import Number, PromiseKeys
 from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
@@ -19,12 +20,12 @@ from agedp.stages.plan import RunForecast, forecast_run
 from agedp.workspace import StoredReadings, Workspace
 from agedp_data.config import RunFile
 from agedp_data.epsilon import NANO
-from agedp_data.mechanisms import standard_deviation
+from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.cap_bounds import own_bound_name
 from agedp_data.notions.notion import DAY_BOUND, single_and_period_losses
 from agedp_data.notions.period_loss import covered_losses
 from agedp_data.series.layers import is_upper, mean_name, series_text
-from agedp_data.series.profile import Profile
+from agedp_data.series.series import AnySeries, Distribution
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,8 @@ class Plan:
     table: pd.DataFrame
     """Due days: day, publish_on, households, epsilon, noise_sd_kwh; a row for each day, series and group.
 
-    The noise of a profile is that of each half-hour.
+    The noise of a profile is that of each half-hour. A profile of months has a row for each kind of day of a group,
+    "Std weekday". Of rows that cover several days, `households` is the mean number of these days, rounded down.
     """
     ends_on: date | None
     """The last day that can be released; None if no day can, or no end is in sight."""
@@ -109,22 +111,24 @@ def _planned_table(plan_of_run: RunForecast, run_file: RunFile) -> pd.DataFrame:
     rows = []
     for planned in plan_of_run.now.planned:
         row = planned.row
-        sd_wh = standard_deviation(row.scale) if row.state == "released" else float("nan")
-        series = run_file.series[row.series]
-        is_energy = series.statistic in _ENERGIES
-        cells = list(zip(row.cells, row.households, strict=True))
-        if isinstance(series, Profile):  # a line for each group, not for each half-hour
-            cells = list(series.by_group(row.cells, row.households).items())
-        for cell, households in cells:
-            unit = sd_wh / households / 1000 if is_energy and households else sd_wh
-            rows.append(
-                (row.day, row.published_on, households, row.loss / NANO, unit, row.series, cell, planned.skip_reason)
-            )
+        for of in _noises(row, run_file.series[row.series]):
+            label = " ".join(filter(None, [of.group, of.day_kind]))
+            place = row.series, label, planned.skip_reason
+            rows.append((row.day, row.published_on, of.households, row.loss / NANO, of.noise_sd, *place))
     error = "noise_sd_kwh" if all(series.statistic in _ENERGIES for series in run_file.series.values()) else "noise_sd"
     names = ["day", "publish_on", "households", "epsilon", error, "series", "group", "skipped"]
     table = pd.DataFrame(rows, columns=names)
     table["day"], table["publish_on"] = pd.to_datetime(table["day"]), pd.to_datetime(table["publish_on"])
     return table
+
+
+def _noises(row: ReleaseRecord, series: AnySeries) -> tuple[GroupNoise, ...]:
+    """Return the lines of a planned row: its groups, of a distribution its counts."""
+    noises = group_noises(row, series)
+    if not isinstance(series, Distribution) or not noises:
+        return noises
+    cells = zip(row.cells, row.households, strict=True)
+    return tuple(GroupNoise(cell, households, noises[0].noise_sd) for cell, households in cells)
 
 
 @with_options

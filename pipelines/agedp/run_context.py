@@ -19,6 +19,7 @@ from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.filesystem import is_url
 from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
+from agedp_data.messages import escape_text, suggest_name
 from agedp_data.model import PUBLIC_FILE, Model, read_model
 from agedp_data.roster import Roster, read_roster
 from agedp_data.series.series_tables import table_name
@@ -82,8 +83,10 @@ class RunContext:
         for name, series in run.series.items():
             for column in series.columns:
                 if not roster.has(column):
+                    advice = suggest_name(column, [*roster.groups]) or _columns_hint(roster)
                     raise RunFileError(
                         f"{run.name}: [series.{table_name(name)}] by = {column!r}: the roster has no such column"
+                        f"{advice}"
                     )
         _check_model_exists(run)
         model = read_model(run)
@@ -131,6 +134,11 @@ class RunContext:
 def _path_columns(run: RunFile) -> set[str]:
     """Return the columns of the roster that are levels of hierarchies."""
     return {column for series in run.series.values() if len(series.columns) > 1 for column in series.columns}
+
+
+def _columns_hint(roster: Roster) -> str:
+    """Return the group columns of a roster as the end of an error message."""
+    return f"; its group columns are {escape_text(', '.join(roster.groups))}" if roster.groups else "; it has none"
 
 
 def _check_model_exists(run: RunFile) -> None:

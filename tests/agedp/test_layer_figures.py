@@ -91,9 +91,9 @@ def test_a_skipped_day_of_several_layers_is_one_day(houses, tmp_path):
 def test_a_day_skipped_in_some_series_is_counted_by_its_releases():
     one = Row("2013-01-01", (1,))
     skipped = replace(one, state="skipped", series="night")
-    assert skips_count_text([one, skipped]) == "1 release of 1 other day"
+    assert skips_count_text([one, skipped]) == "1 release on 1 of the same days"
     next_day = [replace(row, day="2013-01-02", state="skipped") for row in (one, skipped)]
-    assert skips_count_text([one, skipped, *next_day]) == "1 day and 1 release of 1 other day"
+    assert skips_count_text([one, skipped, *next_day]) == "1 release on 1 of the same days and 1 other day"
     assert skips_count_text([one]) == ""
 
 

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from datetime import date
 from typing import Any
 
 from agedp.budget import format_end_reason
 from agedp.effective_promise import DAYS_NEAR
-from agedp.layer_noise import sum_noises
 from agedp.ledger_session import LedgerSession
 from agedp.planning.forecast import Skip
 from agedp.planning.notion_comparison import ComparisonTarget
-from agedp.signal_against_noise import planned_noise_text, three_digits
+from agedp.planning.row_noise import group_noises, smallest_group
 from agedp.stage_values import DueDays, PlannedRelease
 from agedp.stages.plan import RunForecast, check_corrections_declared, check_model_accepted, forecast_run
 from agedp_data.epsilon import format_epsilon
 from agedp_data.errors import RunFileError
 from agedp_data.notions import Promise
-from agedp_data.series.layers import is_upper, layer_number, series_text
 from agedp_data.statement.facts import state_bound
 from agedp_flows.text.comparison_json import promises_json
 from agedp_flows.text.comparison_text import promises_lines
-from agedp_flows.text.layer_text import layer_lines, period_lines
+from agedp_flows.text.due_text import due_lines
+from agedp_flows.text.noise_text import level_lines, noise_lines, planned_mean_lines
 from agedp_flows.text.run_text import (
-    count_text,
     noise_deviation,
     planned_preflight_lines,
     promised_bound_lines,
-    skips_count_text,
     skips_json,
     skips_text,
     waiting_lines,
@@ -38,11 +33,7 @@ from agedp_flows.text.share_text import share_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.span_text import span_json, span_lines
 
-_MAX_SHOWN_LINES = 5
 _YEAR = 365
-_ALL_SERIES = "all series"
-_HOUR, _PER_COUNT = 60, " households (per count)"
-_HEADING = "day         publish on  series          households   epsilon   noise sd, kWh per household"
 
 
 def plan_json(session: LedgerSession) -> dict[str, Any]:
@@ -81,18 +72,20 @@ def _notions_json(session: LedgerSession) -> dict[str, Any]:
 def _planned_json(session: LedgerSession, planned: PlannedRelease) -> dict[str, Any]:
     row = planned.row
     series = session.run.run_file.series[row.series]
+    counted = {of.group: of.households for of in group_noises(row, series)}
     line: dict[str, Any] = {
         "day": row.day,
         "series": row.series,
         "state": row.state,
         "publish_on": row.published_on,
-        "households": series.by_group(row.cells, row.households),
+        "households": counted,
         "epsilon": format_epsilon(row.loss),
     }
     if row.state != "released":
         return line | {"why": planned.skip_reason}
     sd, unit = noise_deviation(row, series)
-    return line | {f"noise_sd_{unit}": sd}
+    by_kind = {f"noise_sd_kwh_{of.day_kind}": of.noise_sd for of in smallest_group(row, series) if of.day_kind}
+    return line | {f"noise_sd_{unit}": sd} | by_kind
 
 
 def plan_table(due_days: DueDays) -> str:
@@ -108,7 +101,8 @@ def plan_lines(session: LedgerSession) -> list[str]:
     plan = forecast_run(session)
     return [
         *(f"Will be refused: {refusal}" for refusal in _refusals(session)),
-        *_due_lines(session, plan.now.planned),
+        *due_lines(session.run.run_file, plan.now.planned),
+        *level_lines(session.run.run_file, session.run.roster),
         *_signal_lines(session, plan.now.planned),
         *waiting_lines(plan.due_days.waiting),
         *_delivery_lines(session),
@@ -136,78 +130,15 @@ def _notions_lines(session: LedgerSession) -> list[str]:
     return ["Notions that guarantee the same bound, and their noise: `agedp plan --notions`"]
 
 
-def _due_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
-    if not planned:
-        return ["nothing is due that is not released already"]
-    rows = [planned_release.row for planned_release in planned if planned_release.row.state == "released"]
-    skips = skips_count_text([planned_release.row for planned_release in planned])
-    skipped = f" and {skips} will be skipped" if skips else ""
-    days = len({row.day for row in rows})
-    of_days = f"{count_text(days, 'day')}, " if days < len(rows) else ""
-    lines = [f"{of_days}{count_text(len(rows), 'release')} {'is' if len(rows) == 1 else 'are'} due{skipped}:", _HEADING]
-    shown = [_due_line(session, planned_release, series) for planned_release, series in _once_per_skip(planned)]
-    if len(shown) > 2 * _MAX_SHOWN_LINES:
-        shown[_MAX_SHOWN_LINES:-_MAX_SHOWN_LINES] = ["..."]
-    lines += shown
-    lines += _skipped_lines(planned)
-    lines += [*layer_lines(session.run.run_file.series), *period_lines(session.run.run_file.series)]
-    for name, noise_by_day in sum_noises(rows).items():
-        lines.append(f"{name}, sum of the layers: noise {three_digits(max(noise_by_day.values()))} kWh per household")
-    return lines
-
-
 def _signal_lines(session: LedgerSession, planned: tuple[PlannedRelease, ...]) -> list[str]:
-    """Return the signal of the released means; before the first release the noise of the planned ones."""
-    if lines := signal_lines(session):
-        return lines
-    rows = [release.row for release in planned if release.row.state == "released" and not is_upper(release.row.series)]
-    series = session.run.run_file.series
-    means = [
-        (noise_deviation(row, series[row.series])[0], row.series)
-        for row in rows
-        if series[row.series].statistic == "mean"
-    ]
-    if not means:
-        return []
-    sd, name = max(means)
-    label = f"{series_text(name, series[name])}: " if layer_number(name) else ""
-    return [f"{label}{planned_noise_text(sd)}"]
+    """Return the signal of the released means, before the first release the noise of the planned ones; then the rest.
 
-
-def _once_per_skip(planned: tuple[PlannedRelease, ...]) -> Iterator[tuple[PlannedRelease, str]]:
-    """Yield the planned releases with their series; a day skipped for one reason in several series once, with ""."""
-    of_days: dict[str, list[str]] = {}
-    for release in planned:
-        of_days.setdefault(release.row.day, []).append(release.skip_reason)
-    whole = {day for day, reasons in of_days.items() if reasons[0] and len(reasons) > 1 and len({*reasons}) == 1}
-    yielded: set[str] = set()
-    for release in planned:
-        day = release.row.day
-        if day not in yielded:
-            yield release, "" if day in whole else release.row.series
-        yielded |= {day} & whole
-
-
-def _due_line(session: LedgerSession, planned: PlannedRelease, name: str) -> str:
-    row, series = planned.row, session.run.run_file.series[planned.row.series]
-    households = sum(series.by_group(row.cells, row.households).values())
-    prefix = f"{row.day}  {row.published_on}  {name or _ALL_SERIES:14s}  {households:10d}   "
-    if row.state != "released":
-        return f"{prefix}skipped: {planned.skip_reason}"
-    sd, unit = noise_deviation(row, series)
-    of_profile = " (per half-hour)" if session.run.run_file.input.interval_minutes < _HOUR else " (per hour)"
-    energy_of = of_profile if series.statistic == "profile" else ""
-    return prefix + f"{format_epsilon(row.loss):8s}  {sd:.3f}" + (energy_of if unit == "kwh" else _PER_COUNT)
-
-
-def _skipped_lines(planned: tuple[PlannedRelease, ...]) -> list[str]:
-    """Return the days that will be skipped, by reason, including those whose lines are not shown."""
-    reasons: dict[str, list[Skip]] = {}
-    for release, series in _once_per_skip(planned):
-        if release.skip_reason:
-            skip = date.fromisoformat(release.row.day), series
-            reasons.setdefault(release.skip_reason, []).append(skip)
-    return [f"skipped ({reason}): {skips_text(skips)}" for reason, skips in reasons.items()]
+    The rest are the sentences about profiles, coverage and means of periods, which have no signal.
+    """
+    rows = [release.row for release in planned if release.row.state == "released"]
+    run = session.run.run_file
+    means = signal_lines(session) or planned_mean_lines(rows, run.series)
+    return [*means, *noise_lines([*session.rows, *rows], run)]
 
 
 def _refusals(session: LedgerSession) -> list[str]:

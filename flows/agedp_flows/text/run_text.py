@@ -22,6 +22,7 @@ from agedp.layer_noise import sum_noise_line
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import RunSummary
 from agedp.planning.forecast import Skip
+from agedp.planning.row_noise import group_noises
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.run_context import RunContext
@@ -31,7 +32,6 @@ from agedp.stages.input_check import CheckedSums, check_input_files
 from agedp.stages.plan import end_within_30_days
 from agedp.stages.publish import publish_release, write_folder_as_of, write_folder_of_statement
 from agedp.stages.report import format_reports_status
-from agedp_data import mechanisms
 from agedp_data.config import RunFile
 from agedp_data.config.delta_size import delta_warning
 from agedp_data.datasets.filesystem import format_location, is_url
@@ -50,6 +50,7 @@ from agedp_flows.text.bound_text import assumption_text, exception_once, excepti
 from agedp_flows.text.household_text import shared_lines
 from agedp_flows.text.layer_text import layer_lines
 from agedp_flows.text.newest_text import newest_lines
+from agedp_flows.text.noise_text import noise_lines
 from agedp_flows.text.signal_text import signal_json, signal_lines
 from agedp_flows.text.verdict_text import verdict_lines
 
@@ -143,7 +144,7 @@ def result_lines(summary: RunSummary) -> list[str]:
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
         lines += [*newest_lines(folder, run), *_sum_lines(summary.session)]
-        lines += [*signal_lines(summary.session), *layer_lines(run.series)]
+        lines += [*signal_lines(summary.session), *noise_lines(summary.session.rows, run), *layer_lines(run.series)]
         lines += _bound_lines(run, folder.read_statement().bounds)
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
@@ -191,14 +192,18 @@ def delta_warning_lines(run: RunFile) -> list[str]:
 
 
 def skips_count_text(rows: Sequence[ReleaseRecord]) -> str:
-    """Return how many days are skipped, and how many releases of other days, "" for none; `rows` with all states."""
+    """Return how many releases are skipped on released days, and how many whole days, "" for none.
+
+    Args:
+        rows: rows with all states.
+    """
     released = {row.day for row in rows if row.state == "released"}
     skipped = [row.day for row in rows if row.state != "released"]
-    days, others = set(skipped) - released, [day for day in skipped if day in released]
-    parts = [count_text(len(days), "day")] if days else []
-    if others:
-        parts.append(f"{count_text(len(others), 'release')} of {count_text(len(set(others)), 'other day')}")
-    return " and ".join(parts)
+    days, on_released = set(skipped) - released, [day for day in skipped if day in released]
+    if not on_released:
+        return count_text(len(days), "day") if days else ""
+    of_same_days = f"{count_text(len(on_released), 'release')} on {len(set(on_released)):,} of the same days"
+    return of_same_days + (f" and {count_text(len(days), 'other day')}" if days else "")
 
 
 def skips_text(skips: Sequence[Skip]) -> str:
@@ -262,8 +267,8 @@ def noise_deviation(row: ReleaseRecord, series: AnySeries) -> tuple[float, str]:
 
     For a mean, or each half-hour of a profile: that of its smallest group [kWh]. For counts: that of each [households].
     """
-    sd, is_energy = mechanisms.standard_deviation(row.scale), series.statistic in ("mean", "profile")
-    return (sd / (1000.0 * min(row.households)), "kwh") if is_energy else (sd, "households")
+    sd = max(of.noise_sd for of in group_noises(row, series))
+    return sd, "kwh" if series.statistic in ("mean", "profile") else "households"
 
 
 def publish_folder(run_file: Path, day: date | None, *, statement: int | None = None) -> tuple[dict[str, Any], str]:

@@ -202,8 +202,8 @@ def _noise_note(profiles: Iterable[GroupProfile]) -> str:
     if noise <= mean:
         return ""
     text = (
-        f"Single half-hours are mostly noise: its standard deviation in a cell of the map is {format_number(noise)} kWh "
-        f"on average, the mean cell {format_number(mean)} kWh. The means over days have much less noise."
+        f"Single half-hours are mostly noise: the noise of a cell is {format_number(noise)} kWh on average, "
+        f"the mean cell {format_number(mean)} kWh. The means over days have much less noise."
     )
     return paragraph(text, "soft")
 
