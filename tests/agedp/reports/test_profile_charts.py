@@ -199,10 +199,13 @@ def test_a_coverage_series_is_a_line_with_its_interval():
     width = interval(2.0, SHARE)
     days = [f"2013-01-0{i + 1}" for i in range(3)]
     expected = [
-        f"{day}: {n} households ({n - width} to {n + width})" for day, n in zip(days, (97, 99, 101), strict=True)
+        f"{day}: {n} % of the households ({n - width} to {n + width})"  # of 100 households
+        for day, n in zip(days, (97, 99, 101), strict=True)
     ]
     assert titles_of(html) == expected
-    assert [*saved(html, "usable")["households_noisy"]] == [97, 99, 101]
+    table = saved(html, "usable")
+    assert [*table["usable_noisy"]] == [97, 99, 101]
+    assert [*table["coverage"]] == [0.97, 0.99, 1.01]
 
 
 def test_a_constant_coverage_is_a_sentence():
