@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 
@@ -19,14 +20,13 @@ PROFILE = (
 
 
 @pytest.mark.parametrize(
-    ("series", "heading", "line"),
+    ("series", "line"),
     [
-        (MONTH, "first day   last day    household-days", "2013-02-01  2013-02-28              84 "),
-        (PROFILE, "month    days      begins   household-days", "2013-02  weekend   00:00                24 "),
+        (MONTH, r"2013-02-01 to 2013-02-28  -?[0-9.]+ kWh per household and day, noise interval"),
+        (PROFILE, r"2013-02-28  -?[0-9.]+ kWh in all half-hours, largest .*, weekday\n2013-02-28 .*, weekend\n"),
     ],
 )
-def test_a_run_of_periods_alone_shows_its_newest_values(tmp_path: Path, series: str, heading: str, line: str) -> None:
-    """Three households on 28 days, 8 of them on weekends."""
+def test_a_run_of_periods_alone_shows_its_newest_values(tmp_path: Path, series: str, line: str) -> None:
     (tmp_path / "incoming").mkdir()
     written = write_london(tmp_path / "incoming", households=3, first_day=FIRST, days=28, seed=1)
     roster = ["household_id,from,to", *(f"{household},{FIRST}," for household in written.household_ids)]
@@ -38,5 +38,4 @@ def test_a_run_of_periods_alone_shows_its_newest_values(tmp_path: Path, series: 
     )
     (tmp_path / "run.toml").write_text(text)
     shown = World(tmp_path).succeed("run", "run.toml")
-    assert heading in shown
-    assert line in shown
+    assert re.search(line, shown)
