@@ -19,13 +19,7 @@ from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.leakage.exact import PiecewiseLeakage, round_up_with_slack, with_slack
 from agedp_data.leakage.function import leakage_from_total_variation
 from agedp_data.leakage.pieces import gain
-from agedp_data.leakage.upper_hulls import (
-    UpperHulls,
-    cyclic_upper_hulls,
-    max_reversibilised_bound,
-    max_spectral_bound,
-    upper_hulls,
-)
+from agedp_data.leakage.upper_hulls import UpperHulls, chain_bounds, cyclic_upper_hulls, upper_hulls
 
 HOUSEHOLDS_PER_BATCH = 16
 """How many households' kernels are held at a time: 48 phases of 12 states each."""
@@ -113,7 +107,7 @@ def leakage_bound(
         for name, upper in hulls.items()
         if pieces
     }
-    return replace(bound, bounds={**bound.bounds, **_chain_bounds(chains["backward"], steps)}, hulls=exact)
+    return replace(bound, bounds={**bound.bounds, **chain_bounds(chains["backward"], steps)}, hulls=exact)
 
 
 def leakage_bound_from_distances(
@@ -316,15 +310,6 @@ def _rounded(values: Floats, grid: Floats) -> Floats:
 def _hull_table(hulls: UpperHulls, grid: Floats) -> Floats:
     """Return the maximum of L over the households, (T, m)."""
     return np.array([_rounded(gain(over, under, grid), grid) for over, under in hulls.hulls])
-
-
-def _chain_bounds(kernels: Floats, steps: NDArray[np.int64]) -> dict[str, Floats]:
-    # Both are the same for a chain and its reverse, so either may be given.
-    bounds = {
-        "reversibilised": max_reversibilised_bound(kernels, steps),
-        "spectral": max_spectral_bound(kernels, steps),
-    }
-    return {name: np.minimum(with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
 
 
 def _batches(chains: Floats) -> Iterator[Floats]:

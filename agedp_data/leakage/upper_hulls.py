@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agedp_data.arrays import Floats, Mask, filled_kernel
+from agedp_data.leakage.exact import with_slack
 from agedp_data.leakage.pieces import frontier_of, is_above_hull
 from agedp_data.markov.cyclic import ascending_products
 from agedp_data.markov.mixing import (
@@ -235,6 +236,39 @@ def max_spectral_bound(chains: Floats, steps: Steps) -> Floats | None:
     if not all(is_reversible(batch).all() for batch in batches):
         return None
     return np.asarray(np.max([spectral_bound(batch, steps).max(axis=0) for batch in batches], axis=0))
+
+
+def chain_bounds(chains: Floats, steps: Steps) -> dict[str, Floats]:
+    r"""Bounds of the total variation over all households by name: "reversibilised", and "spectral" if it applies.
+
+    Use it beside `upper_hulls`. Both bounds are the same for a chain and its reverse, so either may be passed.
+
+    .. math:: \max_h \min(1, b_h(t) + s), \qquad s \text{ the slack for rounding}
+
+    Source: Fill's bound and [A] eq. 55, as in `max_reversibilised_bound` and `max_spectral_bound`.
+
+    Args:
+        chains: one-step kernels, shape (h, k, k), rows sum to 1 or are NaN [-].
+        steps: ages, shape (T,), ascending [steps].
+
+    Returns:
+        Arrays of shape (T,), between 0 and 1 [-].
+
+    Raises:
+        ChainError: a chain with several recurrent classes.
+
+    References:
+        [A] https://doi.org/10.1109/TIT.2023.3340147
+
+    >>> bounds = chain_bounds(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([1]))
+    >>> {name: values.round(9).tolist() for name, values in bounds.items()}
+    {'reversibilised': [0.8], 'spectral': [0.8]}
+    """
+    bounds = {
+        "reversibilised": max_reversibilised_bound(chains, steps),
+        "spectral": max_spectral_bound(chains, steps),
+    }
+    return {name: np.minimum(with_slack(bound), 1.0) for name, bound in bounds.items() if bound is not None}
 
 
 def _slowest_first(chains: Floats, steps: Steps) -> Iterator[Floats]:

@@ -316,7 +316,8 @@ def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, tra
     memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
     write_memory_report(memory)
     if context.session is None:
-        return _with_check(context, bound(transitions, edges, context.roster, model), memory)
+        threads = replace(engine, scheduler="threads")
+        return _with_check(context, bound(transitions, edges, context.roster, model, engine=threads), memory)
     session, terms = context.session.checked(create=True), _input_terms(run)
     model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
     check_draws_permitted(session, model, model_questions)

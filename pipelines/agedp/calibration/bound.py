@@ -39,6 +39,7 @@ from agedp.calibration.member_selection import (
     select_member,
 )
 from agedp.calibration.quantize import Floats
+from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp.local_files import atomic_files
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import Flags, Ints
@@ -94,7 +95,7 @@ class _Estimate:
     selected: SelectedMember | None = None
 
 
-def bound(
+def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, and how it runs)
     transitions: Transitions,
     edges: Floats,
     roster: Roster,
@@ -103,6 +104,7 @@ def bound(
     input_terms: Mapping[str, Any] = MappingProxyType({}),
     population: str = "",
     answer: Answer = draw_anew,
+    engine: Engine = ONE_THREAD,
 ) -> Calibration:
     """Compute the leakage bound of the population and write the model's folder.
 
@@ -114,6 +116,7 @@ def bound(
         input_terms: the rules for reading the input files, which the question of a private selection names.
         population: name of the population that a privately selected model is about.
         answer: how the question of a private selection is answered once; by default the model alone has the answer.
+        engine: runs the parts of an envelope; they share this process's memory.
 
     Raises:
         RunFileError: the folder contains a model already; a model is never estimated again in place.
@@ -130,7 +133,7 @@ def bound(
     if model.is_private:
         result = _selected(included_transitions, model, input_terms, answer, population=population)
     else:
-        result = _envelope(included_transitions, model)
+        result = _envelope(included_transitions, model, engine)
     ids = pa.array([roster.ids[i] for i in included], pa.string())
     atomic_files.make_private(folder)
     _write_edges(folder, ids, edges[included])
@@ -144,9 +147,9 @@ def bound(
     return Calibration(result.model, *counts, model.ages_days, result.curves, selected=result.selected)
 
 
-def _envelope(transitions: Transitions, model: EstimatedModel) -> _Estimate:
+def _envelope(transitions: Transitions, model: EstimatedModel, engine: Engine) -> _Estimate:
     """Return the maximum over the households as a model, published without noise."""
-    population = bound_population(transitions, model)
+    population = bound_population(transitions, model, engine=engine)
     result = Model(public_text(model_settings(model), population.leakage_bound), population.leakage_bound)
     return _Estimate(result, population.mixes, population.curves, population.groups)
 

@@ -25,6 +25,7 @@ from agedp_data.markov.confidence import sampling_bound
 from agedp_data.markov.cyclic import ascending_products, cyclic_kernels, merge_phases, pool_counts
 from agedp_data.markov.cyclic_inference import cyclic_sampling_bound
 from agedp_data.markov.mixing import (
+    is_reversible,
     max_total_variation,
     reversibilised_bound,
     spectral_bound,
@@ -32,6 +33,8 @@ from agedp_data.markov.mixing import (
     total_variation_forward,
 )
 from agedp_data.markov.transitions import stationary, transition_matrix
+
+_BATCH = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +131,26 @@ def mixing_households(counts: Ints, *, min_visits: int) -> Flags:
     entered, left_counts = counts.sum(axis=1), counts.sum(axis=2)
     is_visited = (entered > 0) | (left_counts > 0)
     mixes = ((np.minimum(entered, left_counts) >= min_visits) | ~is_visited).all(axis=1) & (is_visited.sum(axis=1) >= 2)
-    for i in np.flatnonzero(mixes):
-        mixes[i] = _is_irreducible(counts[i])
+    for batch in _batches(np.flatnonzero(mixes)):
+        mixes[batch] = _are_irreducible(counts[batch])
     return np.asarray(mixes, bool)
 
 
-def _is_irreducible(counts: Ints) -> bool:
+def _batches(households: Ints) -> list[Ints]:
+    """Return these households, by their indices, in batches whose kernels stay in a processor's cache."""
+    return [households[start : start + _BATCH] for start in range(0, len(households), _BATCH)]
+
+
+def _are_irreducible(counts: Ints) -> Flags:
+    """Return which chains are irreducible (h,); a chain that has no stationary distribution is found by halving."""
     try:
         distribution = stationary(transition_matrix(counts, smoothing=0))
     except ChainError:
-        return False
-    return bool((distribution[counts.sum(axis=1) > 0] > 0).all())
+        if len(counts) == 1:
+            return np.zeros(1, bool)
+        half = len(counts) // 2
+        return np.concatenate([_are_irreducible(counts[:half]), _are_irreducible(counts[half:])])
+    return np.asarray(((distribution > 0) | (counts.sum(axis=2) == 0)).all(axis=1))
 
 
 def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
@@ -150,22 +162,22 @@ def mixing_curves(counts: Ints, mixes: Flags, ages: Ints) -> dict[str, Floats]:
     shape = (len(counts), len(ages))
     curves: dict[str, Floats] = {name: np.ones(shape) for name in ("total_variation", "reversibilised", "spectral")}
     curves |= {"spectral_gap": np.zeros(len(counts))}
-    for i in np.flatnonzero(mixes):
-        backward = transition_matrix(counts[i].T, smoothing=0)
-        curves["total_variation"][i] = total_variation_forward(backward, ages)
-        curves["reversibilised"][i] = reversibilised_bound(backward, ages)
-        curves["spectral_gap"][i] = spectral_gap(backward)
-        try:
-            curves["spectral"][i] = spectral_bound(backward, ages)
-        except ChainError:  # not reversible: the paper's bound does not apply, which is what NaN says
-            curves["spectral"][i] = np.nan
+    for batch in _batches(np.flatnonzero(mixes)):
+        backward = transition_matrix(np.swapaxes(counts[batch], 1, 2), smoothing=0)
+        curves["total_variation"][batch] = total_variation_forward(backward, ages)
+        curves["reversibilised"][batch] = reversibilised_bound(backward, ages)
+        curves["spectral_gap"][batch] = spectral_gap(backward)
+        reversible = is_reversible(backward)
+        curves["spectral"][batch] = np.nan  # not reversible: the paper's bound does not apply, which is what NaN says
+        if reversible.any():
+            curves["spectral"][batch[reversible]] = spectral_bound(backward[reversible], ages)
     return curves
 
 
 def _forward_distances(counts: Ints, mixes: Flags, ages: Ints) -> Floats:
     distances = np.ones((len(counts), len(ages)))
-    for i in np.flatnonzero(mixes):
-        distances[i] = total_variation_forward(transition_matrix(counts[i], smoothing=0), ages)
+    for batch in _batches(np.flatnonzero(mixes)):
+        distances[batch] = total_variation_forward(transition_matrix(counts[batch], smoothing=0), ages)
     return distances
 
 

@@ -16,6 +16,9 @@ With assume = "markov" losses compose. The bound is then tabulated in the forwar
 at the additional steps of `composition_age_steps` (for a cyclic chain the maximum over all half-hours). The level then
 holds for both directions at once: each direction gets half of the failure probability.
 
+The households are bounded in parts, one task of the engine for each, and the two directions in a task each. Every
+operation treats a household apart, or takes a maximum, so no number depends on the parts.
+
 The memory that the counts of a model take is checked before any reading is read. A chain is counted for every household
 of the roster: a table of k x k, for each half-hour of the day if it is cyclic, and for each subsampled series of a
 sampling bound. In memory at once: the counts, those of the households with readings, and for a homogeneous chain both
@@ -26,10 +29,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,22 +45,26 @@ from agedp.calibration.household_mixing import (
     sampling_distances,
     time_reversed,
 )
+from agedp.compute.engine import map_items
+from agedp.compute.engine_settings import ONE_THREAD, Engine
 from agedp_data.arrays import Floats
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.errors import RunFileError
 from agedp_data.leakage.bound_table import LOSS_GRID, LeakageBound
 from agedp_data.leakage.population_bound import (
+    BOUND_METHODS,
     HOUSEHOLDS_PER_BATCH,
     composition_age_steps,
     identity_leakage_bound,
-    leakage_bound,
     leakage_bound_from_distances,
     leakage_bound_of_hulls,
 )
-from agedp_data.leakage.upper_hulls import cyclic_upper_hulls
+from agedp_data.leakage.upper_hulls import UpperHulls, chain_bounds, cyclic_upper_hulls, upper_hulls
 from agedp_data.markov.cyclic import cyclic_kernels
 from agedp_data.markov.transitions import transition_matrix
+
+HOUSEHOLDS_PER_TASK = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +104,20 @@ def subsampling_steps(model: EstimatedModel) -> tuple[int, ...]:
     return (6,) if model.chain == "cyclic" else (5,)
 
 
-def bound_population(transitions: Transitions, model: EstimatedModel) -> PopulationBound:
+def bound_population(
+    transitions: Transitions, model: EstimatedModel, *, engine: Engine = ONE_THREAD
+) -> PopulationBound:
     """Compute the leakage bound of the households with these transitions, and the curves of each.
 
     The leakage bound is the maximum over households, rounded up, and becomes public with the model; the curves are
-    confidential. A model that assumes "markov" is bounded at more ages than [model] lists, for compositions.
+    confidential. A model that assumes "markov" is bounded at more ages than [model] lists, for compositions. The result
+    is the same to the last bit for any engine.
     """
     published_ages, steps_in_day = model_ages(model), steps_per_day(model)
     ages = composition_age_steps(model.ages_days, steps_per_day=steps_in_day) if composes(model) else published_ages
-    population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages)
+    population = (_cyclic if model.chain == "cyclic" else _homogeneous)(transitions, model, ages, engine=engine)
     if model.confidence == "sampling-bound":
-        population = _with_confidence(population, transitions, model, ages)
+        population = _with_confidence(population, transitions, model, ages, engine=engine)
     columns = np.searchsorted(ages, published_ages)
     curves = {name: curve[:, columns] if curve.ndim > 1 else curve for name, curve in population.curves.items()}
     return replace(population, leakage_bound=replace(population.leakage_bound, assume=model.assume), curves=curves)
@@ -118,35 +128,67 @@ def model_ages(model: EstimatedModel) -> Ints:
     return np.array(model.ages_days) * steps_per_day(model)
 
 
-def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
-    counts = transitions.counts
-    mixes = mixing_households(counts, min_visits=model.min_visits)
-    backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
-    forward = transition_matrix(counts, smoothing=0) if composes(model) else None
-    steps_in_day = steps_per_day(model)
-    bound = leakage_bound(backward, ages, LOSS_GRID, reliable=mixes, forward=forward, steps_per_day=steps_in_day)
-    return PopulationBound(bound, mixes, mixing_curves(counts, mixes, ages))
-
-
-def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints) -> PopulationBound:
-    counts = transitions.counts
-    groups, mixes = merge_household_phases(counts, model.min_visits)
-    mixing = np.flatnonzero(mixes)
-    phases, forward_hulls = counts.shape[1], None
-    backward_hulls, distances = cyclic_upper_hulls(
-        _kernel_batches(counts, groups, mixing, "backward"), ages, direction="backward"
+def _homogeneous(transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine) -> PopulationBound:
+    counts, steps_in_day = transitions.counts, steps_per_day(model)
+    parts = map_items(
+        "mixing", _in_tasks(counts), function=partial(_mixing, min_visits=model.min_visits, ages=ages), engine=engine
     )
+    mixes = np.concatenate([part_mixes for part_mixes, _ in parts])
+    curves = {name: np.concatenate([part_curves[name] for _, part_curves in parts]) for name in parts[0][1]}
+    if not mixes.all():
+        bound = identity_leakage_bound(ages, LOSS_GRID, steps_in_day, forward=composes(model), methods=BOUND_METHODS)
+        return PopulationBound(bound, mixes, curves)
+    backward = transition_matrix(np.swapaxes(counts, 1, 2), smoothing=0)
+    chains = [(upper_hulls, backward), (chain_bounds, backward)]
+    if composes(model):
+        chains.append((upper_hulls, transition_matrix(counts, smoothing=0)))
+    backward_hulls, bounds, *forward = map_items(
+        "bounds", chains, function=partial(_measure_chains, ages=ages), engine=engine
+    )
+    bound = leakage_bound_of_hulls(
+        backward_hulls, ages, LOSS_GRID, steps_in_day, forward_hulls=forward[0] if forward else None
+    )
+    return PopulationBound(replace(bound, bounds={**bound.bounds, **bounds}), mixes, curves)
+
+
+def _in_tasks(counts: Ints) -> list[Ints]:
+    """Return the counts of the households in parts, one for each task."""
+    return [counts[start : start + HOUSEHOLDS_PER_TASK] for start in range(0, len(counts), HOUSEHOLDS_PER_TASK)]
+
+
+def _mixing(counts: Ints, *, min_visits: int, ages: Ints) -> tuple[Flags, dict[str, Floats]]:
+    mixes = mixing_households(counts, min_visits=min_visits)
+    return mixes, mixing_curves(counts, mixes, ages)
+
+
+def _measure_chains(item: tuple[Callable[[Floats, Ints], Any], Floats], *, ages: Ints) -> Any:  # noqa: ANN401
+    measure, chains = item
+    return measure(chains, ages)
+
+
+def _cyclic(transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine) -> PopulationBound:
+    counts = transitions.counts
+    merge = partial(merge_household_phases, min_visits=model.min_visits)
+    parts = map_items("phases", _in_tasks(counts), function=merge, engine=engine)
+    groups, mixes = (np.concatenate(column) for column in zip(*parts, strict=True))
+    mixing, phases = np.flatnonzero(mixes), counts.shape[1]
+    directions = ["backward", *(["forward"] if composes(model) and mixes.all() else [])]
+    hulls_in = partial(_cyclic_hulls, counts=counts, groups=groups, households=mixing, ages=ages)
+    (backward_hulls, distances), *forward = map_items("bounds", directions, function=hulls_in, engine=engine)
     variation = np.ones((len(counts), len(ages)))
     variation[mixing] = distances
     if not mixes.all():
         bound = identity_leakage_bound(ages, LOSS_GRID, phases, forward=composes(model))
     else:
-        if composes(model):
-            forward_hulls, _ = cyclic_upper_hulls(
-                _kernel_batches(counts, groups, mixing, "forward"), ages, direction="forward"
-            )
+        forward_hulls = forward[0][0] if forward else None
         bound = leakage_bound_of_hulls(backward_hulls, ages, LOSS_GRID, phases, forward_hulls=forward_hulls)
     return PopulationBound(bound, mixes, {"total_variation": variation}, groups)
+
+
+def _cyclic_hulls(
+    direction: str, *, counts: Ints, groups: Ints, households: Ints, ages: Ints
+) -> tuple[UpperHulls, Floats]:
+    return cyclic_upper_hulls(_kernel_batches(counts, groups, households, direction), ages, direction=direction)
 
 
 def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str) -> Iterator[Floats]:
@@ -157,7 +199,7 @@ def _kernel_batches(counts: Ints, groups: Ints, households: Ints, direction: str
 
 
 def _with_confidence(
-    population: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints
+    population: PopulationBound, transitions: Transitions, model: EstimatedModel, ages: Ints, *, engine: Engine
 ) -> PopulationBound:
     """Return the population with the sampling bound at the model's level in place of the plug-in bound."""
     tables = {1: transitions.counts, **transitions.subsampled}
@@ -169,9 +211,11 @@ def _with_confidence(
         ages=ages,
         households=len(population.mixes),
     )
-    backward, forward = distances(tables), None
+    directions = [tables]
     if composes(model):
-        forward = distances({steps: time_reversed(table, model) for steps, table in tables.items()})
+        directions.append({steps: time_reversed(table, model) for steps, table in tables.items()})
+    backward, *others = map_items("confidence", directions, function=distances, engine=engine)
+    forward = others[0] if others else None
     steps_in_day = steps_per_day(model)
     bound = leakage_bound_from_distances(
         backward, ages, LOSS_GRID, reliable=population.mixes, forward=forward, steps_per_day=steps_in_day

@@ -36,6 +36,10 @@ class Engine:
     dashboard: Dashboard | None = field(default=None, compare=False)
 
 
+ONE_THREAD = Engine("synchronous", workers=1)
+"""Runs every task in the calling thread: for results of a size that no parallel work is worth."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProgressReporter:
     """Callbacks for the progress of a stage and the address of a cluster's dashboard; only public names and numbers."""
