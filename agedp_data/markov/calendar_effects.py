@@ -25,6 +25,7 @@ Table = np.recarray[Any, Any]
 Float32s = NDArray[np.float32]
 
 _SHIFTS = 4
+_ONE_THREAD_PRODUCT = 2**17  # multiplications of a matrix product; OpenBLAS starts threads from 2^18 on
 _MIN_VISITS = 20
 _INTERVAL_QUANTILES = np.array([0.025, 0.975])
 _FIELDS = ("direct", "low", "high", "floor", "loss_left")
@@ -173,8 +174,8 @@ def _max_dependence(
     for pair in range(int(pairs.max(initial=-1)) + 1):
         days_of_pair = np.flatnonzero(pairs == pair)
         secret_indicators = rows[..., days_of_pair + lag].reshape(households, slots * 2, -1)
-        counts = secret_indicators @ columns[..., days_of_pair].reshape(households, variants * 2, -1).swapaxes(1, 2)
-        counts = counts.reshape(households, slots, 2, variants, 2)
+        read_indicators = columns[..., days_of_pair].reshape(households, variants * 2, -1)
+        counts = _pair_counts(secret_indicators, read_indicators).reshape(households, slots, 2, variants, 2)
         visits = counts.sum(axis=-1)
         is_compared = (visits >= _MIN_VISITS).all(axis=2)
         probability = counts[..., 1].astype(np.float64) / np.maximum(visits, 1)
@@ -183,6 +184,17 @@ def _max_dependence(
         pair_leakage = _two_state_leakage(probability[:, :, 1, 0], probability[:, :, 0, 0], loss)
         remaining_loss = np.maximum(remaining_loss, np.where(is_compared[:, :, 0], pair_leakage, -1.0).max(axis=1))
     return np.where(distance >= 0, distance, np.nan), np.where(remaining_loss >= 0, remaining_loss, np.nan)
+
+
+def _pair_counts(secret: Float32s, read: Float32s) -> Float32s:
+    """Return the products over days (h, a, b) of (h, a, days) and (h, b, days): whole numbers, so in any order.
+
+    Each product is small enough that BLAS computes it in one thread: the tasks of the engine share the cores already,
+    and waiting threads of BLAS would take several times as much of them.
+    """
+    width = max(1, _ONE_THREAD_PRODUCT // max(1, secret.shape[1] * secret.shape[2]))
+    parts = [secret @ read[:, start : start + width].swapaxes(1, 2) for start in range(0, read.shape[1], width)]
+    return np.concatenate(parts, axis=-1)
 
 
 def _two_state_leakage(p: Floats, q: Floats, loss: float) -> Floats:

@@ -166,7 +166,20 @@ def _memory_lines(memory: MemoryCurves | None, *, cyclic: bool) -> list[str]:
         for name in (DAY_GIVEN_CALENDAR, HALF_HOUR_GIVEN_CALENDAR)
         if name in memory.series_by_name
     ]
-    return [*lines, *_regime_lines(memory), f"Confidential report: {format_path(str(memory.page))}", ""]
+    return [
+        *lines,
+        *_regime_lines(memory),
+        *_sample_lines(memory),
+        f"Confidential report: {format_path(str(memory.page))}",
+        "",
+    ]
+
+
+def _sample_lines(memory: MemoryCurves) -> list[str]:
+    """Return which households were checked, and the time that the check took."""
+    if memory.sample is None:
+        return []
+    return [f"{memory.sample.sentence} Time of the check: {memory.sample.seconds:,.0f} s."]
 
 
 def _regime_lines(memory: MemoryCurves) -> list[str]:

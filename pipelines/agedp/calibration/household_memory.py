@@ -21,11 +21,13 @@ import numpy as np
 
 from agedp.calibration.estimate import repeated_half_hours
 from agedp.calibration.quantize import Floats, Period
-from agedp.compute.engine import map_in_batches
+from agedp.compute.engine import map_in_batches, map_items
 from agedp.compute.engine_settings import Engine
+from agedp.store.daily_totals import read_daily_totals
+from agedp.store.month_reader import day_numbers, household_codes
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.layout import expected_readings, slot_step
-from agedp_data.datasets.timestamps import date_of_day
+from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
 from agedp_data.markov.calendar_effects import calendar_dependence, median_halves
 from agedp_data.markov.cyclic_inference import cyclic_goodness_of_fit
@@ -85,6 +87,22 @@ class PeriodReadings:
     of_half_hours: bool = True
 
 
+def households_with_readings(period: Period, *, engine: Engine) -> Flags:
+    """Return which households of the roster have a reading in a period, by the stored daily totals: (h,)."""
+    has_readings = np.zeros(len(period.roster.ids), bool)
+    for month in map_items("memory", period.months, function=partial(_present_in_month, period=period), engine=engine):
+        has_readings[month] = True
+    return has_readings
+
+
+def _present_in_month(month: str, *, period: Period) -> Ints:
+    table = read_daily_totals(period.store, month, period.delivery.contents)
+    day, readings = day_numbers(table), table["readings"].to_numpy()
+    code = household_codes(table, {household: i for i, household in enumerate(period.roster.ids)})
+    is_inside = (day >= day_number(period.first)) & (day <= day_number(period.last))
+    return np.unique(code[is_inside & (readings > 0) & (code >= 0)])
+
+
 def read_period(period: Period, *, engine: Engine) -> PeriodReadings:
     """Read the readings of a period, day by day, in one pass over the store.
 
@@ -123,7 +141,7 @@ def _of_month(month: str, *, period: Period) -> PeriodReadings:
 
 
 def _empty(households: int, day: Ints, period: Period) -> PeriodReadings:
-    expected = np.array([expected_readings(period.store.layout, date_of_day(int(day_number))) for day_number in day])
+    expected = np.array([expected_readings(period.store.layout, date_of_day(int(number))) for number in day])
     shape = (households, len(day))
     readings = np.full((*shape, SLOTS), _MISSING, np.uint16)
     of_half_hours = slot_step(period.store.layout.interval_minutes) == 1

@@ -82,7 +82,12 @@ def memory_report_page(curves: MemoryCurves) -> str:
         "model_check_report.html",
         title=_TITLE,
         summary=summary,
-        conclusions=[*(f"{line[0].upper()}{line[1:]}." for line in lines), *conclusions, *regime_verdict(curves)],
+        conclusions=[
+            *([] if curves.sample is None else [curves.sample.sentence]),
+            *(f"{line[0].upper()}{line[1:]}." for line in lines),
+            *conclusions,
+            *regime_verdict(curves),
+        ],
         sections=[
             *([] if curves.regimes is None else [_regime_section(curves.regimes)]),
             *(_chain_section(curves, name) for name in _CHAIN_TEXTS if name in names),

@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
+from hashlib import sha256
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from agedp.calibration import model_check
 from agedp.calibration.household_memory import (
     MemoryRequest,
     PeriodReadings,
@@ -101,6 +103,29 @@ def quarters(days):
     values = sorted(days.values())
     cuts = [min(v for v in values if sum(w < v for w in values) >= i * len(values) / 4) for i in (1, 2, 3)]
     return {day: sum(value >= cut for cut in cuts) for day, value in days.items()}
+
+
+def test_a_large_roster_is_checked_on_a_sample_by_its_ids(delivered, tmp_path, monkeypatch):
+    chosen = sorted(sorted(delivered[1][:-1], key=lambda household: sha256(household.encode()).hexdigest())[:3])
+    expected = measured(delivered, tmp_path / "alone", households=chosen, last=date(2013, 2, 10))
+    monkeypatch.setattr(model_check, "MAX_CHECKED", 3)
+    curves = measured(delivered, tmp_path / "sampled", last=date(2013, 2, 10))
+    rows = [pq.read_table(tmp_path / name / "forgetting/homes-a.parquet") for name in ("alone", "sampled")]
+    assert str(rows[0].to_pylist()) == str(rows[1].to_pylist())  # as text: NaN differs from NaN
+    assert {row["household_id"] for row in rows[1].to_pylist()} == set(chosen)
+    np.testing.assert_array_equal(curves.regimes.direct, expected.regimes.direct)
+    assert curves.sample.sentence.startswith("3 of 5 households with readings were checked")
+    assert curves.sample.sentence in curves.page.read_text()
+    assert expected.sample.sentence == "All 3 households with readings were checked."
+
+
+def test_households_without_readings_take_no_place(delivered, tmp_path, monkeypatch):
+    before = measured(delivered, tmp_path / "before", last=date(2013, 2, 10))
+    monkeypatch.setattr(model_check, "MAX_CHECKED", 5)  # the roster has six, of which one has no reading
+    after = measured(delivered, tmp_path / "after", last=date(2013, 2, 10))
+    first, second = (pq.read_table(tmp_path / name / "forgetting/homes-a.parquet") for name in ("before", "after"))
+    assert str(first.to_pylist()) == str(second.to_pylist())
+    assert before.page.read_bytes() == after.page.read_bytes()
 
 
 def test_the_chain_of_day_totals_is_counted_as_by_hand(delivered, plain):
