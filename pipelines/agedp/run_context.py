@@ -12,6 +12,7 @@ from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Sche
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
+from agedp.store.buckets import store_buckets
 from agedp.store.store import FileOrder, Store
 from agedp_data import clock
 from agedp_data.config import RunFile, load
@@ -117,7 +118,7 @@ class RunContext:
     @property
     def store(self) -> Store:
         """Return the store of the readings."""
-        return store_for(self.run_file)
+        return store_for(self.run_file, households=len(self.roster.ids))
 
     @property
     def paths(self) -> InternalPaths:
@@ -201,8 +202,12 @@ def reading_rules(run: RunFile) -> ReadingRules:
     return ReadingRules(table.max_half_hour_wh, table.dataset_keys, columns, table.interval_minutes)
 
 
-def store_for(run: RunFile) -> Store:
-    """Return the store of a run file's readings, with its rules for reading rows."""
+def store_for(run: RunFile, *, households: int = 0) -> Store:
+    """Return the store of a run file's readings, with its rules for reading rows.
+
+    A new store is split into buckets for so many households.
+    """
     rules = reading_rules(run)
     order = FileOrder(run.input.file_order, keeps_unlisted=run.schedule.mode != "archive")
-    return Store(internal_paths(run).store, run.input.dataset, rules, order)
+    folder = internal_paths(run).store
+    return Store(folder, run.input.dataset, rules, order, store_buckets(folder, households))

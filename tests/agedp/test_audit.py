@@ -13,7 +13,7 @@ import pytest
 
 from agedp import privacy_audit, statement_facts, synthetic_releases
 from agedp.privacy_audit import AuditResult, MeasuredLoss
-from agedp.store.daily_totals import MonthMatrix
+from agedp.store.month_matrix import MonthMatrix
 from agedp_data import mechanisms
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.series.coverage import Coverage

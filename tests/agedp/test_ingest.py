@@ -106,7 +106,7 @@ def test_a_packed_file_that_is_cut_off_waits_for_its_repair(tmp_path: Path, cut:
     assert len(told(*read_all(folder, has_begun=True))) == 1999
 
 
-@pytest.mark.parametrize("when", ["open_file", "parse_lines", "deduplicate_month"])
+@pytest.mark.parametrize("when", ["open_file", "parse_lines", "deduplicate_months"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -119,7 +119,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         return done(*args, **kwargs)
 
     monkeypatch.setattr(reading, when, change)
-    if when == "deduplicate_month":  # the file was whole in the store by then
+    if when == "deduplicate_months":  # the file was whole in the store by then
         assert read_all(folder)[1].rows_read == 1
         return
     with pytest.raises(InputError, match=r"^input 1 of 1: changed while it was read"):

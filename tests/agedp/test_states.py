@@ -18,7 +18,8 @@ from agedp.pipeline import calibrate
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest
-from agedp.store.daily_totals import compute_state_days, state_days_path
+from agedp.store.day_groups import stored_groups
+from agedp.store.state_days import compute_state_days, state_days_path
 from agedp.store.store import Store
 from agedp_data import mechanisms
 from agedp_data.datasets.validation import ReadingRules
@@ -103,7 +104,8 @@ def test_other_cuts_are_another_table_and_the_same_are_counted_once(house, monke
     first = summed(house, roster, "half-hour")
     store, delivery = house.read()
     cuts = [RepresentativeValues("half-hour", edges) for edges in ((1, 60), (1, 61), (1, 60, 300))]
-    assert len({state_days_path(store, "2013-01", delivery.contents, each) for each in cuts}) == 3
+    (group,) = stored_groups(store, "2013-01", delivery.contents)
+    assert len({state_days_path(store, "2013-01", group, each) for each in cuts}) == 3
     with monkeypatch.context() as patch:
         patch.setattr(RepresentativeValues, "represent", None)
         assert summed(house, roster, "half-hour") == first

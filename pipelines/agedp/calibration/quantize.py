@@ -77,25 +77,30 @@ class Period:
         """Return the months of the period that have readings."""
         return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
 
-    def parts(self, month: str) -> Iterator[MonthReadings]:
-        """Yield the period's readings of one month, a part of them at a time.
+    def parts(self, month: str, bucket: int | None = None) -> Iterator[MonthReadings]:
+        """Yield the period's readings of one month and bucket, a part of them at a time; of all buckets if None.
 
         Each household-day is in one part only. Readings of households that are not on the roster, and days outside the
         period, are left out.
         """
         position = {household: code for code, household in enumerate(self.roster.ids)}
-        if self.step == "day":
-            yield self._days(month, position)
-            return
+        for number in range(self.store.buckets) if bucket is None else [bucket]:
+            if self.step == "day":
+                yield self._days(month, number, position)
+            else:
+                yield from self._half_hours(month, number, position)
+
+    def _half_hours(self, month: str, bucket: int, position: Mapping[str, int]) -> Iterator[MonthReadings]:
+        """Yield the readings of one month and bucket, a part of them at a time."""
         codes = np.zeros(0, np.int64)
-        for piece in iterate_month_readings(self.store, month, self.delivery.contents):
+        for piece in iterate_month_readings(self.store, month, self.delivery.contents, bucket=bucket):
             if len(codes) != len(piece.ids):  # the same for all parts
                 codes = np.array([position.get(household, -1) for household in piece.ids], np.int64)
             yield self._inside(codes[piece.household], piece.time, piece.energy_wh, SLOTS)
 
-    def _days(self, month: str, position: Mapping[str, int]) -> MonthReadings:
-        """Return the days of one month that are not missing."""
-        table = read_daily_totals(self.store, month, self.delivery.contents)
+    def _days(self, month: str, bucket: int, position: Mapping[str, int]) -> MonthReadings:
+        """Return the days of one month and bucket that are not missing."""
+        table = read_daily_totals(self.store, month, self.delivery.contents, bucket)
         household, day = household_codes(table, position), day_numbers(table)
         readings, energy = (table[name].to_numpy().astype(np.int64) for name in ("readings", "energy_wh"))
         numbers, day_index = np.unique(day, return_inverse=True)

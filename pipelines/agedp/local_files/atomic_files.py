@@ -20,7 +20,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.local_files.checksums import check_parquet, checked_parquet
+from agedp.local_files.checksums import check_parquet, checked_parquet, write_checked_parquet
 from agedp_data.errors import InputError
 
 _PRIVATE = 0o600
@@ -97,6 +97,29 @@ def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool
     content = checked_parquet(table, **options)
     write_with(path, lambda stream: stream.write(content), mode=mode, sync=sync)
     return len(content)
+
+
+def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Write tables one after the other into a Parquet file (zstd), atomically; in memory is one at a time.
+
+    The metadata of the schema are written; `read_metadata` returns them.
+    """
+    write_with(path, lambda stream: write_checked_parquet(stream, schema, tables))
+
+
+def read_metadata(path: Path) -> dict[bytes, bytes]:
+    """Return the schema metadata in the footer of a Parquet file; empty if it is missing or damaged.
+
+    Raises:
+        InputError: the system denies access.
+    """
+    try:
+        return pq.read_schema(path).metadata or {}
+    except (OSError, ValueError, pa.ArrowException) as error:
+        number = getattr(error, "errno", None)
+        if number not in (None, errno.ENOENT):
+            raise unreadable_error(path, number) from None
+        return {}
 
 
 def write_with(path: Path, fill: Callable[[IO[bytes]], object], *, mode: int = _PRIVATE, sync: bool = True) -> None:

@@ -14,10 +14,11 @@ earlier version and are accepted.
 
 from __future__ import annotations
 
+import io
 import json
 import zlib
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -39,6 +40,48 @@ def checked_parquet(table: pa.Table, **options: object) -> bytes:
     footer = _footer_offset(content)
     check = _MARK + _crc(content[:footer], content[footer:])
     return b"".join((content[:footer], check, content[footer:]))
+
+
+def write_checked_parquet(stream: IO[bytes], schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+    """Write tables to a stream as one Parquet file (zstd) with its checksum; in memory is one table at a time."""
+    sink = _ChecksumStream(stream)
+    with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, compression="zstd", write_page_checksum=True) as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema))
+        sink.keep_rest()
+    sink.write_rest()
+
+
+class _ChecksumStream(io.RawIOBase):
+    """A stream that counts its bytes in a checksum, and keeps the last ones, in which the footer is."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._check, self._size = stream, 0, 0
+        self._rest: bytearray | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, content: Any) -> int:  # noqa: ANN401  (any buffer)
+        self._size += len(content)
+        self._check = zlib.crc32(content, self._check)
+        if self._rest is None:
+            return self._stream.write(content)
+        self._rest += content
+        return len(content)
+
+    def keep_rest(self) -> None:
+        """Keep what is written from now on."""
+        self._rest = bytearray()
+
+    def write_rest(self) -> None:
+        """Write what was kept, with the checksum of everything before the footer."""
+        rest = memoryview(bytes(self._rest or b""))
+        footer = _footer_offset(rest)
+        self._stream.write(b"".join((rest[:footer], _MARK + self._check.to_bytes(4, "big"), rest[footer:])))
 
 
 def check_parquet(content: bytes) -> None:

@@ -234,4 +234,9 @@ def _count_conflicts(
     lost_by_month = [
         count_lost_to_conflicts(store, month, delivery.contents, households) for month in months if month in due_months
     ]
-    return {day: lost for lost_by_day in lost_by_month for day, lost in sorted(lost_by_day.items()) if day in due_days}
+    return {
+        day: lost
+        for lost_by_day in lost_by_month
+        for day, lost in sorted(lost_by_day.items())
+        if lost.lost and day in due_days
+    }

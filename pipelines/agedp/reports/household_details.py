@@ -31,7 +31,7 @@ from agedp.reports.constants import constant_value
 from agedp.reports.html import paragraph, table
 from agedp.reports.report_data import InternalSources, ModelFiles
 from agedp.reports.svg import Line, chart
-from agedp.store.daily_totals import load_month_matrix
+from agedp.store.month_matrix import load_month_matrix
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.epsilon import NANO, to_float

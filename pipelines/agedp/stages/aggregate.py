@@ -45,8 +45,9 @@ from agedp.stages.ingest import reread_damaged
 from agedp.stages.profile_sums import grouped_profiles, profile_sums
 from agedp.stages.synthetic_days import synthetic_members, synthetic_month
 from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
-from agedp.store.daily_totals import MonthMatrix, compute_state_days, load_month_matrix
 from agedp.store.half_hour_sums import sum_half_hours
+from agedp.store.month_matrix import MonthMatrix, load_month_matrix
+from agedp.store.state_days import compute_state_days
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.config import RunFile

@@ -25,8 +25,9 @@ from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.stage_values import Delivery
 from agedp.stages.synthetic_days import NO_DELIVERY
-from agedp.store.daily_totals import RejectedRows, deduplicate_month
-from agedp.store.data_quality import count_by_reason, renumber_quarantine, write_quality
+from agedp.store.buckets import record_buckets
+from agedp.store.data_quality import renumber_quarantine, write_quality
+from agedp.store.deduplication_record import deduplicate_months, write_quarantine_of_months
 from agedp.store.file_identity import (
     IdentifiedFile,
     OpenedFile,
@@ -118,6 +119,7 @@ def ingest(
         InputError: a file that cannot be opened.
     """
     atomic_files.make_private(store.folder / "files")
+    record_buckets(store.folder, store.buckets)
     check_shared(store.folder, engine)
     atomic_files.remove_stale_files(store.folder.parent)
     stored_manifests = store.manifests()
@@ -152,10 +154,9 @@ def ingest(
     manifests = {content: stored_manifests[content] for content in contents}
     months = sorted({month for manifest in manifests.values() for month in manifest.months})
     months = [month for month in months if month >= store.retained_from()]
-    rejected_by_month = map_items(
-        "days", months, function=partial(deduplicate_month, store, contents=contents), engine=engine
-    )
-    rejected = _join_rejected(rejected_by_month)
+    deduplicated = deduplicate_months(store, manifests, months, engine=engine)
+    write_quarantine_of_months(store, deduplicated, contents)
+    rejected = deduplicated.rejected
     write_quality(store, listed, manifests, rejected, unreadable)
     counts = len(listed), len(fresh), listing.ignored
     delivery = _count_rows(manifests, tuple(months), rejected, counts)
@@ -252,28 +253,23 @@ def _write_manifest(results: Sequence[tuple[OpenedFile, Part]], *, store: Store)
     renumber_quarantine(store, opened.file.content, parts)
     variant = opened.header.variant if opened.header else "empty"
     source, digest = opened.source, opened.file.digest
-    manifest = Manifest(source.location, source.modified_ns, digest, store.read_as, variant, parts, tzdata_version())
+    rules = store.read_as, variant, parts, tzdata_version(), store.buckets
+    manifest = Manifest(source.location, source.modified_ns, digest, *rules)
     atomic_files.write(store.folder / "files" / f"{opened.file.content}.json", checked_json(manifest.to_json()))
-
-
-def _join_rejected(rejected_by_month: Sequence[RejectedRows]) -> RejectedRows:
-    file, row, reason = (
-        np.concatenate([np.zeros(0, np.int64), *(month_rows[i] for month_rows in rejected_by_month)]) for i in range(3)
-    )
-    return file, row, reason
 
 
 def _count_rows(
     manifests: Mapping[str, Manifest],
     months: tuple[str, ...],
-    rejected_later: RejectedRows,
+    rejected_later: Mapping[str, Mapping[str, int]],
     counts: tuple[int, int, int],
 ) -> Delivery:
     rejected: dict[str, int] = {}
-    for counted in (*(manifest.rejected for manifest in manifests.values()), count_by_reason(rejected_later[2])):
+    for counted in (*(manifest.rejected for manifest in manifests.values()), *rejected_later.values()):
         for reason, number in counted.items():
             rejected[reason] = rejected.get(reason, 0) + number
-    rows_kept = sum(manifest.rows_kept for manifest in manifests.values()) - len(rejected_later[2])
+    rows_rejected_later = sum(sum(counts.values()) for counts in rejected_later.values())
+    rows_kept = sum(manifest.rows_kept for manifest in manifests.values()) - rows_rejected_later
     rows_read = sum(manifest.rows_read for manifest in manifests.values())
     if rows_read != rows_kept + sum(rejected.values()):
         raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} rejected")

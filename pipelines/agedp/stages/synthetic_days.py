@@ -14,7 +14,7 @@ from datetime import date
 import numpy as np
 
 from agedp.stage_values import Delivery
-from agedp.store.daily_totals import MonthMatrix
+from agedp.store.month_matrix import MonthMatrix
 from agedp_data.config import RunFile
 from agedp_data.datasets.synthetic.household_months import draw_month
 from agedp_data.datasets.validation import Ints

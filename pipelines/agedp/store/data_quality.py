@@ -1,6 +1,5 @@
-"""QUALITY, row counts by file and outcome, and the quarantine files of deduplication and of parsing. Confidential.
+"""QUALITY, row counts by file and outcome, and the quarantine files of parsing. Confidential.
 
-    <confidential>/quarantine_settled.parquet                                  rows that deduplication rejected
     <confidential>/store/quarantine/month=2013-03/<content>-<number>.parquet   rows of this month that parsing rejected
     <confidential>/store/quarantine/<content>-<number>.parquet                 those without a valid month
 
@@ -29,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files
-from agedp.store.daily_totals import RejectedRows, deduplicate_month, read_daily_totals
+from agedp.store.daily_totals import deduplicate_month, read_daily_totals
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.manifest import Manifest, Part
 from agedp.store.month_reader import day_numbers, household_codes, load_table
@@ -57,23 +56,18 @@ def write_quality(
     store: Store,
     listed: Sequence[IdentifiedFile],
     manifests: Mapping[str, Manifest],
-    rejected: RejectedRows,
+    rejected: Mapping[str, Mapping[str, int]],
     unreadable: Mapping[str, UnreadableFile],
 ) -> None:
-    """Write the row counts of every listed file, and the rows that deduplication rejected.
+    """Write the row counts of every listed file.
 
     Args:
         store: the confidential store.
         listed: the input files, in order; of equal files the first counts.
         manifests: the manifests of all files that count, in order.
-        rejected: rows that deduplication rejected; files by their index in `manifests`.
+        rejected: numbers of rows that deduplication rejected, by content id and reason.
         unreadable: the errors about listed files that were rejected as a whole.
     """
-    contents = list(manifests)
-    index_by_content = {content: i for i, content in enumerate(contents)}
-    file, row, reason = rejected
-    order = np.argsort(file, kind="stable")
-    bounds = np.searchsorted(file[order], np.arange(len(contents) + 1))
     lines: list[tuple[str, str, str, str, int]] = []
     seen: set[str] = set()
     for file_listed in listed:
@@ -86,9 +80,7 @@ def write_quality(
             note = f"cannot be understood, set apart as a whole: {unreadable[file_listed.content]}"
             lines.append((name, file_listed.content, note, "rows read", 0))
             continue
-        index = index_by_content[file_listed.content]
-        extra = count_by_reason(reason[order[bounds[index] : bounds[index + 1]]])
-        count_by_outcome = _count_by_outcome(manifests[file_listed.content], extra)
+        count_by_outcome = _count_by_outcome(manifests[file_listed.content], rejected.get(file_listed.content, {}))
         lines += [
             (name, file_listed.content, manifests[file_listed.content].variant, outcome, rows)
             for outcome, rows in count_by_outcome.items()
@@ -98,27 +90,12 @@ def write_quality(
         table_schemas.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)}
     )
     atomic_files.write_table(store.folder.parent / "quality.parquet", table)
-    atomic_files.write_table(
-        store.folder.parent / "quarantine_settled.parquet", _quarantine_table(contents, file, row, reason)
-    )
 
 
 def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str, int]:
     rows_kept = manifest.rows_kept - sum(extra.values())
     rejected = dict(sorted([*manifest.rejected.items(), *extra.items()]))
     return {"rows read": manifest.rows_read, "kept": rows_kept, **rejected, **dict(sorted(manifest.notes.items()))}
-
-
-def _quarantine_table(contents: Sequence[str], file: Ints, row: Ints, reason: Ints) -> pa.Table:
-    return table_schemas.table_from_columns(
-        table_schemas.QUARANTINE,
-        content=pa.array(contents, pa.string()).take(pa.array(file)),
-        row=row,
-        reason=pa.array([rejection_reason.words for rejection_reason in RejectionReason], pa.string()).take(
-            pa.array(reason)
-        ),
-        text=pa.array([""], pa.string()).take(pa.array(np.zeros(len(row), np.int64))),
-    )
 
 
 UNDATED = ""
@@ -217,9 +194,9 @@ class LostReadings:
 
 
 def count_lost_to_conflicts(
-    store: Store, month: str, contents: Sequence[str], households: Collection[str]
+    store: Store, month: str, contents: Sequence[str], households: Collection[str], *, bucket: int = 0
 ) -> dict[date, LostReadings]:
-    """Return the lost readings of each day of a month on which households lose readings to conflicting rows.
+    """Return the readings of each day of a month and bucket that households lose to conflicting rows.
 
     An alert about conflicts uses it. The month is deduplicated if it is not yet.
 
@@ -228,38 +205,40 @@ def count_lost_to_conflicts(
         month: the month, as in its folder.
         contents: the content ids of the files, in order.
         households: the ids of the households that count, usually the roster's; rows of all others are ignored.
+        bucket: the household bucket.
 
     Returns:
-        The number of lost and of remaining readings of these households; a day without a conflict is absent.
+        The number of lost and of remaining readings of these households, also of days without a conflict.
 
     Raises:
         InputError: a file of the store disappeared in the meantime, or the system denies access.
     """
-    file, row, reason = deduplicate_month(store, month, contents)
+    file, row, reason = deduplicate_month(store, month, contents, bucket)
     conflicting = reason == RejectionReason.CONFLICT
-    if not conflicting.any():
-        return {}
     code_by_id = {household: code for code, household in enumerate(sorted(households))}
     lost = [
-        _rejected_keys(store, month, part, row[conflicting & (file == part.file_index)], code_by_id)
-        for part in store.month_parts(month, contents)
+        _rejected_keys(store, (month, bucket), part, row[conflicting & (file == part.file_index)], code_by_id)
+        for part in (store.month_parts(month, contents, bucket) if conflicting.any() else ())
     ]
-    days, counts = np.unique((np.unique(np.concatenate(lost)) & (2**_TIME_BITS - 1)) // SLOTS, return_counts=True)
-    remaining = _count_readings(read_daily_totals(store, month, contents), code_by_id)
-    width = store.layout.width
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *lost]))
+    days, counts = np.unique((keys & (2**_TIME_BITS - 1)) // SLOTS, return_counts=True)
+    lost_by_day = dict(zip(days.tolist(), (counts * store.layout.width).tolist(), strict=True))
+    remaining = _count_readings(read_daily_totals(store, month, contents, bucket), code_by_id)
     return {
-        date_of_day(day): LostReadings(int(count) * width, remaining.get(int(day), 0))
-        for day, count in zip(days.tolist(), counts.tolist(), strict=True)
+        date_of_day(day): LostReadings(lost_by_day.get(day, 0), remaining.get(day, 0))
+        for day in sorted(lost_by_day | remaining)
     }
 
 
-def _rejected_keys(store: Store, month: str, part: PartMonth, rows: Ints, code_by_id: dict[str, int]) -> Ints:
+def _rejected_keys(
+    store: Store, month_bucket: tuple[str, int], part: PartMonth, rows: Ints, code_by_id: dict[str, int]
+) -> Ints:
     """Return one key per household and time of the rejected rows of a part."""
     if len(rows) == 0:
         return np.zeros(0, np.int64)
     slots = ["slot"] if store.layout.width == 1 else []
     table = load_table(
-        store.month_folder(month) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
+        store.month_folder(*month_bucket) / part.name, store.schema, columns=["household_id", "day", "row", *slots]
     )
     number = table["row"].to_numpy() + store.rows_before(part)
     household, day = household_codes(table, code_by_id), day_numbers(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
@@ -19,6 +19,9 @@ class Part:
         rejected: number of rejected rows by reason.
         notes: number of kept rows with a remark, by remark.
         months: by month the number of rows, the size of their READINGS and the size of their PART_DAYS [bytes].
+        days: by month the first and last day with a row, since 1970; without them a part has the complete month.
+        buckets: in a store of several household buckets, by month and bucket the size of the READINGS and of the
+            PART_DAYS [bytes].
     """
 
     rows_read: int
@@ -26,6 +29,8 @@ class Part:
     rejected: dict[str, int] = field(default_factory=dict)
     notes: dict[str, int] = field(default_factory=dict)
     months: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    days: dict[str, tuple[int, int]] = field(default_factory=dict)
+    buckets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
 
     def is_consistent(self) -> bool:
         """Return whether rows read = kept + rejected, and kept = the rows of all months.
@@ -36,7 +41,20 @@ class Part:
         False
         """
         month_rows = sum(rows for rows, _, _ in self.months.values())
+        for month, sizes in self.buckets.items():
+            _, size, days_size = self.months[month]
+            if (size, days_size) != tuple(sum(pair[i] for pair in sizes.values()) for i in range(2)):
+                return False
         return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
+
+    def stored_sizes(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yield month, bucket, size of the READINGS and size of the PART_DAYS [bytes] of each pair of stored files."""
+        for month, (_, size, days_size) in self.months.items():
+            if month not in self.buckets:
+                yield month, 0, size, days_size
+                continue
+            for bucket, (bucket_size, bucket_days_size) in self.buckets[month].items():
+                yield month, int(bucket), bucket_size, bucket_days_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +63,7 @@ class Manifest:
 
     `name` and `modified_ns` are those of the file when it was ingested, `digest` is the hash of its bytes, `read_as`
     the dataset and the parsing rules, `variant` the header, `tzdata` the version of the time zone database ("" if
-    unknown).
+    unknown), `buckets` the number of household buckets of the store.
     """
 
     name: str
@@ -55,6 +73,7 @@ class Manifest:
     variant: str
     parts: tuple[Part, ...]
     tzdata: str = ""
+    buckets: int = 1
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:

@@ -10,8 +10,9 @@ so household-days can be deduplicated independently.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileKind, read_content
+from agedp.store.day_groups import stored_groups
 from agedp.store.store import PartMonth, Store
 from agedp_data import table_schemas
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
@@ -118,13 +120,23 @@ class MonthIndex:
     shared: Ints
 
 
-def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIndex:
+def index_month(
+    store: Store, month: str, parts: Sequence[PartMonth], *, bucket: int = 0, days: Ints | None = None
+) -> MonthIndex:
     """Return the PART_DAYS of the parts of a month, and the household-days with rows in more than one part.
+
+    Args:
+        store: the confidential store.
+        month: the month, as in its folder.
+        parts: the parts, of one bucket.
+        bucket: the household bucket.
+        days: the days since 1970 that are looked at, ascending. None: all.
 
     Raises:
         FolderRemoved: a table is missing or damaged.
     """
-    loaded = tuple(load_table(store.part_days_folder(month) / part.name, table_schemas.PART_DAYS) for part in parts)
+    folder = store.part_days_folder(month, bucket)
+    loaded = tuple(_filter_days(load_table(folder / part.name, table_schemas.PART_DAYS), days) for part in parts)
     ids = tuple(sorted({name for table in loaded for name in _household_ids(table)}))
     code_by_id = {name: i for i, name in enumerate(ids)}
     keys = tuple(household_day_key(household_codes(table, code_by_id), day_numbers(table)) for table in loaded)
@@ -133,7 +145,13 @@ def index_month(store: Store, month: str, parts: Sequence[PartMonth]) -> MonthIn
     return MonthIndex(ids, code_by_id, loaded, keys, repeated[is_first_of_key(repeated)])
 
 
-def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex) -> StoredRows:
+def _filter_days(table: pa.Table, days: Ints | None) -> pa.Table:
+    return table if days is None else table.filter(pa.array(is_in_sorted(day_numbers(table), days)))
+
+
+def load_shared_rows(
+    store: Store, month: str, month_parts: Sequence[PartMonth], index: MonthIndex, *, bucket: int = 0
+) -> StoredRows:
     """Return the rows of all shared household-days, which must be deduplicated together.
 
     Only the affected parts are read. `file` of a row is the index of its file in the order of all files.
@@ -143,14 +161,14 @@ def load_shared_rows(store: Store, month: str, month_parts: Sequence[PartMonth],
     ]
     part_rows = []
     for part in affected:
-        rows = load_part_rows(store, month, part, index)
+        rows = load_part_rows(store, month, part, index, bucket=bucket)
         part_rows.append(
             _select_rows(rows, is_in_sorted(household_day_key(rows.household, rows.time // SLOTS), index.shared))
         )
     return join_rows(index.ids, part_rows, width=store.layout.width)
 
 
-def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Readings:
+def load_month_readings(store: Store, month: str, contents: Sequence[str], bucket: int | None = None) -> Readings:
     """Return the deduplicated readings of a month, sorted by household and time.
 
     For one month in memory as a whole; `iterate_month_readings` needs memory for one part only.
@@ -159,19 +177,24 @@ def load_month_readings(store: Store, month: str, contents: Sequence[str]) -> Re
         store: the confidential store.
         month: the month, as in its folder.
         contents: the content ids of the files, in order; `rejected_file` of the result is an index of them.
+        bucket: the household bucket; all buckets if None.
 
     Raises:
         FolderRemoved: a table of the store is missing or damaged.
         InputError: the system denies access, or the manifest of a file disappeared.
     """
-    parts = list(_deduplicated(store, month, contents, numbered=True))
-    return _join_sorted(parts[0].ids, parts)
+    buckets = range(store.buckets) if bucket is None else [bucket]
+    parts = []
+    for number in buckets:
+        month_parts = store.month_parts(month, contents, number)
+        parts += list(iterate_parts(store, month, month_parts, bucket=number, numbered=True))
+    return _join_sorted(parts)
 
 
 def iterate_month_readings(
-    store: Store, month: str, contents: Sequence[str], *, days: Ints | None = None
+    store: Store, month: str, contents: Sequence[str], *, bucket: int = 0, days: Ints | None = None
 ) -> Iterator[Readings]:
-    """Yield the deduplicated readings of a month part by part, first those of the shared household-days.
+    """Yield the deduplicated readings of a month and bucket part by part, first those of the shared household-days.
 
     Each household-day is in one of the results only, and household codes refer to the same ids in all of them. The
     numbers of rejected rows have no meaning here.
@@ -180,23 +203,37 @@ def iterate_month_readings(
         store: the confidential store.
         month: the month, as in its folder.
         contents: the content ids of the files, in order.
+        bucket: the household bucket.
         days: days since 1970 that are read, ascending; parts without rows of these days are not opened. None: all.
     """
-    return _deduplicated(store, month, contents, numbered=False, days=days)
+    if days is None:
+        return iterate_parts(store, month, store.month_parts(month, contents, bucket), bucket=bucket)
+    groups = [group for group in stored_groups(store, month, contents, bucket) if group.overlaps(days)]
+    parts = dict.fromkeys(part for group in groups for part in group.parts)
+    return iterate_parts(
+        store, month, sorted(parts, key=lambda part: (part.file_index, part.number)), bucket=bucket, days=days
+    )
 
 
-def _deduplicated(
-    store: Store, month: str, contents: Sequence[str], *, numbered: bool, days: Ints | None = None
+def iterate_parts(
+    store: Store,
+    month: str,
+    parts: Sequence[PartMonth],
+    *,
+    bucket: int = 0,
+    days: Ints | None = None,
+    numbered: bool = False,
 ) -> Iterator[Readings]:
-    parts = store.month_parts(month, contents)
-    index = index_month(store, month, parts)
-    if days is not None:
-        index = replace(index, shared=index.shared[is_in_sorted(split_household_day_key(index.shared)[1], days)])
-    yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index))
+    """Yield the deduplicated readings of some parts of a month and bucket, as `iterate_month_readings`.
+
+    They must be all parts with rows of the days. The numbers of rejected rows have a meaning with `numbered` only.
+    """
+    index = index_month(store, month, parts, bucket=bucket, days=days)
+    yield deduplicate_stored_rows(store, load_shared_rows(store, month, parts, index, bucket=bucket))
     for part, keys in zip(parts, index.keys, strict=True):
-        if days is not None and not is_in_sorted(split_household_day_key(keys)[1], days).any():
+        if days is not None and not len(keys):
             continue
-        rows = load_part_rows(store, month, part, index, numbered)
+        rows = load_part_rows(store, month, part, index, bucket=bucket, numbered=numbered)
         if days is not None:
             rows = _select_rows(rows, is_in_sorted(rows.time // SLOTS, days))
         if len(index.shared):
@@ -218,11 +255,16 @@ def deduplicate_stored_rows(store: Store, rows: StoredRows) -> Readings:
     )
 
 
-def _join_sorted(ids: tuple[str, ...], parts: Sequence[Readings]) -> Readings:
-    household, time, energy, file, row, reason = (
+def _join_sorted(parts: Sequence[Readings]) -> Readings:
+    ids_of_buckets = list({id(part.ids): part.ids for part in parts}.values())
+    ids = ids_of_buckets[0] if len(ids_of_buckets) == 1 else tuple(sorted(itertools.chain(*ids_of_buckets)))
+    time, energy, file, row, reason = (
         np.concatenate([_NONE, *(getattr(readings, name) for readings in parts)])
-        for name in ("household", "time", "energy_wh", "rejected_file", "rejected_row", "rejected_reason")
+        for name in ("time", "energy_wh", "rejected_file", "rejected_row", "rejected_reason")
     )
+    code_by_id = {name: code for code, name in enumerate(ids)}
+    codes = {id(of_part): np.array([code_by_id[name] for name in of_part], np.int64) for of_part in ids_of_buckets}
+    household = np.concatenate([_NONE, *(codes[id(readings.ids)][readings.household] for readings in parts)])
     key = (household << 32) | time
     if not (key[1:] > key[:-1]).all():
         order = np.argsort(key, kind="stable")
@@ -231,7 +273,9 @@ def _join_sorted(ids: tuple[str, ...], parts: Sequence[Readings]) -> Readings:
     return Readings(ids, household, time, energy, file[order], row[order], reason[order])
 
 
-def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex, numbered: bool = True) -> StoredRows:
+def load_part_rows(
+    store: Store, month: str, part: PartMonth, index: MonthIndex, *, bucket: int = 0, numbered: bool = True
+) -> StoredRows:
     """Return the rows of one part in one month, in the order of the file; household codes are indices of `index.ids`.
 
     Row numbers count from the beginning of the file; without `numbered`, which is quicker, within the part.
@@ -239,7 +283,7 @@ def load_part_rows(store: Store, month: str, part: PartMonth, index: MonthIndex,
     layout = store.layout
     schema = store.schema
     columns = None if numbered else [name for name in schema.names if name != "row"]
-    table = load_table(store.month_folder(month) / part.name, schema, columns=columns)
+    table = load_table(store.month_folder(month, bucket) / part.name, schema, columns=columns)
     day = day_numbers(table)
     slot = _ints(table["slot"]) if layout.width == 1 else np.zeros(len(day), np.int64)
     channel = _ints(table["channel"]) if layout.channels > 1 else np.zeros(len(day), np.int64)

@@ -3,6 +3,8 @@
     <confidential>/store/month=2013-03/<content>-<number>.parquet            READINGS, in the order of the file
     <confidential>/store/part_days/month=2013-03/<content>-<number>.parquet  PART_DAYS: daily totals of this part
 
+In a store of several household buckets each bucket of a month has a folder and files of its own.
+
 One task writes one part from consecutive chunks: they are parsed one after the other into sixteen bytes per row, so
 memory depends on the size of a part and not of the file. A part's position in the file is its number only; the
 manifest contains the number of rows before it.
@@ -11,7 +13,7 @@ manifest contains the number of rows before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
+from agedp.store.bucketed_roster import bucket_numbers
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
 from agedp.store.manifest import Part
 from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
@@ -35,6 +38,7 @@ _MAX_ROWS = 2**31 - 1
 _OPTIONS: dict[str, Any] = {"compression_level": 1, "write_statistics": False}
 _DICTIONARY_COLUMNS = ("household_id", "slot", "channel")
 _DELTA_COLUMNS = ("row", "day")
+Int16s = np.ndarray[Any, np.dtype[np.int16]]
 Int32s = np.ndarray[Any, np.dtype[np.int32]]
 
 
@@ -83,12 +87,71 @@ def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedC
 
     ids, kept_rows = collect_kept_rows(store.layout, counted())
     write_quarantine(store, content, number, rejected)
+    months, days, sizes = _write_months(store, f"{content}-{number}", kept_rows, ids)
+    return Part(rows, len(kept_rows.row), counts | count_reasons(rejected), notes, months, days, sizes)
+
+
+def _write_months(
+    store: Store, name: str, kept_rows: ParsedRows, ids: Sequence[str]
+) -> tuple[dict[str, tuple[int, int, int]], dict[str, tuple[int, int]], dict[str, dict[str, tuple[int, int]]]]:
+    """Write the rows of a part by month and bucket; return `months`, `days` and `buckets` of its counts."""
+    months: dict[str, tuple[int, int, int]] = {}
+    days: dict[str, tuple[int, int]] = {}
+    sizes: dict[str, dict[str, tuple[int, int]]] = {}
+    households = _split_households(ids, store.buckets)
+    for month, indices in _rows_by_month(kept_rows.time):
+        time = kept_rows.time[indices]
+        days[month] = int(time.min()) // SLOTS, int(time.max()) // SLOTS
+        written = {
+            bucket: _write_month(store, (month, bucket), name, kept_rows.select(rows), households)
+            for bucket, rows in _rows_by_bucket(kept_rows.household, indices, households.bucket, store.buckets)
+        }
+        size, days_size = (sum(pair[i] for pair in written.values()) for i in range(2))
+        months[month] = len(indices), size, days_size
+        if store.buckets > 1:
+            sizes[month] = {str(bucket): pair for bucket, pair in written.items()}
+    return months, days, sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _BucketedHouseholds:
+    """The households of a part by bucket.
+
+    Attributes:
+        bucket: bucket of each household code.
+        code: its code among the households of its bucket.
+        names: the household ids of each bucket.
+    """
+
+    bucket: Int16s
+    code: Int32s
+    names: tuple[pa.Array, ...]
+
+
+def _split_households(ids: Sequence[str], buckets: int) -> _BucketedHouseholds:
     names = pa.array(ids, pa.string())
-    months = {
-        name: _write_month(store, name, f"{content}-{number}", kept_rows.select(indices), names)
-        for name, indices in _rows_by_month(kept_rows.time)
-    }
-    return Part(rows, len(kept_rows.row), counts | count_reasons(rejected), notes, months)
+    if buckets == 1:
+        return _BucketedHouseholds(np.zeros(len(ids), np.int16), np.arange(len(ids), dtype=np.int32), (names,))
+    bucket = bucket_numbers(ids, buckets).astype(np.int16)
+    order = np.argsort(bucket, kind="stable")
+    bounds = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    code = np.empty(len(ids), np.int32)
+    code[order] = np.arange(len(ids)) - bounds[bucket[order]]
+    of_buckets = tuple(names.take(pa.array(order[start:stop])) for start, stop in pairwise(bounds))
+    return _BucketedHouseholds(bucket, code, of_buckets)
+
+
+def _rows_by_bucket(household: Int32s, indices: Ints, bucket: Int16s, buckets: int) -> Iterable[tuple[int, Ints]]:
+    """Yield each bucket with the indices of its rows among `indices`, in their order."""
+    if buckets == 1:
+        yield 0, indices
+        return
+    bucket_of_row = bucket[household[indices]]
+    order = np.argsort(bucket_of_row, kind="stable")  # 16 bits: a radix sort
+    bounds = np.searchsorted(bucket_of_row[order], np.arange(buckets + 1))
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        if stop > start:
+            yield number, indices[order[start:stop]]
 
 
 def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[list[str], ParsedRows]:
@@ -159,9 +222,18 @@ def _rows_by_month(time: Int32s) -> Iterable[tuple[str, Ints]]:
             yield month_name(int(months[0]) + i), order[start:stop]
 
 
-def _write_month(store: Store, month: str, name: str, rows: ParsedRows, names: pa.Array) -> tuple[int, int, int]:
-    """Write one month of a part; return its rows, its bytes and the bytes of its days."""
-    path, days = store.month_folder(month) / f"{name}.parquet", store.part_days_folder(month) / f"{name}.parquet"
+def _write_month(
+    store: Store, month_bucket: tuple[str, int], name: str, rows: ParsedRows, households: _BucketedHouseholds
+) -> tuple[int, int]:
+    """Write one month and bucket of a part; return the bytes of its rows and of its days."""
+    month, bucket = month_bucket
+    names = households.names[bucket]
+    if store.buckets > 1:
+        rows = replace(rows, household=households.code[rows.household])
+    path, days = (
+        folder / f"{name}.parquet"
+        for folder in (store.month_folder(month, bucket), store.part_days_folder(month, bucket))
+    )
     atomic_files.make_private(path.parent)
     atomic_files.make_private(days.parent)
     table = _readings_table(store.layout, rows, names)
@@ -173,11 +245,7 @@ def _write_month(store: Store, month: str, name: str, rows: ParsedRows, names: p
         **_OPTIONS,
         sync=False,
     )
-    return (
-        len(rows.row),
-        size,
-        atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_OPTIONS),
-    )
+    return size, atomic_files.write_table(days, part_daily_totals(store, rows, names), sync=False, **_OPTIONS)
 
 
 def _encoding(name: str) -> str:

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ import pyarrow.compute as pc
 from agedp.local_files import atomic_files
 from agedp.store.manifest import Manifest
 from agedp.store.month_reader import load_table
+from agedp.store.retained_months import write_retained_from
 from agedp.store.store import Store
 
 _FOLDERS = ("days", "part_days", "quarantine", ".")
@@ -51,7 +53,7 @@ def remove_old_months(store: Store, *, today: date, keep_days: int, needed_from:
     ]
     if old_folders:
         # never earlier: removed months remain removed, even if keep_days grows
-        store.write_retained_from(max(first_kept, store.retained_from()))
+        write_retained_from(store.folder, max(first_kept, store.retained_from()))
     for folder in old_folders:
         with atomic_files.write_errors(folder), suppress(FileNotFoundError):
             shutil.rmtree(folder)
@@ -84,8 +86,10 @@ def count_late_rows(store: Store, contents: Collection[str], released: Collectio
     """
     days = pa.array(sorted(released), pa.date32())
     late = 0
-    for month in sorted({f"{day:%Y-%m}" for day in released}):
-        for stored_part in store.month_parts(month, list(contents)):
-            table = load_table(store.month_folder(month) / stored_part.name, store.schema, columns=["day"])
+    if not contents:
+        return late
+    for month, bucket in product(sorted({f"{day:%Y-%m}" for day in released}), range(store.buckets)):
+        for stored_part in store.month_parts(month, list(contents), bucket):
+            table = load_table(store.month_folder(month, bucket) / stored_part.name, store.schema, columns=["day"])
             late += int(pc.sum(pc.is_in(table["day"], value_set=days).cast(pa.int64())).as_py() or 0)
     return late

@@ -6,15 +6,16 @@
     <confidential>/store/quarantine/<content>-<number>.parquet                 rejected rows without a month
     <confidential>/store/files/<content>.json                                  written last: the file is complete
 
+A store of several household buckets (`buckets`) has folders bucket=007 in those of the months, each with the rows of
+its households; rejected rows are not split.
+
 A content id is a hash of the file's bytes and of the parsing rules, so a new bound or dataset never mixes with old
 parts. `month_reader.load_month_readings` returns the readings of a month; `daily_totals` stores daily totals.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.manifest import Manifest, content_id
+from agedp.store.retained_months import read_retained_from
 from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
 from agedp_data.datasets.layout import Layout
@@ -42,7 +44,6 @@ FORMAT = 5
 """Version of the rules by which bytes become rows, and rows parts; 5: each physical line is a row."""
 EARLIER_FORMATS = (4,)
 """A file parsed under them still counts if it is no longer listed; a listed file is parsed again."""
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,14 @@ class Store:
         dataset: the name of the dataset, as in [input].
         rules: the parsing rules, part of every content id.
         order: the order of files for corrections.
+        buckets: number of household buckets, fixed when the store is created.
     """
 
     folder: Path
     dataset: str
     rules: ReadingRules
     order: FileOrder = FileOrder()
+    buckets: int = 1
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -168,18 +171,20 @@ class Store:
             DamagedFile: the record of removed months is damaged.
             InputError: the system denies access.
         """
-        return manifest is not None and all(
-            file_size(path) == size for path, size in self._stored_files(content, manifest)
+        return (
+            manifest is not None
+            and manifest.buckets == self.buckets
+            and all(file_size(path) == size for path, size in self._stored_files(content, manifest))
         )
 
     def _stored_files(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
         """Yield the paths and sizes of the parts of a file, except for removed months."""
         retained_from = self.retained_from()
         for number, part in enumerate(manifest.parts):
-            for month, (_, size, days_size) in part.months.items():
+            for month, bucket, size, days_size in part.stored_sizes():
                 if month >= retained_from:
-                    yield self.month_folder(month) / f"{content}-{number}.parquet", size
-                    yield self.part_days_folder(month) / f"{content}-{number}.parquet", days_size
+                    yield self.month_folder(month, bucket) / f"{content}-{number}.parquet", size
+                    yield self.part_days_folder(month, bucket) / f"{content}-{number}.parquet", days_size
 
     def retained_from(self) -> str:
         """Return the first retained month: earlier readings were removed (see `retention`); "" if none were.
@@ -187,23 +192,22 @@ class Store:
         Raises:
             DamagedFile: the record is damaged; removed readings would count as missing ones.
         """
-        advice = "put back a copy of it, or name another confidential folder"
-        return read_content(self.folder / "forgotten_before", _parse_month, FileKind.SOURCE, advice=advice).value or ""
+        return read_retained_from(self.folder)
 
-    def write_retained_from(self, month: str) -> None:
-        """Write the first retained month.
+    def month_folder(self, month: str, bucket: int = 0) -> Path:
+        """Return the folder of the readings of a month and bucket."""
+        return self._bucket_folder(self.folder / f"month={month}", bucket)
 
-        Call it before earlier readings are removed: after an interruption they count as removed, never as missing.
-        """
-        atomic_files.write(self.folder / "forgotten_before", f"{month} {_month_checksum(month)}".encode())
+    def part_days_folder(self, month: str, bucket: int = 0) -> Path:
+        """Return the folder of the daily totals of each part of a month and bucket."""
+        return self._bucket_folder(self.folder / "part_days" / f"month={month}", bucket)
 
-    def month_folder(self, month: str) -> Path:
-        """Return the folder of a month's readings."""
-        return self.folder / f"month={month}"
+    def days_folder(self, month: str, bucket: int = 0) -> Path:
+        """Return the folder of the deduplicated daily totals of a month and bucket."""
+        return self._bucket_folder(self.folder / "days" / f"month={month}", bucket)
 
-    def part_days_folder(self, month: str) -> Path:
-        """Return the folder of the daily totals of each part of a month."""
-        return self.folder / "part_days" / f"month={month}"
+    def _bucket_folder(self, folder: Path, bucket: int) -> Path:
+        return folder if self.buckets == 1 else folder / f"bucket={bucket:03}"
 
     def quarantine_folder(self, month: str) -> Path:
         """Return the folder of a month's rejected rows; "" for rejected rows without a month."""
@@ -214,24 +218,26 @@ class Store:
 
         No other process may ingest files into the store at the same time.
         """
-        patterns = ("month=*", "part_days/month=*", "quarantine", "quarantine/month=*")
+        by_bucket = ("month=*", "part_days/month=*")
+        patterns = (*by_bucket, *(f"{pattern}/bucket=*" for pattern in by_bucket), "quarantine", "quarantine/month=*")
         for path in (path for pattern in patterns for path in self.folder.glob(f"{pattern}/*.parquet")):
             if path.stem.rpartition("-")[0] not in contents:
                 path.unlink(missing_ok=True)
 
-    def month_parts(self, month: str, contents: Sequence[str]) -> tuple[PartMonth, ...]:
-        """Return the parts of these files that have readings of a month, in the files' order.
+    def month_parts(self, month: str, contents: Sequence[str], bucket: int = 0) -> tuple[PartMonth, ...]:
+        """Return the parts of these files that have readings of a month and bucket, in the files' order.
 
         Raises:
             InputError: the system denies access to the folder.
         """
         index_by_content = {content: i for i, content in enumerate(contents)}
+        folder = self.month_folder(month, bucket)
         try:
-            names = [path.stem for path in self.month_folder(month).iterdir() if path.suffix == ".parquet"]
+            names = [path.stem for path in folder.iterdir() if path.suffix == ".parquet"]
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise atomic_files.unreadable_error(self.month_folder(month), error.errno) from None
+            raise atomic_files.unreadable_error(folder, error.errno) from None
         identified = ((content, int(number)) for content, _, number in (name.rpartition("-") for name in names))
         parts = sorted(
             (index_by_content[content], number, content)
@@ -285,18 +291,6 @@ def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
         **(layout_keys.model_dump(mode="json") if layout_keys else {}),
     }
     return json.loads(json.dumps({key: value for key, value in rules_json.items() if value is not None}))  # type: ignore[no-any-return]
-
-
-def _parse_month(path: Path) -> str:
-    """Return the month in the file; a file without a checksum was written by an earlier version."""
-    month, space, check = path.read_text(encoding="ascii").partition(" ")
-    if not _MONTH.fullmatch(month) or (space and check != _month_checksum(month)):
-        raise ValueError("it names no month")
-    return month
-
-
-def _month_checksum(month: str) -> str:
-    return hashlib.sha256(month.encode()).hexdigest()[:8]
 
 
 def file_size(path: Path) -> int | None:

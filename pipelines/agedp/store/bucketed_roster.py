@@ -1,0 +1,143 @@
+"""The roster by household bucket: one Parquet file for each bucket, so that a task reads the rows of its own alone.
+
+    <confidential>/roster/<digest>-<buckets>/bucket=007.parquet
+
+A bucket holds all rows of its households: CRC-32 of the id, modulo the number of buckets. So the members and cells of
+the buckets add up to those of the roster. The folder is named by the digest of the roster file: it is written once for
+each state of the file, and folders of earlier states are removed.
+
+Decisions:
+
+* The files are derived. A damaged one is removed with its folder, and the next run writes both again.
+* With one bucket nothing is written: the value holds the roster itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from agedp.local_files import atomic_files, locks
+from agedp.local_files.atomic_files import DamagedFile, FolderRemoved
+from agedp.local_files.internal_files import read_columns
+from agedp_data.datasets.validation import Ints
+from agedp_data.roster import Roster, read_roster
+
+FOLDER: Final = "roster"
+_GROUP: Final = "group "
+"""Prefix of the stored group columns: a roster may have a group column of any name."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketedRoster:
+    """The roster rows by household bucket; a small value that tasks receive.
+
+    Attributes:
+        folder: the folder of the files of its buckets, on a path that all workers see.
+        buckets: number of buckets.
+        whole: the roster itself, where there is one bucket.
+    """
+
+    folder: Path
+    buckets: int
+    whole: Roster | None = None
+
+    def bucket(self, number: int) -> Roster:
+        """Return the roster rows of one bucket; `ids` are its households, which may be none.
+
+        Args:
+            number: the bucket, from 0.
+
+        Raises:
+            FolderRemoved: a file is damaged or missing; the next run writes it again.
+            InputError: the system denies access.
+        """
+        if self.whole is not None:
+            return self.whole
+        try:
+            table = read_columns(_bucket_path(self.folder, number))
+        except DamagedFile:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise FolderRemoved("the roster in the confidential folder was damaged; run again to rebuild it") from None
+        ids, code = np.unique(np.array(table["household_id"].to_pylist(), object), return_inverse=True)
+        groups = {
+            name.removeprefix(_GROUP): tuple(table[name].to_pylist())
+            for name in table.column_names
+            if name.startswith(_GROUP)
+        }
+        first, last = (table[name].to_numpy().astype(np.int64) for name in ("first", "last"))
+        return Roster(tuple(ids.tolist()), code.astype(np.int64), first, last, groups)
+
+
+def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
+    """Return the bucket of each household id: the CRC-32 of its UTF-8 bytes, modulo `buckets`.
+
+    >>> bucket_numbers(["MAC000002", "MAC000003"], 4).tolist()
+    [0, 2]
+    """
+    checksums = np.fromiter((zlib.crc32(household.encode()) for household in ids), np.int64, len(ids))
+    return checksums % buckets
+
+
+def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:
+    """Return the roster by bucket, written once for each state of it; files of earlier states are removed.
+
+    Args:
+        folder: the confidential folder.
+        roster: the roster, or the path or URL of its file.
+        buckets: number of buckets.
+
+    Raises:
+        InputError: the roster is invalid, or the folder cannot be written.
+    """
+    whole = roster if isinstance(roster, Roster) else read_roster(roster)
+    if buckets == 1:
+        return BucketedRoster(folder / FOLDER, 1, whole)
+    target = folder / FOLDER / f"{_content_digest(whole)}-{buckets}"
+    with locks.exclusive_lock(atomic_files.make_private(target.parent)):
+        if not target.is_dir():
+            with atomic_files.complete_folder(target) as temporary:
+                _write_buckets(temporary, whole, buckets)
+        for path in target.parent.iterdir():
+            if path.is_dir() and path != target:
+                shutil.rmtree(path, ignore_errors=True)
+    return BucketedRoster(target, buckets)
+
+
+def _content_digest(roster: Roster) -> str:
+    digest = hashlib.sha256()
+    for text in (roster.ids, *roster.groups.items()):
+        digest.update(repr(text).encode())
+    for numbers in (roster.household, roster.first, roster.last):
+        digest.update(numbers.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _write_buckets(folder: Path, roster: Roster, buckets: int) -> None:
+    """Write one file for each bucket, its rows in the order of the roster."""
+    table = pa.table(
+        {
+            "household_id": pa.array(roster.ids, pa.string()).take(pa.array(roster.household)),
+            "first": roster.first,
+            "last": roster.last,
+            **{f"{_GROUP}{name}": pa.array(labels).dictionary_encode() for name, labels in roster.groups.items()},
+        }
+    )
+    bucket = bucket_numbers(roster.ids, buckets)[roster.household]
+    order = np.argsort(bucket, kind="stable")
+    ends = np.searchsorted(bucket[order], np.arange(buckets + 1))
+    for number in range(buckets):
+        rows = table.take(pa.array(order[ends[number] : ends[number + 1]]))
+        atomic_files.write_table(_bucket_path(folder, number), rows, sync=False)
+
+
+def _bucket_path(folder: Path, number: int) -> Path:
+    return folder / f"bucket={number:03}.parquet"

@@ -1,0 +1,104 @@
+"""The roster by bucket: the buckets hold each row once, and a damaged file is written again by the next run."""
+
+from __future__ import annotations
+
+import zlib
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from agedp.local_files.atomic_files import FolderRemoved
+from agedp.store.bucketed_roster import BucketedRoster, bucket_numbers, write_bucketed_roster
+from agedp_data.roster import Roster
+
+FIRST = date(2013, 1, 1)
+
+
+def roster_of(rows: list[tuple[str, int, int, str]]) -> Roster:
+    """Return a roster of (household, first and last day from FIRST on, group)."""
+    ids = tuple(sorted({household for household, *_ in rows}))
+    start = (FIRST - date(1970, 1, 1)).days
+    household, first, last = (np.array(column, np.int64) for column in zip(
+        *((ids.index(household), start + first, start + last) for household, first, last, _ in rows), strict=True
+    ))  # fmt: skip
+    return Roster(ids, household, first, last, {"area": tuple(group for *_, group in rows)})
+
+
+def some_rows(count: int) -> list[tuple[str, int, int, str]]:
+    draw = np.random.default_rng(4)
+    rows = []
+    for i in range(count):
+        first, length = (int(value) for value in draw.integers(0, 10, 2))
+        rows.append((f"household é{i}", first, first + length, "nsw"[i % 3]))
+        if i % 4 == 0:
+            rows.append((f"household é{i}", first + length + 2, 40, "east"))
+    return rows
+
+
+def member_names(roster: Roster, day: date) -> dict[str, set[str]]:
+    return {
+        group: {roster.ids[code] for code in codes.tolist()} for group, codes in roster.members(day, "area").items()
+    }
+
+
+def test_the_buckets_hold_every_member_once(tmp_path):
+    rows = some_rows(60)
+    stored = write_bucketed_roster(tmp_path, roster_of(rows), 7)
+    parts = [stored.bucket(number) for number in range(7)]
+    for number, part in enumerate(parts):
+        assert all(zlib.crc32(household.encode()) % 7 == number for household in part.ids)
+    for day in range(0, 42, 3):
+        expected: dict[str, set[str]] = {}
+        for household, first, last, group in rows:
+            if first <= day <= last:
+                expected.setdefault(group, set()).add(household)
+        merged: dict[str, set[str]] = {}
+        for part in parts:
+            for group, names in member_names(part, FIRST + timedelta(days=day)).items():
+                assert not merged.setdefault(group, set()) & names
+                merged[group] |= names
+        assert merged == expected
+
+
+def test_more_buckets_than_households_leave_some_empty(tmp_path):
+    stored = write_bucketed_roster(tmp_path, roster_of([("A", 0, 9, "n"), ("B", 0, 9, "n")]), 50)
+    parts = [stored.bucket(number) for number in range(50)]
+    assert sorted(household for part in parts for household in part.ids) == ["A", "B"]
+    assert sum(part.households(FIRST) for part in parts) == 2
+
+
+def test_one_bucket_writes_no_file(tmp_path):
+    roster = roster_of(some_rows(5))
+    assert write_bucketed_roster(tmp_path, roster, 1).bucket(0) is roster
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_an_earlier_roster_are_removed(tmp_path):
+    before = write_bucketed_roster(tmp_path, roster_of(some_rows(5)), 2)
+    again = write_bucketed_roster(tmp_path, roster_of(some_rows(5)), 2)
+    after = write_bucketed_roster(tmp_path, roster_of(some_rows(6)), 2)
+    assert before == again != after
+    assert [path for path in after.folder.parent.iterdir() if path.is_dir()] == [after.folder]
+
+
+@pytest.mark.parametrize("damage", ["one bit", "missing"])
+def test_a_damaged_bucket_is_written_again_by_the_next_run(tmp_path, damage):
+    roster = roster_of(some_rows(5))
+    stored = write_bucketed_roster(tmp_path, roster, 2)
+    path = stored.folder / "bucket=001.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.unlink()
+    if damage == "one bit":
+        path.write_bytes(content)
+    with pytest.raises(FolderRemoved, match="run again"):
+        stored.bucket(1)
+    assert set(write_bucketed_roster(tmp_path, roster, 2).bucket(1).ids) == {
+        household for household, number in zip(roster.ids, bucket_numbers(roster.ids, 2), strict=True) if number == 1
+    }
+
+
+def test_the_value_that_tasks_receive_is_small(tmp_path):
+    stored = write_bucketed_roster(tmp_path, roster_of(some_rows(50)), 3)
+    assert stored == BucketedRoster(stored.folder, 3, None)
