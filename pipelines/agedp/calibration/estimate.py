@@ -16,19 +16,20 @@ Higher-order chains of days, by [model] memory:
                                 one of the household's edges, 2 k of them
 
 A week with half of its days missing or more has no mean, and a day after a missing one no pair: such days take part in
-no transition. All days of the households are in memory at once (a year: three numbers of 365 per household).
+no transition. All days of the households of one bucket are in memory at once (a year: three numbers of 365 per
+household).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from agedp.calibration.quantize import Floats, MonthReadings, Period
+from agedp.calibration.quantize import Floats, MonthReadings, Period, bucket_periods
 from agedp.compute.engine import map_in_batches, map_items
 from agedp.compute.engine_settings import Engine
 from agedp.store.transition_counts import NO_STATE, count_by_phase, join_runs, runs_and_counts, states_by_household
@@ -37,6 +38,7 @@ from agedp_data.config.model_section import Memory, Step
 from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Flags, Ints
+from agedp_data.errors import ChainError
 from agedp_data.markov.states import MISSING
 
 _TABLES_BYTES = 2**28
@@ -100,9 +102,45 @@ def estimate(
         subsampling: steps of each subsampled series to count too; these divide `n_phases`, unless it is 1.
     """
     phases = {steps: max(n_phases // steps, 1) for steps in (1, *subsampling)}
-    counting = _Counting(period, edges, n_states, phases)
-    size = len(period.roster.ids)
-    counts = {steps: np.zeros(counting.shape(steps), np.int64 if n_phases == 1 else np.int32) for steps in phases}
+    parts = (
+        (households, _estimate_bucket(_Counting(part, edges[households], n_states, phases), engine))
+        for households, part in bucket_periods(period)
+    )
+    return _join_buckets(parts, len(period.roster.ids))
+
+
+def _join_buckets(parts: Iterable[tuple[Ints, Transitions]], size: int) -> Transitions:
+    """Return the transitions of `size` households from those of each bucket, as they come."""
+    result: Transitions | None = None
+    for households, part in parts:
+        if len(households) == size:
+            return part
+        if result is None:
+            result = Transitions(
+                _spread(part.counts, size),
+                _spread(part.readings, size),
+                _spread(part.gaps, size),
+                {steps: _spread(table, size) for steps, table in part.subsampled.items()},
+            )
+        result.counts[households], result.readings[households] = part.counts, part.readings
+        result.gaps[households] = part.gaps
+        for steps, table in part.subsampled.items():
+            result.subsampled[steps][households] = table
+    if result is None:
+        raise ChainError("the roster has no household; a model needs some")
+    return result
+
+
+def _spread(part: Ints, size: int) -> Ints:
+    """Return zeros for `size` households, of the shape and type that part of them have."""
+    return np.zeros((size, *part.shape[1:]), part.dtype)
+
+
+def _estimate_bucket(counting: _Counting, engine: Engine) -> Transitions:
+    """Count the transitions of the households of one bucket."""
+    period, phases = counting.period, counting.phases
+    size, bits = len(period.roster.ids), np.int64 if max(phases.values()) == 1 else np.int32
+    counts = {steps: np.zeros(counting.shape(steps), bits) for steps in phases}
     readings = np.zeros(size, np.int64)
     runs = {steps: [np.zeros((0, 5), np.int64)] for steps in phases}
     numbers_per_month = sum(int(np.prod(counting.shape(steps))) for steps in phases)
@@ -217,6 +255,15 @@ def estimate_higher_order(
         memory: "pair" or "trailing-mean".
         engine: the scheduler.
     """
+    parts = (
+        (households, _higher_order_bucket(part, edges[households], n_states, memory, engine))
+        for households, part in bucket_periods(period)
+    )
+    return _join_buckets(parts, len(period.roster.ids))
+
+
+def _higher_order_bucket(period: Period, edges: Floats, n_states: int, memory: Memory, engine: Engine) -> Transitions:
+    """Count the transitions of the households of one bucket."""
     households, length = len(period.roster.ids), (period.last - period.first).days + 1
     day_state = np.full((households, length), MISSING, np.int64)
     energy_wh = day_state.copy()

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from agedp.calibration.estimate import repeated_half_hours
-from agedp.calibration.quantize import Floats, Period
+from agedp.calibration.quantize import Floats, Period, bucket_periods
 from agedp.compute.engine import map_in_batches, map_items
 from agedp.compute.engine_settings import Engine
 from agedp.store.daily_totals import read_daily_totals
@@ -90,13 +90,16 @@ class PeriodReadings:
 def households_with_readings(period: Period, *, engine: Engine) -> Flags:
     """Return which households of the roster have a reading in a period, by the stored daily totals: (h,)."""
     has_readings = np.zeros(len(period.roster.ids), bool)
-    for month in map_items("memory", period.months, function=partial(_present_in_month, period=period), engine=engine):
-        has_readings[month] = True
+    for households, part in bucket_periods(period):
+        present_in = partial(_present_in_month, period=part)
+        for present in map_items("memory", part.months, function=present_in, engine=engine):
+            has_readings[households[present]] = True
     return has_readings
 
 
 def _present_in_month(month: str, *, period: Period) -> Ints:
-    table = read_daily_totals(period.store, month, period.delivery.contents)
+    """Return the households with a reading in one month of the period of one bucket."""
+    table = read_daily_totals(period.store, month, period.delivery.contents, period.bucket or 0)
     day, readings = day_numbers(table), table["readings"].to_numpy()
     code = household_codes(table, {household: i for i, household in enumerate(period.roster.ids)})
     is_inside = (day >= day_number(period.first)) & (day <= day_number(period.last))

@@ -49,7 +49,7 @@ from agedp.calibration.household_memory import (
     measure_sample,
     read_period,
 )
-from agedp.calibration.quantize import Floats, Period
+from agedp.calibration.quantize import Floats, Period, roster_of
 from agedp.calibration.regime_check import RegimeCheck, check_regimes, judge_model
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
@@ -59,7 +59,6 @@ from agedp_data import table_schemas
 from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Ints
-from agedp_data.roster import Roster
 from agedp_data.series.series_terms import EnergySeries
 
 MAX_CHECKED = 500
@@ -223,8 +222,7 @@ def _sampled_period(period: Period, engine: Engine) -> tuple[Period, int]:
         return period, 0
     candidates = np.flatnonzero(households_with_readings(period, engine=engine))
     ids = sampled_ids([period.roster.ids[household] for household in candidates], MAX_CHECKED)
-    none = np.zeros(0, np.int64)
-    return replace(period, roster=Roster(ids, none, none, none, {})), len(candidates)
+    return replace(period, roster=roster_of(ids)), len(candidates)
 
 
 def sampled_ids(ids: Sequence[str], size: int) -> tuple[str, ...]:

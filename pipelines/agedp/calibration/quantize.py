@@ -5,14 +5,14 @@ clamped (coarser states would mix faster). A day with more than two of its half-
 clock goes forward), or more than one of its hours, is missing and interrupts the chain, whatever `max_missing` a series
 has: a model does not change when a series does.
 
-One pass over the months for the edges, merged by addition: exact for any parts and any order. `quantile` and
-`equal-width` edges are per household and confidential; a list of edges is public and the same for all.
+One pass over household buckets and their months for the edges, merged by addition: exact for any parts and any order.
+`quantile` and `equal-width` edges are per household and confidential; a list of edges is public and the same for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ import numpy as np
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
+from agedp.store.buckets import bucket_of
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
 from agedp.store.store import Store, months_between
@@ -37,6 +38,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
 _DENSE_BELOW_WH = 2**20
 _MAX_MISSING = 2
+_SHORT_KEYS = 2**31
 _EMPTY = np.zeros(0, np.int64)
 
 
@@ -63,6 +65,7 @@ class Period:
         first: the first day.
         last: the last day, included.
         step: "half-hour" or "day"; with "day" a reading is a daily total.
+        bucket: the household bucket of the store that is read; None: all of them.
     """
 
     store: Store
@@ -71,20 +74,21 @@ class Period:
     first: date
     last: date
     step: Step = "half-hour"
+    bucket: int | None = None
 
     @property
     def months(self) -> tuple[str, ...]:
         """Return the months of the period that have readings."""
         return tuple(month for month in months_between(self.first, self.last) if month in self.delivery.months)
 
-    def parts(self, month: str, bucket: int | None = None) -> Iterator[MonthReadings]:
-        """Yield the period's readings of one month and bucket, a part of them at a time; of all buckets if None.
+    def parts(self, month: str) -> Iterator[MonthReadings]:
+        """Yield the period's readings of one month, a part of them at a time.
 
         Each household-day is in one part only. Readings of households that are not on the roster, and days outside the
         period, are left out.
         """
         position = {household: code for code, household in enumerate(self.roster.ids)}
-        for number in range(self.store.buckets) if bucket is None else [bucket]:
+        for number in range(self.store.buckets) if self.bucket is None else [self.bucket]:
             if self.step == "day":
                 yield self._days(month, number, position)
             else:
@@ -120,6 +124,28 @@ class Period:
         return MonthReadings(household[is_inside], time[is_inside], energy_wh[is_inside])
 
 
+def bucket_periods(period: Period) -> Iterator[tuple[Ints, Period]]:
+    """Yield for each household bucket the indices of its households on the roster, and the period of these alone.
+
+    A stage that takes one bucket after the other holds the results of all months for one bucket only.
+    """
+    ids, buckets = period.roster.ids, period.store.buckets
+    if buckets == 1:
+        yield np.arange(len(ids)), period
+        return
+    number = np.array([bucket_of(household, buckets) for household in ids], np.int64)
+    for bucket in range(buckets):
+        households = np.flatnonzero(number == bucket)
+        if len(households):
+            roster = roster_of([ids[household] for household in households])
+            yield households, replace(period, roster=roster, bucket=bucket)
+
+
+def roster_of(ids: Sequence[str]) -> Roster:
+    """Return a roster of these households, sorted, for a pass over their readings: without days and groups."""
+    return Roster(tuple(ids), _EMPTY, _EMPTY, _EMPTY, {})
+
+
 def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, engine: Engine) -> Floats:
     """Compute EDGES: inner edges per household of the roster, shape (h, n_states - 1) [Wh]; NaN rows have no reading.
 
@@ -131,13 +157,14 @@ def quantize(period: Period, *, edges: str | Sequence[float], n_states: int, eng
     """
     if not isinstance(edges, str):
         return np.tile(np.asarray(edges, np.float64), (len(period.roster.ids), 1))
-    histograms = map_items("edges", period.months, function=partial(_histogram, period=period), engine=engine)
     table = np.full((len(period.roster.ids), n_states - 1), np.nan)
-    for code, (value, count) in _by_household(histograms):
-        if edges == "quantile":
-            table[code] = edges_quantile(value, count, n_states)
-        else:
-            table[code] = edges_equal_width(float(value[-1]), n_states)
+    for households, part in bucket_periods(period):
+        histograms = map_items("edges", part.months, function=partial(_histogram, period=part), engine=engine)
+        for code, (value, count) in _by_household(histograms):
+            if edges == "quantile":
+                table[households[code]] = edges_quantile(value, count, n_states)
+            else:
+                table[households[code]] = edges_equal_width(float(value[-1]), n_states)
     return table
 
 
@@ -179,10 +206,14 @@ def _narrow(values: Narrow) -> Narrow:
 def _count_values(part: MonthReadings) -> tuple[Narrow, Narrow, Narrow]:
     """Return the distinct (household, value) pairs, sorted, and how often each occurs."""
     width = int(part.energy_wh.max(initial=0)) + 1
-    key = np.sort(part.household * width + part.energy_wh)
+    first = int(part.household.min()) if len(part.household) else 0
+    key = (part.household - first) * width + part.energy_wh
+    if (int(part.household.max(initial=0)) - first + 1) * width < _SHORT_KEYS:
+        key = key.astype(np.int32)  # half the bytes to sort
+    key.sort()
     distinct, starts = household_starts(key)
     household = distinct // width
-    return _narrow(household), _narrow(distinct - household * width), _narrow(np.diff(starts))
+    return _narrow(household + first), _narrow(distinct - household * width), _narrow(np.diff(starts))
 
 
 def _by_household(histograms: Sequence[_Histogram]) -> Iterator[tuple[int, tuple[Ints, Ints]]]:

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from agedp.calibration import estimate as estimating
-from agedp.calibration.estimate import estimate
+from agedp.calibration.estimate import estimate, estimate_higher_order
+from agedp.calibration.household_memory import households_with_readings
 from agedp.calibration.quantize import Period, quantize
 from agedp.compute.engine_settings import Engine
-from agedp.stages.ingest import read_readings
+from agedp.stages.ingest import ingest, read_readings
+from agedp.store.store import Store
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
+from agedp_data.datasets.validation import ReadingRules
 
 EPOCH = date(1970, 1, 1)
 ENGINE = Engine()
@@ -98,6 +101,35 @@ def test_counts_are_those_of_each_households_own_readings(house, dataset, write,
         assert found.readings[i] == len(own)
         assert found.gaps[i] == sum(time + 1 not in own for time in own) - bool(own)
     assert found.counts.sum() > 0
+
+
+def test_household_buckets_change_no_edge_and_no_count(house):
+    first, days = date(2013, 3, 20), (date(2013, 3, 22), date(2013, 4, 12))
+    written = write_london(house.folder / "input", households=5, first_day=first, days=26, seed=3)
+    roster = house.roster([(household, first, None) for household in ("ABSENT", *written.household_ids)])
+    several = Store(house.folder / "several" / "store", "london", ReadingRules(), buckets=3)
+    delivery = ingest(several, [str(house.folder / "input" / "*.csv")], engine=ENGINE)
+    for step, phases, every in KINDS.values():
+        one, three = (Period(*stored, roster, *days, step=step) for stored in (house.read(), (several, delivery)))
+        edges = quantize(one, edges="quantile", n_states=4, engine=ENGINE)
+        np.testing.assert_array_equal(quantize(three, edges="quantile", n_states=4, engine=ENGINE), edges)
+        expected, found = (
+            estimate(period, edges, n_states=4, engine=ENGINE, n_phases=phases, subsampling=every)
+            for period in (one, three)
+        )
+        if step == "day":
+            pairs = [
+                estimate_higher_order(period, edges, n_states=4, memory="trailing-mean", engine=ENGINE)
+                for period in (one, three)
+            ]
+            np.testing.assert_array_equal(pairs[1].counts, pairs[0].counts, strict=True)
+        assert found.counts.sum() > 0
+        for name in ("counts", "readings", "gaps"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), strict=True)
+        for steps in every:
+            np.testing.assert_array_equal(found.subsampled[steps], expected.subsampled[steps], strict=True)
+        present = households_with_readings(three, engine=ENGINE)
+        assert present.tolist() == households_with_readings(one, engine=ENGINE).tolist() == [False] + 5 * [True]
 
 
 def test_edges_are_quantiles_or_shares_of_the_largest_reading(house):
