@@ -83,7 +83,7 @@ class RunContext:
         for name, series in run.series.items():
             for column in series.columns:
                 if not roster.has(column):
-                    advice = suggest_name(column, [*roster.groups]) or _columns_hint(roster)
+                    advice = suggest_name(column, [*roster.columns]) or _columns_hint(roster)
                     raise RunFileError(
                         f"{run.name}: [series.{table_name(name)}] by = {column!r}: the roster has no such column"
                         f"{advice}"
@@ -138,7 +138,7 @@ def _path_columns(run: RunFile) -> set[str]:
 
 def _columns_hint(roster: Roster) -> str:
     """Return the group columns of a roster as the end of an error message."""
-    return f"; its group columns are {escape_text(', '.join(roster.groups))}" if roster.groups else "; it has none"
+    return f"; its group columns are {escape_text(', '.join(roster.columns))}" if roster.columns else "; it has none"
 
 
 def _check_model_exists(run: RunFile) -> None:

@@ -84,7 +84,8 @@ class RosterDigest:
 
     def _row_keys(self, column: str | None) -> list[bytes]:
         if column not in self._lines:
-            ids = [self._roster.ids[code] for code in self._roster.household]
+            names = tuple(self._roster.ids)
+            ids = [names[code] for code in self._roster.household.tolist()]
             groups = [] if column is None else [self._roster.groups[column]]
             self._lines[column] = [json.dumps(entry).encode() for entry in zip(ids, *groups, strict=True)]
         return self._lines[column]

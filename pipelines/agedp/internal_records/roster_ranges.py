@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,7 @@ class RosterRanges:
     `household` are indices into `ids`; a row that ends on `newest` or later has an open end.
     """
 
-    ids: tuple[str, ...]
+    ids: Sequence[str]
     household: Ints
     begin: Ints
     end: Ints
@@ -73,7 +73,8 @@ class RosterRanges:
         """Return a keyed digest of who is counted when; it is the same on later days while nobody joins or leaves."""
         open_ended = np.where(self.end == self.newest, -1, self.end)
         days = np.stack([self.begin, open_ended]).astype("<i8").tobytes()
-        members = json.dumps([self.ids[code] for code in self.household.tolist()])
+        ids = tuple(self.ids)
+        members = json.dumps([ids[code] for code in self.household.tolist()])
         return key.roster(members.encode() + days)
 
     def by_household(self) -> dict[str, tuple[DayRange, ...]]:
@@ -87,7 +88,8 @@ class RosterRanges:
                 ranges[code] = merge_ranges((*ranges[code], span))
             else:
                 ranges[code] = shared.setdefault(span, (span,))
-        return {self.ids[code]: spans for code, spans in ranges.items()}
+        ids = tuple(self.ids)
+        return {ids[code]: spans for code, spans in ranges.items()}
 
 
 def merge_ranges(ranges: Iterable[DayRange]) -> tuple[DayRange, ...]:
