@@ -53,6 +53,7 @@ __all__ = [
     "READ_OFF_MARK",
     "GroupColumns",
     "Roster",
+    "RosterCounts",
     "columns_of",
     "columns_text",
     "format_roster",
@@ -66,7 +67,7 @@ __all__ = [
 class Roster:
     """A roster: the numbers of households by group on each day, and its rows, which are read when they are needed.
 
-    Its rows (n) are: index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
+    Rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
     `read_off` is True while the file still begins with the line that `agedp init` writes.
 
     Attributes:
@@ -106,10 +107,11 @@ class Roster:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how another process makes this roster, with its rows."""
-        return _roster_of, (self._loaded, self.read_off, self.file_digest)
+        return _roster_of, (self.rows, self.read_off, self.file_digest)
 
     @property
-    def _loaded(self) -> RosterRows:
+    def rows(self) -> RosterRows:
+        """Return the rows, which are read now if they were not needed before."""
         if self._rows is None:
             if self._load is None:
                 raise RuntimeError("a roster has neither rows nor a file")
@@ -124,27 +126,27 @@ class Roster:
     @property
     def ids(self) -> Sequence[str]:
         """Return the households, sorted and distinct."""
-        return self._loaded.ids
+        return self.rows.ids
 
     @property
     def household(self) -> Ints:
         """Return the index of each row's household."""
-        return self._loaded.household
+        return self.rows.household
 
     @property
     def first(self) -> Ints:
         """Return the first day of each row."""
-        return self._loaded.first
+        return self.rows.first
 
     @property
     def last(self) -> Ints:
         """Return the last day of each row."""
-        return self._loaded.last
+        return self.rows.last
 
     @property
     def groups(self) -> Mapping[str, Sequence[str]]:
         """Return the labels of the rows by group column."""
-        return self._loaded.groups
+        return self.rows.groups
 
     @property
     def counts(self) -> RosterCounts:

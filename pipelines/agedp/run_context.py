@@ -9,6 +9,7 @@ from typing import Final
 
 from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
+from agedp.internal_records.roster_cache import load_roster
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
@@ -21,7 +22,7 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text, suggest_name
 from agedp_data.model import PUBLIC_FILE, Model, read_model
-from agedp_data.roster import Roster, read_roster
+from agedp_data.roster import Roster
 from agedp_data.series.series_tables import table_name
 
 NEEDS_MODEL: Final = (
@@ -51,7 +52,7 @@ class RunContext:
         now: datetime | None = None,
         progress: ProgressReporter = SILENT,
     ) -> RunContext:
-        """Load the inputs of a run; creates the confidential folder and writes nothing else.
+        """Load the inputs of a run; creates the confidential folder and writes nothing else but the roster's cache.
 
         Raises:
             RunFileError: an invalid run file, or `as_of` without a rehearsal.
@@ -79,7 +80,8 @@ class RunContext:
             raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
         if run.schedule.mode == "rehearsal" and as_of is None:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
-        roster = read_roster(run.population.roster, path_columns=_path_columns(run))
+        folder = internal_paths(run).roster
+        roster = load_roster(run.population.roster, folder, path_columns=_path_columns(run))
         for name, series in run.series.items():
             for column in series.columns:
                 if not roster.has(column):

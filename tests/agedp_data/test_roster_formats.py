@@ -242,7 +242,7 @@ def test_a_pandas_index_is_no_group():
 def test_counts_alone_load_no_rows():
     whole = parse_roster("r.csv", as_text(some_rows(3)))
     calls = []
-    lazy = Roster.of_counts(whole.counts, lambda: calls.append(1) or whole._rows, file_digest=whole.file_digest)
+    lazy = Roster.of_counts(whole.counts, lambda: calls.append(1) or whole.rows, file_digest=whole.file_digest)
     assert lazy.cells(FIRST, ("feeder", "area")) == whole.cells(FIRST, ("feeder", "area"))
     assert (lazy.has("area"), lazy.columns, lazy.households(FIRST), calls) == (
         True, ("feeder", "area"), whole.households(FIRST), []
