@@ -65,7 +65,7 @@ class RosterDigest:
                 self._lines[column] = self._sorted_lines(column)
             lines, order = self._lines[column]
             members = lines.filter(pa.array(self._roster.on(day)[order]))
-            self._digests[key] = hashlib.sha256(_bytes_of(members)[:-1]).hexdigest()
+            self._digests[key] = hashlib.sha256(bytes_of(members)[:-1]).hexdigest()
         return self._digests[key]
 
     def digest_through(self, day: date) -> str:
@@ -82,7 +82,7 @@ class RosterDigest:
         for labels, codes in ((as_strings(rows.ids), rows.household), *map(sorted_codes, rows.groups.values())):
             texts = labels.take(pa.array(codes[touching]))
             digest.update(pc.binary_length(texts).to_numpy().astype("<i4").tobytes())
-            digest.update(_bytes_of(texts))
+            digest.update(bytes_of(texts))
         return digest.hexdigest()
 
     def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
@@ -101,10 +101,10 @@ class RosterDigest:
     def _sorted_lines(self, column: str | None) -> tuple[pa.Array, Ints]:
         """Return the lines of all rows, sorted, each with a line end; and the row of each line."""
         rows = self._roster.rows
-        texts = [_json_texts(rows.ids).take(pa.array(rows.household))]
+        texts = [json_texts(rows.ids).take(pa.array(rows.household))]
         if column is not None:
             labels, codes = sorted_codes(rows.groups[column])
-            texts += [pa.scalar(b", "), _json_texts(labels.to_pylist()).take(pa.array(codes))]
+            texts += [pa.scalar(b", "), json_texts(labels.to_pylist()).take(pa.array(codes))]
         lines = pc.binary_join_element_wise(pa.scalar(b"["), *texts, pa.scalar(b"]"), pa.scalar(b""))
         order: Ints = np.arange(len(lines))
         if len(lines) > 1 and not pc.all(pc.less_equal(lines[:-1], lines[1:])).as_py():
@@ -113,17 +113,17 @@ class RosterDigest:
         return pc.binary_join_element_wise(lines, pa.scalar(b"\n"), pa.scalar(b"")), order
 
 
-def _json_texts(texts: Sequence[str]) -> pa.Array:
-    """Return each text as JSON in ASCII, as bytes."""
+def json_texts(texts: Sequence[str], *, end: bytes = b"") -> pa.Array:
+    """Return each text as JSON in ASCII with an ending, as bytes."""
     array = as_strings(texts)
     quoted = pc.binary_join_element_wise('"', array, '"', "")
     if pc.any(pc.match_substring_regex(array, _ESCAPED)).as_py():
         quoted = pa.array([json.dumps(text) for text in array.to_pylist()], pa.string())
-    return quoted.cast(pa.binary())
+    return pc.binary_join_element_wise(quoted.cast(pa.binary()), pa.scalar(end), pa.scalar(b""))
 
 
-def _bytes_of(texts: Any) -> memoryview:  # noqa: ANN401  (an Arrow array of text or bytes)
-    """Return the letters of an array, one text after the other."""
+def bytes_of(texts: Any) -> memoryview:  # noqa: ANN401  (an Arrow array of text or bytes)
+    """Return the bytes of an array of texts, one after the other."""
     if not len(texts):
         return memoryview(b"")
     _, offsets, letters = texts.buffers()
