@@ -8,6 +8,7 @@ import pickle
 import random
 from datetime import date, timedelta
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from agedp_data import roster_csv
 from agedp_data.errors import InputError
-from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster
+from agedp_data.roster import READ_OFF_MARK, Roster, parse_roster, read_roster
 from agedp_data.roster_rows import sort_rows
 
 FIRST = date(2013, 1, 1)
@@ -232,6 +233,15 @@ def test_numbers_are_texts_and_empty_rows_are_skipped():
     roster = parse_roster("r.parquet", table(**columns, household_id=pa.array([12, None, 5])))
     assert (list(roster.ids), roster.groups) == (["12", "5"], {"area": ("7", "8")})
     assert roster.first.tolist() == [(date(2013, 1, day) - date(1970, 1, 1)).days for day in (1, 2)]
+
+
+def test_a_table_at_a_url_is_read_as_one_on_a_disk():
+    rows = some_rows(5)
+    fsspec.filesystem("memory").pipe("/roster-formats/r.parquet", as_table(rows))
+    assert list(read_roster("memory://roster-formats/r.parquet").ids) == sorted({row[0] for row in rows})
+    fsspec.filesystem("memory").pipe("/roster-formats/r.parquet", table(**{**GOOD, "to": [None, "soon"]}))
+    with pytest.raises(InputError, match=r"^\[population\] roster: column to, in a row: `to` must be a date"):
+        read_roster("memory://roster-formats/r.parquet")
 
 
 def test_a_pandas_index_is_no_group():
