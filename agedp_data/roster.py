@@ -1,90 +1,164 @@
-"""The roster, who is a member on which day: `household_id,from,to[,group columns]`.
+"""The roster, who is a member on which day: `household_id,from,to[,group columns]`, as text or as a Parquet table.
 
 Both days are included; an empty `to` means that the membership has not ended. A household may have several rows on
 different days (it left and came back, or changed its group). Membership is public in the guarantee; the file itself is
-confidential, so messages name a line, never a household.
+confidential, so messages name a line or row, never a household.
 
 Example: the row `A,2013-01-01,2013-03-31,north` makes household A a member of group north for 90 days.
 
 Several columns, the finest first, are a hierarchy: ("feeder", "area"). Its groups are paths, the coarsest first:
 "north/F12". So each group lies in exactly one coarser group, whatever the labels are.
+
+Decisions:
+
+* A million households are Arrow arrays and numbers of groups, not Python texts.
+* Numbers of households by group are known without the rows (`roster_counts`): a plan loads no id.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
 from agedp_data.datasets import filesystem
+from agedp_data.datasets.file_listing import is_parquet
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Flags, Ints
-from agedp_data.errors import InputError
 from agedp_data.messages import suggest_file
+from agedp_data.roster_counts import (
+    ALL,
+    PATH_SEPARATOR,
+    GroupColumns,
+    NumberedGroups,
+    RosterCounts,
+    columns_of,
+    columns_text,
+    group_columns,
+    number_groups,
+)
+from agedp_data.roster_csv import parse_csv
+from agedp_data.roster_parquet import parse_parquet
+from agedp_data.roster_rows import FIXED_COLUMNS, READ_OFF_MARK, RosterRows, roster_error, sort_rows
 
-READ_OFF_MARK = "# read off the input files"
-ALL = "all"
-FIXED_COLUMNS = ["household_id", "from", "to"]
-PATH_SEPARATOR = "/"
-_NO_LAST_DAY = int(np.iinfo(np.int32).max)
-
-GroupColumns = str | tuple[str, ...] | None
-"""One group column; several, the finest first, whose groups are paths; None: one group "all" of all households."""
-
-
-def columns_of(by: Iterable[str] | None) -> tuple[str, ...]:
-    """Return group columns as a tuple, the finest first; a text is one column.
-
-    >>> columns_of(("feeder", "area")), columns_of("tariff"), columns_of(None)
-    (('feeder', 'area'), ('tariff',), ())
-    """
-    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
-
-
-def group_columns(columns: Iterable[str] | None) -> GroupColumns:
-    """Return group columns in the form that `Roster.cells` takes: a text for one column, None for none.
-
-    >>> group_columns(["feeder", "area"]), group_columns(["area"]), group_columns([])
-    (('feeder', 'area'), 'area', None)
-    """
-    names = columns_of(columns)
-    return names if len(names) > 1 else names[0] if names else None
-
-
-def columns_text(by: Iterable[str] | None) -> str:
-    """Return group columns for people, "" for none.
-
-    >>> columns_text(("feeder", "substation", "area")), columns_text("tariff")
-    ('feeder, substation and area', 'tariff')
-    """
-    *first, last = columns_of(by) or ("",)
-    return f"{', '.join(first)} and {last}" if first else last
+__all__ = [
+    "ALL",
+    "FIXED_COLUMNS",
+    "PATH_SEPARATOR",
+    "READ_OFF_MARK",
+    "GroupColumns",
+    "Roster",
+    "RosterCounts",
+    "columns_of",
+    "columns_text",
+    "format_roster",
+    "group_columns",
+    "parse_roster",
+    "read_roster",
+    "read_roster_bytes",
+]
 
 
-@dataclass(frozen=True, slots=True)
 class Roster:
-    """Roster rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
+    """A roster: the numbers of households by group on each day, and its rows, which are read when they are needed.
 
+    Rows (n): index into `ids` (sorted, distinct), first and last day (since 1970), group columns as text.
     `read_off` is True while the file still begins with the line that `agedp init` writes.
+
+    Attributes:
+        read_off: whether the roster is as `agedp init` wrote it.
+        file_digest: SHA-256 of the bytes of its file, "" where it is of no file.
     """
 
-    ids: tuple[str, ...]
-    household: Ints
-    first: Ints
-    last: Ints
-    groups: dict[str, tuple[str, ...]]
-    read_off: bool = False
-    _numbered: dict[GroupColumns, tuple[tuple[str, ...], Ints]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    def __init__(
+        self,
+        ids: Sequence[str],
+        household: Ints,
+        first: Ints,
+        last: Ints,
+        groups: Mapping[str, Sequence[str]],
+        read_off: bool = False,
+    ) -> None:
+        self.read_off, self.file_digest = read_off, ""
+        self._rows: RosterRows | None = RosterRows(ids, household, first, last, groups)
+        self._counts: RosterCounts | None = None
+        self._load: Callable[[], RosterRows] | None = None
+        self._numbered: dict[GroupColumns, NumberedGroups] = {}
+
+    @classmethod
+    def of_rows(cls, rows: RosterRows, *, read_off: bool, file_digest: str) -> Self:
+        """Return the roster of the rows of a file."""
+        roster = cls(rows.ids, rows.household, rows.first, rows.last, rows.groups, read_off)
+        roster.file_digest = file_digest
+        return roster
+
+    @classmethod
+    def of_counts(cls, counts: RosterCounts, load: Callable[[], RosterRows], *, file_digest: str) -> Self:
+        """Return a roster of which the numbers are known; `load` returns its rows when they are needed first."""
+        no_days = np.zeros(0, np.int64)
+        roster = cls((), no_days, no_days, no_days, {}, counts.read_off)
+        roster._rows, roster._counts, roster._load, roster.file_digest = None, counts, load, file_digest
+        return roster
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how another process makes this roster, with its rows."""
+        return _roster_of, (self.rows, self.read_off, self.file_digest)
+
+    @property
+    def rows(self) -> RosterRows:
+        """Return the rows, which are read now if they were not needed before."""
+        if self._rows is None:
+            if self._load is None:
+                raise RuntimeError("a roster has neither rows nor a file")
+            self._rows = self._load()
+        return self._rows
+
+    @property
+    def has_rows(self) -> bool:
+        """Return whether the rows are in memory."""
+        return self._rows is not None
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Return the households, sorted and distinct."""
+        return self.rows.ids
+
+    @property
+    def household(self) -> Ints:
+        """Return the index of each row's household."""
+        return self.rows.household
+
+    @property
+    def first(self) -> Ints:
+        """Return the first day of each row."""
+        return self.rows.first
+
+    @property
+    def last(self) -> Ints:
+        """Return the last day of each row."""
+        return self.rows.last
+
+    @property
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        """Return the labels of the rows by group column."""
+        return self.rows.groups
+
+    @property
+    def counts(self) -> RosterCounts:
+        """Return the numbers of households, without ids."""
+        if self._counts is None:
+            self._counts = RosterCounts.of_rows(self.first, self.last, self.groups, read_off=self.read_off)
+        return self._counts
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the group columns."""
+        return tuple(self.groups if self._counts is None else self._counts.groups)
 
     def on(self, day: date) -> Flags:
         """Return which rows are valid on a day, both dates of a row included.
@@ -98,29 +172,19 @@ class Roster:
 
     def households(self, day: date) -> int:
         """Return the number of households on the roster on a day."""
-        return int(self.on(day).sum())
+        return self.counts.households(day)
 
     def has(self, by: GroupColumns) -> bool:
         """Return whether the roster has these group columns."""
-        return all(column in self.groups for column in columns_of(by))
+        return all(column in self.columns for column in columns_of(by))
 
     def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
-        """Return the groups of a day with their numbers of households, sorted by group.
-
-        Only groups with a household on the roster are included.
-
-        Args:
-            day: day of the data.
-            by: group column, or several, the finest first; None for the cell "all" with all households.
+        """Return the groups of a day with their numbers of households, as `RosterCounts.cells`.
 
         Raises:
             KeyError: the roster has no such column.
         """
-        if by is None:
-            return ((ALL, self.households(day)),)
-        labels, numbers = self._groups_of_rows(by)
-        sizes = np.bincount(numbers[self.on(day)], minlength=len(labels)).tolist()
-        return tuple((label, size) for label, size in zip(labels, sizes, strict=True) if size)
+        return self.counts.cells(day, by)
 
     def members(self, day: date, by: GroupColumns) -> dict[str, Ints]:
         """Return the households of each group on a day; use it to select their daily totals.
@@ -138,145 +202,60 @@ class Roster:
         rows = np.flatnonzero(self.on(day))
         if by is None:
             return {ALL: self.household[rows]}
-        labels, numbers = self._groups_of_rows(by)
+        if by not in self._numbered:
+            self._numbered[by] = number_groups(self.groups, by)
+        labels, numbers = self._numbered[by]
         ordered = self.household[rows[np.argsort(numbers[rows], kind="stable")]]
         ends = np.cumsum(np.bincount(numbers[rows], minlength=len(labels))).tolist()
         places = zip(labels, pairwise([0, *ends]), strict=True)
         return {label: ordered[start:end] for label, (start, end) in places if end > start}
 
-    def _groups_of_rows(self, by: GroupColumns) -> tuple[tuple[str, ...], Ints]:
-        """Return the groups, sorted, and the number of each row's group among them; computed once.
 
-        Paths are sorted column by column: groups of one coarser group stand together, in its order.
-        """
-        if by not in self._numbered:
-            paths = list(zip(*(self.groups[column] for column in reversed(columns_of(by))), strict=True))
-            place = {path: i for i, path in enumerate(sorted(set(paths)))}
-            numbers = np.array([place[path] for path in paths], np.int64)
-            self._numbered[by] = tuple(map(PATH_SEPARATOR.join, place)), numbers
-        return self._numbered[by]
+def _roster_of(rows: RosterRows, read_off: bool, file_digest: str) -> Roster:
+    return Roster.of_rows(rows, read_off=read_off, file_digest=file_digest)
 
 
 def read_roster(path: str | Path, *, path_columns: Collection[str] = ()) -> Roster:
-    """Return the roster of a file, at a path or a URL.
+    """Return the roster of a file, text or Parquet, at a path or a URL.
 
     Args:
-        path: the file.
+        path: the file; a name that ends with .parquet is a table.
         path_columns: columns of hierarchies, whose groups are named by paths: their labels are not empty and have no
             "/".
 
     Raises:
-        InputError: the file or one of its lines cannot be parsed, or rows of one household overlap.
+        InputError: the file or one of its rows cannot be parsed, or rows of one household overlap.
     """
-    try:
-        text = _read_bytes(str(path)).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise _roster_error(path, "is not UTF-8 text") from None
-    read_off = text.startswith(READ_OFF_MARK)
-    lines = _parse_lines(path, text.partition("\n")[2] if read_off else text, above=1 if read_off else 0)
-    header = [name.strip() for name in lines[0][1]] if lines else []
-    if header[:3] != FIXED_COLUMNS or len(set(header)) != len(header) or not all(header):
-        raise _roster_error(path, "must begin with household_id,from,to, then group columns with names of their own")
-    rows = [_parse_row(path, number, header, cells) for number, cells in lines[1:] if any(cells)]
-    _check_labels(path, header[3:], rows, path_columns)
-    if not rows:
-        raise _roster_error(path, "has no households; `agedp init` writes a first one from the files")
-    return _build_roster(path, header[3:], rows, read_off=read_off)
+    return parse_roster(str(path), read_roster_bytes(str(path)), path_columns=path_columns)
 
 
-def _read_bytes(location: str) -> bytes:
+def parse_roster(path: str, content: bytes, *, path_columns: Collection[str] = ()) -> Roster:
+    """Return the roster of the bytes of a file.
+
+    Raises:
+        InputError: as `read_roster`.
+    """
+    parsed = (parse_parquet if is_parquet(path) else parse_csv)(path, content)
+    rows = sort_rows(path, parsed, path_columns)
+    return Roster.of_rows(rows, read_off=parsed.read_off, file_digest=hashlib.sha256(content).hexdigest())
+
+
+def read_roster_bytes(location: str) -> bytes:
+    """Return the bytes of a roster file, at a path or a URL.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     if filesystem.is_url(location):
         return filesystem.read_bytes(location, "[population] roster")
     path = Path(location)
     try:
         if path.exists() and not path.is_file():  # a folder, or a pipe that might never end
-            raise _roster_error(path, "is not a file; `agedp init` writes a first one")
+            raise roster_error(location, "is not a file; `agedp init` writes a first one")
         return path.read_bytes()
     except OSError as error:
         reason = f"cannot be read ({error.strerror}); `agedp init` writes a first one"
-        raise _roster_error(path, reason, "" if path.exists() else suggest_file(path)) from None
-
-
-def _parse_lines(path: str | Path, text: str, *, above: int) -> list[tuple[int, list[str]]]:
-    """Return the rows of a CSV text, each with the number of its first line in the file; `above` lines precede it."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    lines: list[tuple[int, list[str]]] = []
-    number = above + 1
-    try:
-        for cells in reader:
-            lines.append((number, cells))
-            number = above + reader.line_num + 1
-    except csv.Error as error:
-        raise _roster_error(path, f"line {number}: is not CSV ({error})") from None
-    return lines
-
-
-def _parse_row(
-    path: str | Path, number: int, header: list[str], cells: list[str]
-) -> tuple[str, int, int, list[str], int]:
-    if len(cells) != len(header):
-        raise _roster_error(path, f"line {number}: {len(cells)} fields where the header has {len(header)}")
-    household, first, last, *groups = (cell.strip(" \t") for cell in cells)
-    if not household:
-        raise _roster_error(path, f"line {number}: no household_id")
-    begin = _parse_day(path, number, "from", first)
-    end = _NO_LAST_DAY if last == "" else _parse_day(path, number, "to", last)
-    if end < begin:
-        raise _roster_error(path, f"line {number}: `to` lies before `from`")
-    return household, begin, end, groups, number
-
-
-def _check_labels(
-    path: str | Path,
-    columns: list[str],
-    rows: list[tuple[str, int, int, list[str], int]],
-    path_columns: Collection[str],
-) -> None:
-    """Check the labels of a hierarchy; public is the column, the line is private."""
-    places = [(i, column) for i, column in enumerate(columns) if column in path_columns]
-    for *_, labels, number in rows:
-        for i, column in places:
-            if not labels[i] or PATH_SEPARATOR in labels[i]:
-                found = f'contains "{PATH_SEPARATOR}"' if labels[i] else "is empty"
-                advice = f"its groups are named by paths such as north{PATH_SEPARATOR}S1. Write another label"
-                problem = f"a label in column {column}, a level of a hierarchy, {found}; {advice}"
-                raise InputError(
-                    f"[population] roster: {problem}",
-                    private=f"{filesystem.format_location(str(path))}: line {number}: {problem}",
-                )
-
-
-def _parse_day(path: str | Path, number: int, column: str, text: str) -> int:
-    try:
-        return _days_since_1970(text)
-    except ValueError:
-        raise _roster_error(path, f"line {number}: `{column}` must be a date like 2013-01-31") from None
-
-
-@lru_cache(maxsize=2**16)
-def _days_since_1970(text: str) -> int:
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
-        raise ValueError(text)
-    return day_number(date.fromisoformat(text))
-
-
-def _build_roster(
-    path: str | Path, names: list[str], rows: list[tuple[str, int, int, list[str], int]], *, read_off: bool
-) -> Roster:
-    rows.sort(key=lambda row: (row[0], row[1]))
-    for before, after in pairwise(rows):
-        if before[0] == after[0] and after[1] <= before[2]:
-            raise _roster_error(path, f"lines {before[4]} and {after[4]} count one household twice on the same day")
-    ids = tuple(sorted({row[0] for row in rows}))
-    code = {household: i for i, household in enumerate(ids)}
-    return Roster(
-        ids,
-        np.array([code[row[0]] for row in rows], np.int64),
-        np.array([row[1] for row in rows], np.int64),
-        np.array([row[2] for row in rows], np.int64),
-        {name: tuple(row[3][i] for row in rows) for i, name in enumerate(names)},
-        read_off,
-    )
+        raise roster_error(location, reason, "" if path.exists() else suggest_file(path)) from None
 
 
 def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
@@ -297,9 +276,3 @@ def format_roster(spans: Iterable[tuple[str, date, date | None]]) -> str:
 def _quote_field(text: str) -> str:
     # csv.writer leaves a lone carriage return unquoted, which other readers take for a line end.
     return '"' + text.replace('"', '""') + '"' if any(char in text for char in ',"\r\n') else text
-
-
-def _roster_error(path: str | Path, problem: str, suggestion: str = "") -> InputError:
-    return InputError(
-        f"[population] roster: {problem}", private=f"{filesystem.format_location(str(path))}: {problem}{suggestion}"
-    )

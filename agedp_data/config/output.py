@@ -63,8 +63,8 @@ class PopulationSection(Section):
     name: Text
     """Name of the population. All series under this name in the ledger share one promise."""
     roster: Location
-    """CSV file `household_id,from,to` and group columns: the households that count on each day. Rows of days that are
-    not released may change.
+    """CSV or `.parquet` file with the columns `household_id,from,to` and group columns: the households that count on
+    each day. Rows of days that are not released may change.
     """
     min_households: Annotated[int, Field(ge=1, le=1_000_000_000)]
     """A day or a group with fewer households on the roster is never released."""

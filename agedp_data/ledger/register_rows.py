@@ -66,6 +66,9 @@ _INSERT_HOUSEHOLD: Final = {
 }
 """A statement of each driver: a million households go through no layer in between."""
 
+DIGEST_BYTES: Final = 32
+FIRST_BYTES: Final = 256
+"""Households are read by ranges of the first byte of their digest."""
 Kind = Literal["release", "rehearsal"]
 MemberRange = tuple[int, int, int | None]
 """Source, first day, last day; None while the household is on the roster of the source's newest day."""
@@ -167,14 +170,17 @@ class RegisterRows:
         rows = self._connection.execute(select(_MEMBERSHIP).where(_MEMBERSHIP.c.households > 0))
         return {number: Membership(number, parse_ranges(text), households) for number, text, households in rows}
 
-    def households(self) -> dict[bytes, int]:
-        """Return the membership of every household by its digest."""
-        return {bytes(digest): membership for digest, membership in self._connection.execute(select(_HOUSEHOLD))}
+    def households(self, first: int = 0, stop: int = FIRST_BYTES) -> dict[bytes, int]:
+        """Return the membership of households by digest, those whose first byte is from `first` to before `stop`."""
+        query = select(_HOUSEHOLD)
+        if first > 0:
+            query = query.where(_HOUSEHOLD.c.digest >= bytes([first]))
+        if stop < FIRST_BYTES:
+            query = query.where(_HOUSEHOLD.c.digest < bytes([stop]))
+        return {bytes(digest): membership for digest, membership in self._connection.execute(query)}
 
-    def replace_memberships(
-        self, memberships: Iterable[Membership], *, added: Mapping[bytes, int], moved: Mapping[bytes, int]
-    ) -> None:
-        """Store the memberships that are in use, households that are new and those whose membership is another."""
+    def replace_memberships(self, memberships: Iterable[Membership]) -> None:
+        """Store the memberships that are in use."""
         self._connection.execute(_MEMBERSHIP.delete())
         rows = [
             {"id": entry.id, "ranges": format_ranges(entry.ranges), "households": entry.households}
@@ -182,6 +188,9 @@ class RegisterRows:
         ]
         if rows:
             self._connection.execute(_MEMBERSHIP.insert(), rows)
+
+    def move_households(self, *, added: Mapping[bytes, int], moved: Mapping[bytes, int]) -> None:
+        """Store households that are new, and those whose membership is another, by digest."""
         if added:  # in the order of the digests, which is that of the table
             insert = _INSERT_HOUSEHOLD[self._connection.dialect.name]
             self._connection.exec_driver_sql(insert, [(key, added[key]) for key in sorted(added)])

@@ -26,7 +26,8 @@ from agedp.covered_days import first_day_without, first_period_without
 from agedp.internal_records.cell_tables import recorded_days
 from agedp.internal_records.household_accounts import HouseholdAccounts
 from agedp.internal_records.register_key import RegisterPlace
-from agedp.internal_records.roster_history import RosterDigest, RosterHistory
+from agedp.internal_records.roster_digest import RosterDigest
+from agedp.internal_records.roster_history import RosterHistory
 from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder

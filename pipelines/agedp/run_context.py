@@ -9,6 +9,7 @@ from typing import Final
 
 from agedp.compute.engine import default_scheduler, scheduler_name
 from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
+from agedp.internal_records.roster_cache import load_roster
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import InternalPaths
 from agedp.stage_values import last_due_date
@@ -22,7 +23,7 @@ from agedp_data.datasets.validation import NamedColumns, ReadingRules
 from agedp_data.errors import RunFileError
 from agedp_data.messages import escape_text, suggest_name
 from agedp_data.model import PUBLIC_FILE, Model, read_model
-from agedp_data.roster import Roster, read_roster
+from agedp_data.roster import Roster
 from agedp_data.series.series_tables import table_name
 
 NEEDS_MODEL: Final = (
@@ -52,7 +53,7 @@ class RunContext:
         now: datetime | None = None,
         progress: ProgressReporter = SILENT,
     ) -> RunContext:
-        """Load the inputs of a run; creates the confidential folder and writes nothing else.
+        """Load the inputs of a run; creates the confidential folder and writes nothing else but the roster's cache.
 
         Raises:
             RunFileError: an invalid run file, or `as_of` without a rehearsal.
@@ -80,11 +81,12 @@ class RunContext:
             raise RunFileError('--as-of goes with [schedule] mode = "rehearsal" only')
         if run.schedule.mode == "rehearsal" and as_of is None:
             as_of = last_due_date(run)  # None for an open period; stages that do not draw need no date
-        roster = read_roster(run.population.roster, path_columns=_path_columns(run))
+        folder = internal_paths(run).roster
+        roster = load_roster(run.population.roster, folder, path_columns=_path_columns(run))
         for name, series in run.series.items():
             for column in series.columns:
                 if not roster.has(column):
-                    advice = suggest_name(column, [*roster.groups]) or _columns_hint(roster)
+                    advice = suggest_name(column, [*roster.columns]) or _columns_hint(roster)
                     raise RunFileError(
                         f"{run.name}: [series.{table_name(name)}] by = {column!r}: the roster has no such column"
                         f"{advice}"
@@ -139,7 +141,7 @@ def _path_columns(run: RunFile) -> set[str]:
 
 def _columns_hint(roster: Roster) -> str:
     """Return the group columns of a roster as the end of an error message."""
-    return f"; its group columns are {escape_text(', '.join(roster.groups))}" if roster.groups else "; it has none"
+    return f"; its group columns are {escape_text(', '.join(roster.columns))}" if roster.columns else "; it has none"
 
 
 def _check_model_exists(run: RunFile) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agedp.internal_records import roster_cache, roster_checks, roster_ranges
 from agedp.pipeline import calibrate, run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
@@ -94,6 +95,10 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     f"{STORE}/forgotten_before": ("refused",),
     "model/public.json": ("refused",),
     "model/public.sha256": ("refused",),
+    "confidential/roster/checked.json": ("silent",),
+    "confidential/roster/counts.parquet": ("silent",),
+    "confidential/roster/file.json": ("silent",),
+    "confidential/roster/ranges.json": ("silent",),
 }
 ALWAYS = (
     "confidential/true_means.parquet", "confidential/released_rosters.parquet", f"{STORE}/forgotten_before",
@@ -144,6 +149,13 @@ class World(House):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(mechanisms, "discrete_laplace", exact)
             patch.setattr(file_identity, "_SETTLING_NS", 0)  # the names of files just written are remembered
+            patch.setattr(roster_cache, "_SETTLING_NS", 0)
+            for module, limit in (
+                (roster_cache, "LEAST_BYTES"),
+                (roster_checks, "LEAST_ROWS"),
+                (roster_ranges, "LEAST_ROWS"),
+            ):
+                patch.setattr(module, limit, 0)  # as with a large roster
             try:
                 summary = run_stages(self.context(today=today, hour=6))
                 summary.check_not_refused()

@@ -108,8 +108,10 @@ def level_lines(run: RunFile, roster: Roster) -> list[str]:
 
 def _reversed_lines(name: str, columns: Sequence[str], roster: Roster) -> Iterator[str]:
     for i, (finer, coarser) in enumerate(pairwise(columns)):
-        labels, coarser_labels = len({*roster.groups[finer]}), len({*roster.groups[coarser]})
-        paths, coarser_paths = (len({*zip(*map(roster.groups.get, columns[j:]), strict=True)}) for j in (i, i + 1))
+        labels, coarser_labels = len({*roster.counts.groups[finer]}), len({*roster.counts.groups[coarser]})
+        paths, coarser_paths = (
+            len({*zip(*map(roster.counts.groups.get, columns[j:]), strict=True)}) for j in (i, i + 1)
+        )
         if labels < coarser_labels and paths == coarser_paths:
             yield (
                 f"warning: [series.{name}] by = {list(columns)}: {finer!r} has {labels} groups and {coarser!r} "

@@ -46,6 +46,7 @@ from agedp_data.datasets.validation import Flags, Ints
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.model import DIGEST_FILE, PUBLIC_FILE, Model, digest_line, model_settings, public_text
 from agedp_data.roster import Roster
+from agedp_data.text_columns import as_strings
 
 if TYPE_CHECKING:
     from agedp.calibration.model_check import MemoryCurves
@@ -134,7 +135,7 @@ def bound(  # noqa: PLR0913  (what was estimated, of whom, under which terms, an
         result = _selected(included_transitions, model, input_terms, answer, population=population)
     else:
         result = _envelope(included_transitions, model, engine)
-    ids = pa.array([roster.ids[i] for i in included], pa.string())
+    ids = as_strings(roster.ids).take(pa.array(included))
     atomic_files.make_private(folder)
     _write_edges(folder, ids, edges[included])
     _write_counts(folder, ids, included_transitions.counts, result.groups)

@@ -156,7 +156,7 @@ class HouseholdAccounts:
         key = self.place.ensure(today=self.today)
 
         def work(rows: RegisterRows) -> None:
-            source = calibration_source(rows, key, lineage_of(ledger)[0][0], draw, roster)
+            source = calibration_source(rows, key, lineage_of(ledger)[0][0], draw, roster, cache=self.place.cache)
             planned = calibration_charge(source, draw, "")
             rows.replace_draws(without=[planned], new=[planned])
 
@@ -258,7 +258,7 @@ class HouseholdAccounts:
             rows.set_meta(f"{LEDGER_SOURCE}{ledger.id}", root)
         source = rows.source(root, self.population, self.kind)
         for draw in ledger.calibration_draws(self.population):
-            enter_calibration(rows, key, root, draw, roster)
+            enter_calibration(rows, key, root, draw, roster, cache=self.place.cache)
         released = [row for row in ledger.rows(self.population) if row.state == "released"]
         covered = covered_days_in(ledger, self.population)
         confirm(rows, source, [draw_of(source, row, identity_of(row, lineage), covered) for row in released])
@@ -266,7 +266,8 @@ class HouseholdAccounts:
         newest = max([*drawn, *due], default=None)
         if newest is not None:
             stored = (draw.first_day for draw in rows.draws([source.id]))
-            source = record_roster(rows, key, source, RosterRanges.of(roster, min([*stored, *due]), newest))
+            ranges = RosterRanges.of(roster, min([*stored, *due]), newest, cache=self.place.cache)
+            source = record_roster(rows, key, source, ranges)
         return source
 
     def _shared(self, rows: RegisterRows, source: RegisterSource, days: Sequence[int | None]) -> list[SharedHouseholds]:

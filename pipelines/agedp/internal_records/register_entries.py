@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Final
 
 from agedp.internal_records.register_key import REBUILT
@@ -126,7 +127,15 @@ def confirm(rows: RegisterRows, source: RegisterSource, released: Sequence[Count
     rows.replace_draws(without=[replace(draw, identity="") for draw in (*new, *repeated)], new=[*new, *repeated])
 
 
-def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster) -> None:
+def enter_calibration(
+    rows: RegisterRows,
+    key: HouseholdKey,
+    root: str,
+    draw: CalibrationDraw,
+    roster: Roster,
+    *,
+    cache: Path | None = None,
+) -> None:
     """Enter a calibration draw of a ledger, unless the register has the same draw of some ledger.
 
     A ledger that has charged a draw has drawn it, although another one may have drawn the same answer.
@@ -141,14 +150,20 @@ def enter_calibration(rows: RegisterRows, key: HouseholdKey, root: str, draw: Ca
     if equal and not is_charged:
         return
     identity = f"{value} {equal + 1}" if equal else value
-    charge = calibration_charge(calibration_source(rows, key, root, draw, roster), draw, identity)
+    charge = calibration_charge(calibration_source(rows, key, root, draw, roster, cache=cache), draw, identity)
     rows.replace_draws(without=[replace(charge, identity="")], new=[charge])
 
 
 def calibration_source(
-    rows: RegisterRows, key: HouseholdKey, root: str, draw: CalibrationDraw, roster: Roster
+    rows: RegisterRows,
+    key: HouseholdKey,
+    root: str,
+    draw: CalibrationDraw,
+    roster: Roster,
+    *,
+    cache: Path | None = None,
 ) -> RegisterSource:
     """Return the source of a calibration draw, with the households that were on the roster in its period."""
     source = rows.source(root, draw.population, calibration_kind(draw))
     first, last = (day_number(date.fromisoformat(day)) for day in (draw.first_day, draw.last_day))
-    return record_roster(rows, key, source, RosterRanges.of(roster, first, last), period=(first, last))
+    return record_roster(rows, key, source, RosterRanges.of(roster, first, last, cache=cache), period=(first, last))

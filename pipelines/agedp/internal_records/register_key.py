@@ -18,6 +18,7 @@ from typing import Final
 from agedp.internal_records.roster_ranges import HouseholdKey
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.atomic_files import DamagedFile
+from agedp.local_files.internal_files import InternalPaths
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.household_register import HouseholdRegister
 
@@ -57,6 +58,11 @@ class RegisterPlace:
     def register(self) -> HouseholdRegister:
         """Return the register, whether or not it exists."""
         return HouseholdRegister(self.url or f"sqlite:///{(self.folder / _REGISTER_FILE).absolute()}")
+
+    @property
+    def cache(self) -> Path:
+        """Return the folder of what is derived from the roster file."""
+        return InternalPaths(self.folder).roster
 
     def exists(self, *, expected: bool) -> bool:
         """Return whether there is a register with its key; False only where there never was one.

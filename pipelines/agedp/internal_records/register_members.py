@@ -6,11 +6,23 @@ leaves, the digest of the roster is the same and a night costs no more than comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
-from agedp.internal_records.roster_ranges import DayRange, HouseholdKey, RosterRanges, merge_ranges
-from agedp_data.ledger.register_rows import Membership, Ranges, RegisterRows, RegisterSource
+import numpy as np
+
+from agedp.internal_records.roster_ranges import DayRange, HouseholdKey, HouseholdRanges, RosterRanges, merge_ranges
+from agedp_data.ledger.register_rows import (
+    DIGEST_BYTES,
+    FIRST_BYTES,
+    Membership,
+    Ranges,
+    RegisterRows,
+    RegisterSource,
+)
+
+_BUCKET_HOUSEHOLDS: Final = 10_000
 
 
 def record_roster(
@@ -39,10 +51,11 @@ def record_roster(
             source = replace(source, newest=roster.newest, through=roster.newest)
             rows.update_source(source)
         return source
-    spans = roster.by_household()
-    wanted = {key.household(household): (period,) if period else ranges for household, ranges in spans.items()}
+    wanted = roster.by_household()
+    if period is not None:
+        wanted = HouseholdRanges(wanted.ids, np.zeros_like(wanted.number), ((period,),))
     newest = max(source.newest, roster.newest)
-    _Memberships(rows, source, newest).add(wanted)
+    _Memberships(rows, source, newest).add(wanted, key)
     source = replace(source, roster=digest, newest=newest, through=roster.newest)
     rows.update_source(source)
     return source
@@ -58,27 +71,51 @@ class _Memberships:
         self._counts = {number: entry.households for number, entry in rows.memberships().items()}
         self._targets: dict[tuple[int, tuple[DayRange, ...]], int] = {}
 
-    def add(self, wanted: Mapping[bytes, tuple[DayRange, ...]]) -> None:
-        """Add ranges by household; open ranges of other households in the source end with its newest day so far."""
-        stored = self._rows.households()
+    def add(self, wanted: HouseholdRanges, key: HouseholdKey) -> None:
+        """Add ranges by household; open ranges of other households in the source end with its newest day so far.
+
+        The households are compared bucket by bucket of their digests: a million of them are never in memory at once as
+        Python values.
+        """
         inside = {
             number for number, ranges in self._ranges.items() if any(entry[0] == self._source.id for entry in ranges)
         }
-        gone: dict[bytes, tuple[DayRange, ...]] = {
-            household: () for household, number in stored.items() if number in inside and household not in wanted
-        }
+        digests = np.frombuffer(b"".join(key.households(wanted.ids)), np.uint8).reshape(-1, DIGEST_BYTES)
+        order = np.argsort(digests[:, 0], kind="stable")
+        households = max(len(order), sum(self._counts.values()))
+        buckets = min(FIRST_BYTES, 2 ** (households // _BUCKET_HOUSEHOLDS).bit_length())
+        for first in range(0, FIRST_BYTES, FIRST_BYTES // buckets):
+            stop = first + FIRST_BYTES // buckets
+            chosen = order[slice(*np.searchsorted(digests[order, 0], (first, stop)))]
+            content = digests[chosen].tobytes()
+            names = [content[place : place + DIGEST_BYTES] for place in range(0, len(content), DIGEST_BYTES)]
+            numbers = dict(zip(names, wanted.number[chosen].tolist(), strict=True))
+            self._add_bucket(self._rows.households(first, stop), numbers, wanted.ranges, inside)
+        used = [Membership(number, self._ranges[number], count) for number, count in self._counts.items() if count]
+        self._rows.replace_memberships(used)
+
+    def _add_bucket(
+        self,
+        stored: Mapping[bytes, int],
+        wanted: Mapping[bytes, int],
+        ranges: Sequence[tuple[DayRange, ...]],
+        inside: Collection[int],
+    ) -> None:
+        """Add the ranges of the households of a bucket, `wanted` by their number among `ranges`."""
+        targets = {household: self._target(stored.get(household, 0), ranges[i]) for household, i in wanted.items()}
+        for household, number in stored.items():
+            if number in inside and household not in wanted:
+                targets[household] = self._target(number, ())
         added, moved = dict[bytes, int](), dict[bytes, int]()
-        for household, ranges in (*wanted.items(), *gone.items()):
+        for household, target in targets.items():
             number = stored.get(household, 0)
-            target = self._target(number, ranges)
             if target == number:
                 continue
             (moved if number else added)[household] = target
             self._counts[target] = self._counts.get(target, 0) + 1
             if number:
                 self._counts[number] -= 1
-        used = [Membership(number, self._ranges[number], count) for number, count in self._counts.items() if count]
-        self._rows.replace_memberships(used, added=added, moved=moved)
+        self._rows.move_households(added=added, moved=moved)
 
     def _target(self, number: int, ranges: tuple[DayRange, ...]) -> int:
         """Return the membership of a household that has the membership `number`, 0 for none, and gets these ranges."""

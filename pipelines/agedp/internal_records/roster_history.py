@@ -13,17 +13,17 @@ Without a recorded day (another machine, a restored backup) the numbers of house
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from agedp.covered_days import period_cells
+from agedp.internal_records.roster_checks import RosterChecks
+from agedp.internal_records.roster_digest import RosterDigest
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.stage_values import BeforeDraw
@@ -31,7 +31,7 @@ from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused
 from agedp_data.ledger import ContractRecord, ReleaseRecord
-from agedp_data.roster import GroupColumns, Roster, columns_of, group_columns
+from agedp_data.roster import GroupColumns, columns_of, group_columns
 from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import series_in
 
@@ -40,54 +40,6 @@ _RosterRow = dict[str, Any]
 _ADVICE = (
     "put back a copy of it, or remove it: then only the numbers of households are compared with those of released days"
 )
-
-
-class RosterDigest:
-    """Digests of the members of a roster on a day.
-
-    They are computed once for each interval between two changes of the roster: a year of an unchanged roster is hashed
-    once.
-    """
-
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
-        self._changes = np.unique(np.concatenate([roster.first, roster.last + 1]))
-        self._lines: dict[str | None, list[bytes]] = {}
-        self._digests: dict[tuple[int, str | None], str] = {}
-        self._cells: dict[tuple[int, GroupColumns], tuple[tuple[str, int], ...]] = {}
-
-    def has(self, by: GroupColumns) -> bool:
-        """Return whether the roster has these group columns."""
-        return self._roster.has(by)
-
-    def digest(self, day: date, column: str | None) -> str:
-        """Return the SHA-256 of the members on a day; with a column, of the members and their groups in it.
-
-        Members are sorted: the order of the roster's rows does not matter.
-        """
-        key = self._interval_index(day), column
-        if key not in self._digests:
-            lines = self._row_keys(column)
-            members = sorted(lines[row] for row in np.flatnonzero(self._roster.on(day)))
-            self._digests[key] = hashlib.sha256(b"\n".join(members)).hexdigest()
-        return self._digests[key]
-
-    def cells(self, day: date, by: GroupColumns) -> tuple[tuple[str, int], ...]:
-        """Return the groups of columns on a day and the number of households in each."""
-        key = self._interval_index(day), by
-        if key not in self._cells:
-            self._cells[key] = self._roster.cells(day, by)
-        return self._cells[key]
-
-    def _interval_index(self, day: date) -> int:
-        return int(np.searchsorted(self._changes, (day - date(1970, 1, 1)).days, side="right"))
-
-    def _row_keys(self, column: str | None) -> list[bytes]:
-        if column not in self._lines:
-            ids = [self._roster.ids[code] for code in self._roster.household]
-            groups = [] if column is None else [self._roster.groups[column]]
-            self._lines[column] = [json.dumps(entry).encode() for entry in zip(ids, *groups, strict=True)]
-        return self._lines[column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +97,19 @@ class RosterHistory:
             Refused: the first released day on which members or groups differ.
         """
         lines, contract_texts = self._read(), _contract_texts(contracts)
-        for day, day_rows in _released_by_day(rows, contract_texts).items():
-            recorded = self._recorded(lines, day)
-            if recorded is not None:
-                _check_same_roster(roster_digest, recorded)
+        released = _released_by_day(rows, contract_texts)
+        recorded = {day: self._recorded(lines, day) for day in released}
+        records = {day: _record_text(recorded[day], day_rows) for day, day_rows in released.items()}
+        compared = self._checks.last_compared(roster_digest, records)
+        for day, day_rows in released.items():
+            if compared is not None and day <= compared:
+                continue
+            recorded_roster = recorded[day]
+            if recorded_roster is not None:
+                _check_same_roster(roster_digest, recorded_roster)
             elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
                 raise Refused(_roster_changed_text(day))
+        self._checks.store(roster_digest, records)
 
     def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
         """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
@@ -202,11 +161,18 @@ class RosterHistory:
             for day, day_rows in _released_by_day(rows, contract_texts).items():
                 by = {_group_columns(row, contract_texts[row.contract]) for row in day_rows}
                 columns = {column for of_row in by for column in columns_of(of_row)}
-                lines.setdefault(self._key(day), self._roster_row(roster_digest, day, sorted(columns), released=False))
+                if self._key(day) not in lines:
+                    lines[self._key(day)] = self._roster_row(roster_digest, day, sorted(columns), released=False)
                 # a ledger names the last day of a row that covers several days
                 lines[self._key(day)]["released"] |= any(row.day == day.isoformat() for row in day_rows)
             if lines != before:
                 _write(self.path, lines)
+        with suppress(Refused):  # the digests of this run are at hand; the next one need not compute them
+            self.check_unchanged(roster_digest, rows, contracts)
+
+    @property
+    def _checks(self) -> RosterChecks:
+        return RosterChecks(self.path.parent / "roster" / "checked.json", json.dumps([self.population, self.ledger]))
 
     def _key(self, day: date) -> _Key:
         return self.population, self.ledger, day
@@ -245,6 +211,13 @@ def _parse(path: Path) -> dict[_Key, _RosterRow]:
     if len(by_key) < len(lines) or not all(map(_has_group_digests, lines)):
         raise atomic_files.DamagedFile("a day is recorded twice, or its groups are not digests")
     return by_key
+
+
+def _record_text(recorded: _RosterRow | None, rows: Sequence[ReleaseRecord]) -> str:
+    """Return what a released day is compared with, as a text."""
+    if recorded is not None:
+        return f"{recorded['members']} {recorded['groups']}"
+    return " ".join(row.hash for row in rows)
 
 
 def _has_group_digests(line: _RosterRow) -> bool:

@@ -153,6 +153,7 @@ class InternalPaths:
         counted_states: the table of means by states and by readings.
         quality: the table of kept and rejected rows by file and reason.
         roster_history: the rosters of released days.
+        roster: the folder of what is derived from the roster file.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -161,4 +162,4 @@ class InternalPaths:
         self.sums, self.quality = folder / "sums.parquet", folder / "quality.parquet"
         self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
         self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
-        self.roster_history = folder / "released_rosters.parquet"
+        self.roster_history, self.roster = folder / "released_rosters.parquet", folder / "roster"

@@ -205,7 +205,7 @@ def _build_draft(facts: FileFacts, options: OptionValues, needed: set[Key], path
         "output": paths.output_lines,
         "population": [
             KeyLine("name", quoted(f"my-{facts.dataset}-households"), "every series of this name spends one promise"),
-            KeyLine("roster", '"roster.csv"', "household_id,from,to: read off the files; correct it from your records"),
+            KeyLine("roster", '"roster.csv"', "from the files; correct it from your records (CSV or .parquet)"),
         ],
         "schedule": _schedule(facts, options),
         SERIES: [KeyLine("statistic", '"mean"')],

@@ -15,6 +15,7 @@ Decisions:
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import zlib
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from agedp.local_files.atomic_files import DamagedFile, FolderRemoved
 from agedp.local_files.internal_files import read_columns
 from agedp_data.datasets.validation import Ints
 from agedp_data.roster import Roster, read_roster
+from agedp_data.text_columns import TextColumn, as_strings, sorted_codes
 
 FOLDER: Final = "roster"
 _GROUP: Final = "group "
@@ -67,14 +69,19 @@ class BucketedRoster:
         except DamagedFile:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise FolderRemoved("the roster in the confidential folder was damaged; run again to rebuild it") from None
-        ids, code = np.unique(np.array(table["household_id"].to_pylist(), object), return_inverse=True)
+        ids, household = sorted_codes(TextColumn(_one_array(table["household_id"])))
         groups = {
-            name.removeprefix(_GROUP): tuple(table[name].to_pylist())
+            name.removeprefix(_GROUP): TextColumn(_one_array(table[name]))
             for name in table.column_names
             if name.startswith(_GROUP)
         }
-        first, last = (table[name].to_numpy().astype(np.int64) for name in ("first", "last"))
-        return Roster(tuple(ids.tolist()), code.astype(np.int64), first, last, groups)
+        first, last = (table[name].to_numpy() for name in ("first", "last"))
+        return Roster(TextColumn(ids), household, first, last, groups)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.unify_dictionaries().combine_chunks()
+    return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
 
 
 def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
@@ -101,7 +108,7 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
     whole = roster if isinstance(roster, Roster) else read_roster(roster)
     if buckets == 1:
         return BucketedRoster(folder / FOLDER, 1, whole)
-    target = folder / FOLDER / f"{_content_digest(whole)}-{buckets}"
+    target = folder / FOLDER / f"{whole.file_digest or _content_digest(whole)}-{buckets}"
     with locks.exclusive_lock(atomic_files.make_private(target.parent)):
         if not target.is_dir():
             with atomic_files.complete_folder(target) as temporary:
@@ -114,8 +121,9 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
 
 def _content_digest(roster: Roster) -> str:
     digest = hashlib.sha256()
-    for text in (roster.ids, *roster.groups.items()):
-        digest.update(repr(text).encode())
+    for name, texts in (("", roster.ids), *roster.groups.items()):
+        labels, codes = sorted_codes(texts)
+        digest.update(json.dumps([name, labels.to_pylist()]).encode() + codes.astype("<i8").tobytes())
     for numbers in (roster.household, roster.first, roster.last):
         digest.update(numbers.astype("<i8").tobytes())
     return digest.hexdigest()
@@ -125,10 +133,10 @@ def _write_buckets(folder: Path, roster: Roster, buckets: int) -> None:
     """Write one file for each bucket, its rows in the order of the roster."""
     table = pa.table(
         {
-            "household_id": pa.array(roster.ids, pa.string()).take(pa.array(roster.household)),
+            "household_id": as_strings(roster.ids).take(pa.array(roster.household)),
             "first": roster.first,
             "last": roster.last,
-            **{f"{_GROUP}{name}": pa.array(labels).dictionary_encode() for name, labels in roster.groups.items()},
+            **{f"{_GROUP}{name}": as_strings(labels).dictionary_encode() for name, labels in roster.groups.items()},
         }
     )
     bucket = bucket_numbers(roster.ids, buckets)[roster.household]
