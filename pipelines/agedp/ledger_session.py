@@ -41,6 +41,7 @@ from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.register_rows import Kind
+from agedp_data.ledger.release_headers import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
@@ -117,7 +118,7 @@ class LedgerSession:
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
         session._check_mode_unchanged()
-        session.roster_history.check_none_beyond(session.rows)
+        session.roster_history.check_none_beyond(session.history)
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
         return replace(session, model=session._stored_model() or self.model)
@@ -225,8 +226,13 @@ class LedgerSession:
 
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows of the population in the ledger, of all runs."""
+        """Return the rows of the population in the ledger, of all runs, with their values: each call reads them."""
         return () if self.ledger is None else self.ledger.rows(self.population)
+
+    @property
+    def history(self) -> tuple[ReleaseHeader, ...]:
+        """Return the headers of the rows of the population in the ledger, of all runs; use it where they suffice."""
+        return () if self.ledger is None else self.ledger.history(self.population)
 
     @property
     def contracts(self) -> tuple[ContractRecord, ...]:
@@ -236,7 +242,7 @@ class LedgerSession:
     @property
     def released_days(self) -> set[date]:
         """Return the days with a released row."""
-        return {date.fromisoformat(row.day) for row in self.rows if row.state == "released"}
+        return {date.fromisoformat(row.day) for row in self.history if row.state == "released"}
 
     @property
     def next_day(self) -> date:
@@ -244,7 +250,7 @@ class LedgerSession:
 
         A row that covers a week, month or year needs the readings of all its days.
         """
-        series, closed = self.run.run_file.series, closed_days(self.rows, self.contracts)
+        series, closed = self.run.run_file.series, closed_days(self.history, self.contracts)
         names = [name for name, of_name in series.items() if of_name.covers_periods]
         done = {day for day, name in closed if name not in names}
         first = self.run.run_file.schedule.first_day
@@ -256,8 +262,13 @@ class LedgerSession:
 
     @property
     def forecast_view(self) -> ForecastView:
-        """Return the starting point of a forecast: rows, roster, date and contracts."""
-        return ForecastView(self.rows, self.run.roster, self.run.today, self.contracts)
+        """Return the starting point of a forecast: headers of rows, roster, date and contracts."""
+        return ForecastView(self.history, self.run.roster, self.run.today, self.contracts)
+
+    @property
+    def comparison_view(self) -> ForecastView:
+        """Return the starting point of a comparison of promises, which needs the values of the rows as well."""
+        return replace(self.forecast_view, rows=self.rows)
 
     @property
     def stored_draws(self) -> tuple[CalibrationDraw, ...]:
@@ -282,7 +293,7 @@ class LedgerSession:
         Raises:
             Refused: they break it with what is released, or leave nothing for a release.
         """
-        check_charges_fit(self.terms(), (*self.charges, *further), self.rows)
+        check_charges_fit(self.terms(), (*self.charges, *further), self.history)
 
     @property
     def envelope_days(self) -> str:

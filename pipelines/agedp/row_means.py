@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from agedp_data import mechanisms
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.series.series import is_daily_mean, series_of
 
 _WH_PER_KWH: Final = 1000.0
@@ -38,10 +39,14 @@ def noisy_means(row: ReleaseRecord) -> Iterator[NoisyMean]:
         yield NoisyMean(group, value / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
 
 
-def rows_of_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
+def rows_of_means(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
     """Return the rows that were means of a day, or layers of one, under the contract by which they were charged."""
     series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
-    return [row for row in rows if is_daily_mean(series[row.contract].get(row.series))]
+    means = [row for row in rows if is_daily_mean(series[row.contract].get(row.series))]
+    complete = [row for row in means if isinstance(row, ReleaseRecord)]
+    if len(complete) < len(means):
+        raise TypeError("means are asked for, but only the headers of their rows were read")
+    return complete
 
 
 @lru_cache(maxsize=1024)

@@ -30,7 +30,8 @@ from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused
-from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.roster import GroupColumns, Roster, columns_of, group_columns
 from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import series_in
@@ -106,7 +107,7 @@ class RosterHistory:
     ledger: str
     rehearsal: bool
 
-    def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
+    def check_none_beyond(self, rows: Collection[AnyRelease]) -> None:
         """Check that a ledger with these rows contains every day that was released to the population.
 
         Raises:
@@ -136,21 +137,24 @@ class RosterHistory:
             line["day"].isoformat() for line in lines if line["population"] == self.population and line["rehearsal"]
         }
 
-    def check_unchanged(
-        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-    ) -> None:
+    def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
         """Compare the roster with that of every released day.
 
         Raises:
             Refused: the first released day on which members or groups differ.
         """
         lines, contract_texts = self._read(), _contract_texts(contracts)
-        for day, day_rows in _released_by_day(rows, contract_texts).items():
-            recorded = self._recorded(lines, day)
-            if recorded is not None:
-                _check_same_roster(roster_digest, recorded)
-            elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
-                raise Refused(_roster_changed_text(day))
+        by_day = _released_by_day(ledger.history(self.population), contract_texts)
+        recorded_on = {day: recorded for day in by_day if (recorded := self._recorded(lines, day)) is not None}
+        headers = {header.seq: header for day in by_day.keys() - recorded_on for header in by_day[day]}
+        complete = {row.seq: row for row in ledger.rows_of(headers.values())}
+        for day, day_rows in by_day.items():
+            if day in recorded_on:
+                _check_same_roster(roster_digest, recorded_on[day])
+                continue
+            for row in (complete[header.seq] for header in day_rows):
+                if not _has_same_counts(roster_digest, row, contract_texts[row.contract]):
+                    raise Refused(_roster_changed_text(day))
 
     def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
         """Return a callback that records the roster of `days` before a draw, inside the ledger's transaction.
@@ -159,7 +163,7 @@ class RosterHistory:
         """
         written: list[tuple[int, ...] | None] = []
 
-        def note(day: date, history: Sequence[ReleaseRecord]) -> None:
+        def note(day: date, history: Sequence[AnyRelease]) -> None:
             if written and written[-1] == _file_identity(self.path):
                 return
             with locks.exclusive_lock(self.path.parent):
@@ -180,7 +184,7 @@ class RosterHistory:
         return note
 
     def record_rosters(
-        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
+        self, roster_digest: RosterDigest, rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]
     ) -> None:
         """Mark the days of these rows as released, and record those that are not recorded yet.
 
@@ -256,10 +260,10 @@ def _has_group_digests(line: _RosterRow) -> bool:
 
 
 def _released_by_day(
-    rows: Sequence[ReleaseRecord], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[date, list[ReleaseRecord]]:
+    rows: Sequence[AnyRelease], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[date, list[AnyRelease]]:
     """Return the released rows by day; with the contracts a row of a period is at every day that it covers."""
-    by_day: dict[date, list[ReleaseRecord]] = {}
+    by_day: dict[date, list[AnyRelease]] = {}
     for row in rows:
         if row.state == "released":
             day = date.fromisoformat(row.day)
@@ -273,7 +277,7 @@ def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, 
     return {contract.hash: meaning_of(contract.promise) for contract in contracts}
 
 
-def _group_columns(row: ReleaseRecord, promise: Mapping[str, Any]) -> GroupColumns:
+def _group_columns(row: AnyRelease, promise: Mapping[str, Any]) -> GroupColumns:
     return group_columns(promise["series"][row.series].get("by"))
 
 

@@ -71,7 +71,7 @@ def publish_release(session: LedgerSession) -> None:
     """
     ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
     session.check_contract_unchanged()
-    if ledger.rows(session.population):
+    if session.history:
         with locked_release_folder(folder):
             for _ in range(_ATTEMPTS):
                 files = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
@@ -90,7 +90,7 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
     statement = read_statement(text)  # its keys in the order in which the ledger returns them
-    files = folder_files(session.run.run_file, ledger, statement, view.rows, view.contracts)
+    files = folder_files(session.run.run_file, ledger, statement, session.rows, view.contracts)
     ledger.record(
         text,
         population=session.population,
@@ -109,7 +109,7 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
     """
     if session.accounts is not None and not ledger.is_closed():
         ledger_id = ledger.id  # reads the ledger each time
-        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.rows() if row.loss}
+        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.history() if row.loss}
         recorded = session.roster_history.released_ledgers() | beside
         account = session.accounts.account(ledger, session.run.roster, recorded)
         ledger.record_account(account, at=_statement_date(session, ledger))
@@ -117,13 +117,8 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
     """Return the date of a statement: today, but never before its rows or the statement before it."""
-    dates = [
-        row.at
-        for row in ledger.all_rows()
-        if not isinstance(row, StatementRecord) or row.population == session.population
-    ]
     today = [] if session.is_rehearsal else [session.run.today.isoformat()]
-    return max([*dates, *today])
+    return max([ledger.newest_date(session.population), *today])
 
 
 def folder_files(

@@ -132,7 +132,7 @@ def _report_input(session: LedgerSession, checked: CheckedSums, alerts: Sequence
         return
     run = session.run
     append_alerts(run.paths.folder, alerts, population=run.population, written_at=clock.format_instant(run.now))
-    number = sum(row.state == "released" for row in session.rows)
+    number = sum(row.state == "released" for row in session.history)
     write_findings(run.paths.folder, checked.findings, population=run.population, on=run.today, released=number)
 
 
