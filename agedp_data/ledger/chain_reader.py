@@ -49,6 +49,7 @@ class ChainReader:
         self._connection: Connection | None = None
         self._url = ""
         self._checkpoint: LedgerCheckpoint | None = None
+        self._is_restored = False
 
     @classmethod
     def open(cls, url: str, *, create: bool = False, checkpoint: LedgerCheckpoint | None = None) -> Self:
@@ -84,14 +85,23 @@ class ChainReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def checkpoint(self, *, verified_on: date) -> LedgerCheckpoint:
-        """Return where this reading ends, from which a later one may go on; `verified_on` is for a full reading only.
+    def advance_checkpoint(self, *, verified_on: date) -> LedgerCheckpoint | None:
+        """Return where this reading ends, from which a later one may go on; None if no row was added since the last.
 
-        The date of the last full reading is that of the checkpoint from which this reading began.
+        A reading that began from a checkpoint keeps its date; `verified_on` is that of a complete reading.
         """
-        chain = self._read()
-        begun = self._checkpoint
-        return LedgerCheckpoint.of(chain, begun.verified_on if begun is not None else verified_on)
+        if self._connection is not None:
+            return None  # its rows may never be committed
+        chain, begun = self._read(), self._checkpoint
+        if not chain.length or (begun is not None and begun.length == chain.length):
+            return None
+        self._checkpoint = LedgerCheckpoint.of(chain, begun.verified_on if begun is not None else verified_on)
+        return self._checkpoint
+
+    @property
+    def is_read_completely(self) -> bool:
+        """Whether the text of every row was read since the ledger was opened, and none is taken from a checkpoint."""
+        return not self._is_restored
 
     def _read(self) -> HashChain:
         """Return the chain after reading all rows that are stored now."""
@@ -174,25 +184,18 @@ class ChainReader:
             raise _ledger_behind_error()
 
     def _restore(self, connection: Connection, checkpoint: LedgerCheckpoint) -> None:
-        """Begin with a checkpoint if the ledger has all its rows; otherwise read the ledger completely.
-
-        Raises:
-            LedgerBehind: the ledger is a copy that lacks what was drawn or promised before the checkpoint.
-        """
-        if checkpoint.is_part_of(ledger_tables.stored_hashes(connection)):
+        """Begin with a checkpoint if the ledger has all its rows, and its triggers; otherwise it is read completely."""
+        is_unchanged = not self._database.changed_parts(connection)
+        self._is_restored = is_unchanged and checkpoint.is_part_of(ledger_tables.stored_hashes(connection))
+        if self._is_restored:
             self._chain = checkpoint.chain()
-            return
-        self._checkpoint = None
-        self._read_newer(connection)
-        is_same_ledger = next(iter(self._chain.heads), "") == checkpoint.ledger
-        if is_same_ledger and self._chain.row_number(checkpoint.content_head) is None:
-            raise LedgerBehind(
-                "the ledger lacks rows that an earlier run has read: it was replaced by an older copy, or shortened. "
-                "Put back the newest copy, or restore it from the newest release folder (`agedp ledger recover`)"
-            )
+        else:
+            self._checkpoint = None
 
     def _read_newer(self, connection: Connection) -> None:
         last, head = self._chain.length, self._chain.head
+        if last and ledger_tables.heads_since(connection, last) == [(last, head)]:
+            return
         for page in ledger_tables.pages_since(connection, last):
             newer = page
             if last and head:

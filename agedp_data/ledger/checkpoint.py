@@ -3,7 +3,7 @@
 It holds what `HashChain` holds: numbers and hashes of all rows, contracts, records of the ledger's life, headers of
 releases. It is derived. A checkpoint that is missing, damaged or of another version costs one complete reading.
 
-    {"checkpoint": 1, "sha256": "5b1c...", "software": "0.1.0"}
+    {"checkpoint": 1, "sha256": "5b1c...", "software": "0.1.0", "verified_on": "2026-03-04"}
     {"content_head": "9f3c...", "hashes": ["1b7a...", ...], "releases": {"day": ["2013-01-01", ...], ...}, ...}
 
 Decisions.
@@ -105,8 +105,9 @@ class LedgerCheckpoint:
 
     def format(self) -> bytes:
         """Return the content of a checkpoint's file."""
-        body = json.dumps({**self.state, "verified_on": self.verified_on.isoformat()}, separators=(",", ":")).encode()
-        return json.dumps(_heading(body), sort_keys=True).encode() + b"\n" + body + b"\n"
+        body = json.dumps(self.state, separators=(",", ":")).encode()
+        heading = _heading(body, self.verified_on.isoformat())
+        return json.dumps(heading, sort_keys=True).encode() + b"\n" + body + b"\n"
 
 
 def parse_checkpoint(content: bytes) -> LedgerCheckpoint:
@@ -117,16 +118,17 @@ def parse_checkpoint(content: bytes) -> LedgerCheckpoint:
     """
     heading, _, body = content.partition(b"\n")
     body = body.removesuffix(b"\n")
-    if json.loads(heading) != _heading(body):
+    verified_on = json.loads(heading)["verified_on"]
+    if json.loads(heading) != _heading(body, verified_on):
         raise ValueError("a checkpoint that is damaged, or of another version")
-    state = json.loads(body)
-    checkpoint = LedgerCheckpoint(state, date.fromisoformat(state.pop("verified_on")))
+    checkpoint = LedgerCheckpoint(json.loads(body), date.fromisoformat(verified_on))
     checkpoint.chain()
     return checkpoint
 
 
-def _heading(body: bytes) -> dict[str, Any]:
-    return {"checkpoint": FORMAT, "sha256": sha256(body).hexdigest(), "software": version("agedp")}
+def _heading(body: bytes, verified_on: str) -> dict[str, Any]:
+    digest = sha256(verified_on.encode() + body).hexdigest()
+    return {"checkpoint": FORMAT, "sha256": digest, "software": version("agedp"), "verified_on": verified_on}
 
 
 def _row(table: str, text: str, hashes: list[str]) -> object:

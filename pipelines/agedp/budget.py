@@ -28,6 +28,7 @@ from agedp.stage_values import DueDay, PlannedRelease
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.schedule import ScheduleSection
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
@@ -46,6 +47,22 @@ def model_id(contract: ContractRecord) -> str | None:
     """Return the id of the model that a contract names, None without a model."""
     model_hash: str | None = meaning_of(contract.promise).get("model", {}).get("hash")
     return model_hash
+
+
+def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecord]) -> None:
+    """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
+
+    Raises:
+        LedgerError: a contract of the ledger is of another of these modes than the run file.
+    """
+    for contract in contracts:
+        registered = meaning_of(contract.promise)["schedule"]
+        if (registered["mode"] == "rehearsal") != (schedule.mode == "rehearsal"):
+            raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
+        if (registered.get("rehearsal_on") != "synthetic") != schedule.reads_input:
+            raise LedgerError(
+                "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
+            )
 
 
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:

@@ -17,6 +17,7 @@ from agedp.budget import (
     ReleaseTerms,
     binding_models,
     check_charges_fit,
+    check_same_mode,
     closed_days,
     estimation_periods,
     model_id,
@@ -25,17 +26,20 @@ from agedp.budget import (
 from agedp.covered_days import first_day_without, first_period_without
 from agedp.internal_records.cell_tables import recorded_days
 from agedp.internal_records.household_accounts import HouseholdAccounts
+from agedp.internal_records.ledger_checkpoint import open_ledger, update_checkpoint
+from agedp.internal_records.publication_record import PublicationRecord, read_publication
 from agedp.internal_records.register_key import RegisterPlace
 from agedp.internal_records.roster_history import RosterDigest, RosterHistory
 from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
-from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
+from agedp.release_folder.known_origins import known_origins
+from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
+from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
@@ -97,7 +101,8 @@ class LedgerSession:
     def checked(self, *, create: bool = False, checks_register: bool = True) -> LedgerSession:
         """Return the session with its ledger compared anew; for each stage that plans, draws or publishes.
 
-        A ledger is read completely when it is opened; later only new rows, which must extend the hash chain.
+        A ledger is read from its checkpoint on when it is opened, or completely; later only new rows, which must
+        extend the hash chain.
 
         Args:
             create: whether a missing ledger is created.
@@ -117,10 +122,12 @@ class LedgerSession:
         ledger = self.ledger or self._open_ledger(create=create)
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
-        session._check_mode_unchanged()
+        check_same_mode(session.run.run_file.schedule, ledger.contracts())
         session.roster_history.check_none_beyond(session.history)
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
+        # a rehearsal that is begun anew has a ledger with the same first row
+        update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -135,7 +142,7 @@ class LedgerSession:
         """
         if self.remote_folder is not None:
             self.remote_folder.fetch()
-        origins = release_origins(self.run.release_folder)
+        origins = known_origins(self.run.release_folder, self.publication)
         other_populations = {origin.population for origin in origins} - {self.population, ""}
         if other_populations:
             raise RunFileError(
@@ -143,8 +150,13 @@ class LedgerSession:
             )
         return origins
 
+    @property
+    def publication(self) -> PublicationRecord | None:
+        """Return the last complete publication of the release folder; None at a URL, where others may write too."""
+        return None if self.remote_folder is not None else read_publication(self.run.paths.publication)
+
     def _open_ledger(self, *, create: bool) -> Ledger:
-        ledger = Ledger.open(self.run.run_file.output.ledger, create=create)
+        ledger = open_ledger(self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create)
         witness = self._commit_witness()
         if witness is not None:
             ledger.attach(witness)
@@ -175,23 +187,6 @@ class LedgerSession:
             ContractChanged: it differs, key by key.
         """
         self.open_ledger.require_unchanged(self.promise, population=self.population)
-
-    def _check_mode_unchanged(self) -> None:
-        """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
-
-        Raises:
-            LedgerError: they share this one.
-        """
-        own = self.run.run_file.schedule
-        for contract in () if self.ledger is None else self.ledger.contracts():
-            schedule = meaning_of(contract.promise)["schedule"]
-            if (schedule["mode"] == "rehearsal") != self.is_rehearsal:
-                raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
-            if (schedule.get("rehearsal_on") != "synthetic") != own.reads_input:
-                raise LedgerError(
-                    "rehearsals on synthetic households and on readings need a ledger each; name another in [output] "
-                    "ledger"
-                )
 
     def _stored_model(self) -> Model | None:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.
@@ -226,12 +221,12 @@ class LedgerSession:
 
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows of the population in the ledger, of all runs, with their values: each call reads them."""
+        """Return the rows of the population in the ledger with their values; each call reads them (`history`)."""
         return () if self.ledger is None else self.ledger.rows(self.population)
 
     @property
     def history(self) -> tuple[ReleaseHeader, ...]:
-        """Return the headers of the rows of the population in the ledger, of all runs; use it where they suffice."""
+        """Return the headers of the rows of the population in the ledger, of all runs."""
         return () if self.ledger is None else self.ledger.history(self.population)
 
     @property

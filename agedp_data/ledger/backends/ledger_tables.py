@@ -11,7 +11,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, UniqueConstraint, or_, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy import inspect as inspector
 
 from agedp_data.ledger import records
@@ -129,6 +141,16 @@ def _unnumbered_rows(connection: Connection, name: str) -> list[StoredRow]:
     table = TABLES[name]
     query = select(table).where(or_(table.c.seq < 1, table.c.seq.is_(None)))
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+
+
+def heads_since(connection: Connection, since: int) -> list[tuple[Any, str]]:
+    """Return (number, hash) of the rows from number `since` on, and of those with a number below 1, by one query."""
+    heads = [
+        select(table.c.seq, table.c.hash).where(where)
+        for table in TABLES.values()
+        for where in (table.c.seq >= since, table.c.seq < 1)  # apart: together, SQLite would scan the table
+    ]
+    return [(number, digest) for number, digest in connection.execute(union_all(*heads))]
 
 
 def rows_numbered(connection: Connection, name: str, numbers: Sequence[int]) -> Iterator[StoredRow]:

@@ -153,6 +153,8 @@ class InternalPaths:
         counted_states: the table of means by states and by readings.
         quality: the table of kept and rejected rows by file and reason.
         roster_history: the rosters of released days.
+        ledger_checkpoint: where the last reading of the ledger ended.
+        publication: the last complete publication of the release folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -162,3 +164,4 @@ class InternalPaths:
         self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
         self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
         self.roster_history = folder / "released_rosters.parquet"
+        self.ledger_checkpoint, self.publication = folder / "ledger_checkpoint.json", folder / "publication.json"
