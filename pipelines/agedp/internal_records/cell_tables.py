@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,9 @@ class CellTable:
             InputError: the file cannot be read or renamed.
         """
         advice = "Put back a copy to keep its earlier days."
-        return read_content(path, self.read_table, FileKind.RECORD, advice=advice).notice
+        # the checksum is of the whole file, so that one column suffices
+        days = partial(self.read_table, columns=["day"])
+        return read_content(path, days, FileKind.RECORD, advice=advice).notice
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
