@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
-from datetime import UTC, datetime
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from agedp_data import clock, epsilon
+from agedp_data import clock
 from agedp_data.format_versions import NEEDS, format_unknown_version
 from agedp_data.ledger import record_schemas, records
 from agedp_data.ledger.backends import ledger_tables
@@ -28,20 +26,18 @@ from agedp_data.ledger.lifecycle import (
     Takeover,
     read_lifecycle_record,
 )
+from agedp_data.ledger.release_headers import header_of
+from agedp_data.ledger.release_rules import HOUSEHOLD_DAYS, HOUSEHOLDS, INT64, check_dates, check_draw
 from agedp_data.messages import escape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from agedp_data.ledger.release_headers import ReleaseHeader
     from agedp_data.series.profile import Profile
     from agedp_data.series.series import Distribution
 
 _MAX_SHOWN = 80
-STATES = ("released", "skipped")
-INT32, INT64 = range(2**31), range(-(2**63), 2**63)
-HOUSEHOLDS = range(1, 10**9 + 1)
-HOUSEHOLD_DAYS = range(1, 366 * 10**9 + 1)
-MAX_SENSITIVITY, MAX_SCALE = 2**62, 2.0**55  # as `mechanisms` draws
 
 
 class HashChain:
@@ -50,6 +46,9 @@ class HashChain:
     `content_head` is the hash of the newest row that is no statement: statements draw nothing and promise nothing.
     Calibration draws and household accounts, which are stored as statement rows, count as content.
     `earlier_heads` are hashes of rows in the ledgers that this one was recovered from, with their row numbers here.
+    `releases` are headers: cells and values stay in the database, as do models and statements, of which the numbers
+    of their rows are held (`models`, `statement_numbers`). `newest_dates` has the newest date of a row: of statements
+    by population, and under "" that of all other rows but records of the ledger's life.
     `closing_text` is the reason why no row can be added, "" for an open ledger.
     """
 
@@ -65,12 +64,14 @@ class HashChain:
         self.series: dict[str, frozenset[str]] = {}
         self.periods: dict[str, frozenset[str]] = {}
         self.vectors: dict[str, dict[str, Distribution | Profile]] = {}
-        self.models: dict[str, records.ModelRecord] = {}
-        self.releases: dict[str, list[records.ReleaseRecord]] = defaultdict(list)
-        self.statements: dict[str, list[records.StatementRecord]] = defaultdict(list)
+        self.models: dict[str, int] = {}
+        self.releases: dict[str, list[ReleaseHeader]] = defaultdict(list)
+        self.statement_numbers: dict[str, list[int]] = defaultdict(list)
+        self.lifecycle_rows: list[records.StatementRecord] = []
+        self.newest_dates: dict[str, str] = {}
         self.calibration_draws: dict[tuple[str, str, str, str], CalibrationDraw] = {}
         self.accounts: dict[str, HouseholdAccount] = {}
-        self.by_key: dict[tuple[str, str, str, int], records.ReleaseRecord] = {}
+        self.by_key: dict[tuple[str, str, str, int], ReleaseHeader] = {}
         self.published_on = ""
 
     def next_hash(self, row: records.Row) -> str:
@@ -105,7 +106,7 @@ class HashChain:
         except ValueError as error:
             texts.append(str(error))
         if row is not None:
-            texts += self._check_hash(row, columns)
+            texts += check_hash(row, columns, previous=self.head)
             texts += self.broken_rules(row)
             self._index(row)
         self.length, self.head = seq, str(columns["hash"])
@@ -148,42 +149,53 @@ class HashChain:
         elif seq > self.length + 1:
             yield f"row {self.length + 1} to {seq - 1} missing before it"
 
-    def _check_hash(self, row: records.Row, columns: Mapping[str, Any]) -> Iterator[str]:
-        expected = records.columns_of(row)
-        for name in sorted(expected.keys() - {"hash", "text"}):
-            if columns[name] != expected[name]:
-                yield f"{name} is not written canonically"
-        if columns["text"] != expected["text"]:
-            yield "the columns are not those of the text that was hashed"
-        if columns["hash"] != records.sha256(f"{self.head}{expected['text']}"):
-            yield "the hash does not follow from the row and the one before it"
-
     def _index(self, row: records.Row) -> None:
         if is_content(row):
             self.content_head = row.hash
         match row:
             case records.ContractRecord():
-                self.contracts[row.population].append(row)
-                with suppress(ValueError):
-                    series = record_schemas.parse_promise(row.promise).series
-                    self.series[row.hash] = frozenset(series)
-                    self.periods[row.hash] = frozenset(
-                        name for name, terms in series.items() if terms.every not in (None, "day")
-                    )
-                    self.vectors[row.hash] = record_schemas.parse_vectors(row.promise)
+                self.index_contract(row)
+                self._note_date("", row.at)
             case records.ModelRecord():
-                self.models[row.model] = row
+                self.models[row.model] = row.seq
+                self._note_date("", row.at)
             case records.StatementRecord():
-                self.statements[row.population].append(row)
-                self._index_lifecycle(row)
+                self.statement_numbers[row.population].append(row.seq)
+                if row.population == LEDGER_POPULATION:
+                    self.index_lifecycle(row)
+                else:
+                    self._note_date(row.population, row.at)
             case records.ReleaseRecord():
-                self.releases[row.population].append(row)
-                self.by_key[release_key(row)] = row
-                if clock.is_date(row.published_on):
-                    self.published_on = max(self.published_on, row.published_on)
+                self.index_release(header_of(row))
+                self._note_date("", row.at)
 
-    def _index_lifecycle(self, row: records.StatementRecord) -> None:
-        match read_lifecycle_record(row):
+    def _note_date(self, population: str, at: str) -> None:
+        self.newest_dates[population] = max(self.newest_dates.get(population, ""), at)
+
+    def index_contract(self, row: records.ContractRecord) -> None:
+        """Add a checked contract to the index."""
+        self.contracts[row.population].append(row)
+        with suppress(ValueError):
+            series = record_schemas.parse_promise(row.promise).series
+            self.series[row.hash] = frozenset(series)
+            self.periods[row.hash] = frozenset(
+                name for name, terms in series.items() if terms.every not in (None, "day")
+            )
+            self.vectors[row.hash] = record_schemas.parse_vectors(row.promise)
+
+    def index_release(self, header: ReleaseHeader) -> None:
+        """Add the header of a checked release to the index."""
+        self.releases[header.population].append(header)
+        self.by_key[release_key(header)] = header
+        if clock.is_date(header.published_on):
+            self.published_on = max(self.published_on, header.published_on)
+
+    def index_lifecycle(self, row: records.StatementRecord) -> None:
+        """Add a checked lifecycle record to the index; of household accounts, one a night, the newest is held."""
+        record = read_lifecycle_record(row)
+        if not isinstance(record, HouseholdAccount):
+            self.lifecycle_rows.append(row)
+        match record:
             case ClosedLedger(_, number):
                 self.closing_text = (
                     f"the ledger was closed on {escape_text(row.at, _MAX_SHOWN)} after {number} rows and "
@@ -291,9 +303,9 @@ class HashChain:
                 f"published on {escape_text(row.published_on, _MAX_SHOWN)}, "
                 f"before {self.published_on} of an earlier row"
             )
-        yield from _check_dates(row)
+        yield from check_dates(row)
         covers_period = row.series in self.periods.get(row.contract, ())
-        yield from _check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)
+        yield from check_draw(row, counts=HOUSEHOLD_DAYS if covers_period else HOUSEHOLDS)
 
 
 def _is_profile(vector: Distribution | Profile) -> bool:
@@ -305,59 +317,24 @@ def is_content(row: records.Row) -> bool:
     return not isinstance(row, records.StatementRecord) or isinstance(read_lifecycle_record(row), SINCE_FORM_2)
 
 
-def release_key(row: records.ReleaseRecord) -> tuple[str, str, str, int]:
+def check_hash(row: records.Row, columns: Mapping[str, Any], *, previous: str) -> Iterator[str]:
+    """Yield what is wrong with the stored columns of a row: each follows from its text, and its hash from both.
+
+    `previous` is the hash of the row before it.
+    """
+    expected = records.columns_of(row)
+    for name in sorted(expected.keys() - {"hash", "text"}):
+        if columns[name] != expected[name]:
+            yield f"{name} is not written canonically"
+    if columns["text"] != expected["text"]:
+        yield "the columns are not those of the text that was hashed"
+    if columns["hash"] != records.sha256(f"{previous}{expected['text']}"):
+        yield "the hash does not follow from the row and the one before it"
+
+
+def release_key(row: records.ReleaseRecord | ReleaseHeader) -> tuple[str, str, str, int]:
     """Return the unique key of a release within a ledger: population, series, day and revision.
 
     Two rows with the same key would be two draws for one day, which the ledger refuses.
     """
     return row.population, row.series, row.day, row.revision
-
-
-def _check_dates(row: records.ReleaseRecord) -> Iterator[str]:
-    for name in ("day", "published_on"):
-        if not clock.is_date(getattr(row, name)):
-            yield f"{name} is not an ISO date"
-    if not _is_utc(row.input_ended_at):
-        yield "input_ended_at is not a UTC instant"
-
-
-def _check_draw(row: records.ReleaseRecord, *, counts: range) -> Iterator[str]:
-    """Yield the faults of state, cells and loss; a skipped day has no values and no loss.
-
-    `counts` are the possible numbers of households, or of household-days in a row that covers a week, month or year.
-    """
-    if row.state not in STATES:
-        yield f"state is neither {' nor '.join(STATES)}"
-    if len(set(row.cells)) < len(row.cells):
-        yield "a cell is named twice"
-    if not all(value in INT64 for value in row.values):
-        yield "a value is beyond 64 bits"
-    if row.revision not in INT32:
-        yield "the revision is negative, or beyond 32 bits"
-    if not all(count in counts for count in row.households):
-        yield f"a number of {'households' if counts == HOUSEHOLDS else 'household-days'} is not from 1 to {counts[-1]}"
-    if row.sensitivity not in range(1, MAX_SENSITIVITY + 1):
-        yield "sensitivity is not positive, or beyond 2^62"
-        return
-    if row.state == "skipped":
-        if row.cells or row.values or row.households or row.loss:
-            yield "a skipped day with cells, values or a loss"
-        return
-    if not row.cells or not len(row.cells) == len(row.values) == len(row.households):
-        yield f"{len(row.cells)} cells, {len(row.values)} values, {len(row.households)} numbers of households"
-    if not 0 < row.scale <= MAX_SCALE:
-        yield "scale is not positive, or beyond 2^55"
-    elif not epsilon.ceil_nano(Fraction(row.sensitivity) / Fraction(row.scale)) <= row.loss < INT64.stop:
-        yield (
-            f"loss {epsilon.format_epsilon(row.loss)} is below sensitivity {row.sensitivity} / scale {row.scale!r},"
-            " or beyond 64 bits"
-        )
-
-
-def _is_utc(text: str) -> bool:
-    """Return whether a text is an instant as `clock.format_instant` writes it."""
-    try:
-        instant = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return False
-    return clock.format_instant(instant) == text and clock.is_date(instant.date().isoformat())

@@ -106,8 +106,9 @@ class Ledger(LedgerTransactions):
     def register_model(self, public_text: str, *, at: str | date) -> ModelRecord:
         """Return the record of a model with this public part, stored unless the ledger has it already."""
         name = sha256(public_text)
-        stored = self._chain.models.get(name)
-        return stored or self._store(ModelRecord(name, public_text, at=_iso_day(at)))
+        if name in self._chain.models:
+            return next(record for record in self.models() if record.model == name)
+        return self._store(ModelRecord(name, public_text, at=_iso_day(at)))
 
     @in_write_transaction
     def record(
@@ -126,9 +127,9 @@ class Ledger(LedgerTransactions):
             LedgerError: the statement breaks a rule of the ledger; nothing is stored.
         """
         files_by_name = tuple(sorted(files.items()))
-        statements = self._chain.statements.get(population)
-        if statements and (statements[-1].claim, statements[-1].files) == (statement_text, files_by_name):
-            return statements[-1]
+        newest = self.newest_statement(population)
+        if newest is not None and (newest.claim, newest.files) == (statement_text, files_by_name):
+            return newest
         row = StatementRecord(population, statement_text, files_by_name, software, at=_iso_day(at))
         return self._store(row)
 
@@ -221,9 +222,9 @@ class Ledger(LedgerTransactions):
     ) -> ReleaseRecord:
         """Return the stored release of `day`; if it does not exist, admit, draw and store it in one transaction.
 
-        `admit` gets all releases of the population, oldest first, and returns the release without values, or raises
-        `Refused`; `draw` gets that release and returns one noisy integer for each of its cells. A skipped release is
-        stored without a draw. An exception of either leaves the ledger unchanged.
+        `admit` gets the headers of all releases of the population, oldest first, and returns the release without
+        values, or raises `Refused`; `draw` gets that release and returns one noisy integer for each of its cells. A
+        skipped release is stored without a draw. An exception of either leaves the ledger unchanged.
 
         Raises:
             LedgerError: the admitted release breaks a rule of the ledger; nothing is stored.
@@ -231,7 +232,7 @@ class Ledger(LedgerTransactions):
         key = (population, series, _iso_day(day), 0)
         stored = self._chain.by_key.get(key)
         if stored is not None:
-            return stored
+            return self.rows_of([stored])[0]
         planned = admit(tuple(self._chain.releases.get(population, ())))
         if release_key(planned) != key or planned.values:
             raise LedgerError(f"asked to release {key}, admitted {release_key(planned)} or values before the draw")

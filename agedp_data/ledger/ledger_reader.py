@@ -1,24 +1,17 @@
-"""Reading a ledger: rows are read once, checked against the hash chain, and looked up by their hashes.
-
-Each refresh reads only the rows added since the last one, and the last row seen must still exist. An edited row, a file
-restored from an older copy, or a standby that lacks rows of its primary therefore raises an error.
-"""
+"""Questions about a ledger: contracts, models, releases and statements, by population; heads, and faults."""
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-
-from sqlalchemy import Connection, select
-from sqlalchemy.exc import DBAPIError
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from agedp_data.config.contract_values import meaning_of, without_zone_changes
-from agedp_data.errors import ContractChanged, LedgerBehind, LedgerError
-from agedp_data.ledger.backends import connect, ledger_tables
-from agedp_data.ledger.backends.backend import LedgerDatabase, TransactionAborted, run_transaction
-from agedp_data.ledger.hash_chain import HashChain
+from agedp_data.errors import ContractChanged
+from agedp_data.ledger.backends import connect
+from agedp_data.ledger.backends.backend import run_transaction
+from agedp_data.ledger.chain_reader import ChainReader, rows_of_population
+from agedp_data.ledger.ledger_faults import ledger_faults
 from agedp_data.ledger.lifecycle import (
-    LEDGER_POPULATION,
     CalibrationDraw,
     HouseholdAccount,
     RecoveryRecord,
@@ -36,43 +29,21 @@ from agedp_data.ledger.records import (
     canonical,
     differences,
 )
+from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.series.series_tables import written_contracts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-History = tuple[ReleaseRecord, ...]
-AnyRow = TypeVar("AnyRow", ContractRecord, ModelRecord, ReleaseRecord, StatementRecord)
-_Result = TypeVar("_Result")
+History = tuple[ReleaseHeader, ...]
 
 
-class LedgerReader:
+class LedgerReader(ChainReader):
     """The rows of one ledger, of one or more populations; use it wherever nothing is written.
 
     Every method reads the rows that were added since the last call, and raises LedgerError if the database cannot be
     read or a row was changed.
     """
-
-    def __init__(self, database: LedgerDatabase) -> None:
-        self._database = database
-        self._chain = HashChain()
-        self._last_head = NO_HASH
-        self._lock = threading.RLock()
-        self._connection: Connection | None = None
-        self._url = ""
-
-    @classmethod
-    def open(cls, url: str, *, create: bool = False) -> Self:
-        """Open the ledger at `url`; with `create`, create it if it does not exist (a file gets mode 0600).
-
-        Raises:
-            LedgerError: an address, file or server that cannot be used; the message states reason and remedy.
-        """
-        database = connect.database_at(url)
-        connect.require_ledger(database, create=create)
-        opened = cls(database)
-        opened._url = url
-        return opened
 
     @staticmethod
     def exists(url: str) -> bool:
@@ -84,36 +55,39 @@ class LedgerReader:
         return connect.ledger_exists(connect.database_at(url))
 
     @property
-    def url(self) -> str:
-        """The address at which the ledger was opened, as [output] ledger names it."""
-        return self._url
-
-    def close(self) -> None:
-        """Close the database connection and discard the rows that were read; the next call reads all rows again."""
-        self._database.engine.dispose()
-        self._chain, self._last_head = HashChain(), NO_HASH
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
     def id(self) -> str:
         """The id of this ledger: the hash of its first row, "" while it is empty."""
         heads = self._read().heads
         return next(iter(heads), "")
 
-    def rows(self, population: str | None = None, series: str | None = None) -> History:
-        """Return the releases, oldest first, skipped days included.
+    def history(self, population: str | None = None, series: str | None = None) -> History:
+        """Return the headers of the releases, oldest first, skipped days included; nothing of their vectors is read.
 
         Args:
             population: name of a population; None for all.
             series: name of a series; None for all.
         """
-        releases = _population_rows(self._read().releases, population)
-        return tuple(row for row in releases if series is None or row.series == series)
+        headers = rows_of_population(self._read().releases, population)
+        return tuple(header for header in headers if series is None or header.series == series)
+
+    def rows(
+        self, population: str | None = None, series: str | None = None, *, days: tuple[str, str] | None = None
+    ) -> tuple[ReleaseRecord, ...]:
+        """Return the releases with their values, oldest first, skipped days included; use `history` where it suffices.
+
+        Args:
+            population: name of a population; None for all.
+            series: name of a series; None for all.
+            days: first and last day (ISO dates); None for all.
+        """
+        return self.rows_of(
+            [header for header in self.history(population, series) if days is None or days[0] <= header.day <= days[1]]
+        )
+
+    def rows_of(self, headers: Iterable[AnyRelease]) -> tuple[ReleaseRecord, ...]:
+        """Return the complete releases with these headers, oldest first."""
+        rows = self._stored_rows("release", [header.seq for header in headers])
+        return tuple(row for row in rows if isinstance(row, ReleaseRecord))
 
     def require_unchanged(self, contract: Mapping[str, Any], *, population: str) -> None:
         """Check a run file's contract against the registered one; nothing is written.
@@ -131,18 +105,34 @@ class LedgerReader:
 
         The last contract of a population is in force; the earlier ones apply to the releases that name their hashes.
         """
-        return tuple(_population_rows(self._read().contracts, population))
+        return tuple(rows_of_population(self._read().contracts, population))
 
     def models(self) -> tuple[ModelRecord, ...]:
         """Return the models, oldest first, including those that no contract names any more."""
-        return tuple(self._read().models.values())
+        rows = self._stored_rows("model", sorted(self._read().models.values()))
+        return tuple(row for row in rows if isinstance(row, ModelRecord))
 
     def statements(self, population: str | None = None) -> tuple[StatementRecord, ...]:
         """Return the statement rows, oldest first, of one population or of all.
 
         Lifecycle records are statement rows of the population "".
         """
-        return tuple(_population_rows(self._read().statements, population))
+        numbers = self._read().statement_numbers
+        return self._statements(
+            sorted(number for name in numbers for number in numbers[name] if population in {None, name})
+        )
+
+    def newest_statement(self, population: str) -> StatementRecord | None:
+        """Return the newest privacy statement of a population, None before the first."""
+        return next(iter(self._statements(self._read().statement_numbers.get(population, [])[-1:])), None)
+
+    def _statements(self, numbers: Sequence[int]) -> tuple[StatementRecord, ...]:
+        return tuple(row for row in self._stored_rows("statement", numbers) if isinstance(row, StatementRecord))
+
+    def newest_date(self, population: str) -> str:
+        """Return the newest date (ISO) of the rows of the ledger, of statements only those of a population counting."""
+        dates = self._read().newest_dates
+        return max(dates.get("", ""), dates.get(population, ""))
 
     def calibration_draws(self, population: str | None = None) -> tuple[CalibrationDraw, ...]:
         """Return the calibration draws, oldest first, about one population or about all."""
@@ -186,7 +176,7 @@ class LedgerReader:
 
     def recovery(self) -> RecoveryRecord | None:
         """Return the recovery record of this ledger, None if it was never recovered."""
-        records = [read_lifecycle_record(row) for row in self.statements(LEDGER_POPULATION)]
+        records = [read_lifecycle_record(row) for row in self._read().lifecycle_rows]
         return next((record for record in records if isinstance(record, RecoveryRecord)), None)
 
     def is_taken_over(self) -> bool:
@@ -194,7 +184,7 @@ class LedgerReader:
 
         If that ledger turns up again, both must not be used: the same days would be drawn twice.
         """
-        return any(isinstance(read_lifecycle_record(row), Takeover) for row in self.statements(LEDGER_POPULATION))
+        return any(isinstance(read_lifecycle_record(row), Takeover) for row in self._read().lifecycle_rows)
 
     def earlier_folder_files(self) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Return the files (name, SHA-256) of the folders that the earlier ledgers were recovered from."""
@@ -203,7 +193,6 @@ class LedgerReader:
 
     def all_rows(self) -> tuple[Row, ...]:
         """Return the rows of all tables, oldest first."""
-        self._read()
         return self._all_rows()
 
     def verify(self) -> tuple[Fault, ...]:
@@ -214,101 +203,7 @@ class LedgerReader:
         Raises:
             LedgerError: the database cannot be read at all.
         """
-        return run_transaction(self._database, self._faults, write=False)
-
-    def _faults(self, connection: Connection) -> tuple[Fault, ...]:
-        return (*_row_faults(self._database, connection), *_database_faults(self._database, connection))
-
-    def _read(self) -> HashChain:
-        """Return the chain after reading all rows that are stored now."""
-        with self._lock:
-            if self._connection is not None:
-                self._refresh(self._connection)
-            else:
-                run_transaction(self._database, self._with_fresh_chain(self._refresh), write=False)
-                self._last_head = self._chain.head
-            return self._chain
-
-    def _with_fresh_chain(self, work: Callable[[Connection], _Result]) -> Callable[[Connection], _Result]:
-        """Return `work` such that each retry begins with an empty chain: an aborted attempt may have read lost rows."""
-        begun = False
-
-        def attempt(connection: Connection) -> _Result:
-            nonlocal begun
-            if begun:
-                self._reset_chain()
-            begun = True
-            return work(connection)
-
-        return attempt
-
-    def _reset_chain(self) -> None:
-        self._chain = HashChain()
-
-    def _all_rows(self) -> tuple[Row, ...]:
-        """Return the rows of the chain in memory, oldest first."""
-        chain = self._chain
-        rows: list[Row] = [*chain.models.values(), *_population_rows(chain.contracts, None)]
-        rows += [*_population_rows(chain.releases, None), *_population_rows(chain.statements, None)]
-        return tuple(sorted(rows, key=lambda row: row.seq))
-
-    def _refresh(self, connection: Connection) -> None:
-        """Read the rows added since the last refresh, and check that the last row seen still exists."""
-        newer = ledger_tables.rows_since(connection, self._chain.length)
-        if self._chain.length and (not newer or newer.pop(0)[1]["hash"] != self._chain.head):
-            raise _ledger_behind_error()
-        for table, columns in newer:
-            faults = self._chain.add(table, columns)
-            if faults:
-                self._chain = HashChain()
-                raise LedgerError(
-                    f"row {faults[0].seq} of the ledger was changed or damaged ({faults[0].problem});"
-                    " put back a good copy; `agedp ledger verify` lists all faults"
-                )
-        if self._last_head != NO_HASH and self._last_head not in self._chain.heads:
-            raise _ledger_behind_error()
-
-
-def _ledger_behind_error() -> LedgerBehind:
-    return LedgerBehind("the ledger was replaced or shortened while it was open; put back the newest copy")
-
-
-def _row_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
-    chain, rows, faults = HashChain(), list[ledger_tables.StoredRow](), list[Fault]()
-    for name in ledger_tables.TABLES:
-        try:
-            with connection.begin_nested():  # else one unreadable table would hide the rest
-                rows += ledger_tables.table_rows_since(connection, name, 0)
-        except DBAPIError as error:
-            faults.append(Fault(0, f"table {name}", f"cannot be read: {_permanent_error_text(database, error)}"))
-    for table, columns in ledger_tables.sort_rows(rows):
-        faults += chain.add(table, columns)
-    return faults
-
-
-def _database_faults(database: LedgerDatabase, connection: Connection) -> list[Fault]:
-    """Return the faults of everything but the rows: triggers, indices, tables, schema version, pages."""
-    try:
-        faults = [Fault(0, part, difference) for part, difference in database.changed_parts(connection)]
-        is_intact = database.is_intact(connection)
-        meta = [(name, content) for name, content in connection.execute(select(ledger_tables.META))]
-    except DBAPIError as error:
-        return [Fault(0, "file", _permanent_error_text(database, error))]
-    if not is_intact:
-        faults.append(Fault(0, "file", "the database is damaged"))
-    if dict(meta).get("version") not in ledger_tables.READABLE_VERSIONS or not {name for name, _ in meta} <= {
-        "version",
-        "needs",
-    }:
-        faults.append(Fault(0, "table meta", "holds something other than the schema version"))
-    return faults
-
-
-def _permanent_error_text(database: LedgerDatabase, error: DBAPIError) -> str:
-    """Return the explanation of a permanent error; raise an error that a retry may solve."""
-    if isinstance(database.ledger_error(error), TransactionAborted):
-        raise error
-    return database.explain(error)
+        return run_transaction(self._database, partial(ledger_faults, self._database), write=False)
 
 
 def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any]) -> ContractRecord:
@@ -329,10 +224,3 @@ def require_same_contract(registered: ContractRecord, contract: Mapping[str, Any
         f"the run file differs from the contract of {registered.population!r} of {registered.at}: {'; '.join(changes)};"
         " undo the change, or check with `agedp ledger amend` whether it can be recorded"
     )
-
-
-def _population_rows(rows_by_population: Mapping[str, list[AnyRow]], population: str | None) -> list[AnyRow]:
-    """Return the rows of one population or of all, in the order of the ledger."""
-    if population is not None:
-        return rows_by_population.get(population, [])
-    return sorted((row for rows in rows_by_population.values() for row in rows), key=lambda row: row.seq)

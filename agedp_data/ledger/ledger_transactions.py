@@ -15,8 +15,16 @@ from sqlalchemy.exc import DBAPIError
 from agedp_data.errors import LedgerError
 from agedp_data.ledger.backends import ledger_tables
 from agedp_data.ledger.backends.backend import LedgerDatabase, run_transaction
-from agedp_data.ledger.ledger_reader import AnyRow, LedgerReader
-from agedp_data.ledger.records import Row, columns_of, table_of
+from agedp_data.ledger.ledger_reader import LedgerReader
+from agedp_data.ledger.records import (
+    ContractRecord,
+    ModelRecord,
+    ReleaseRecord,
+    Row,
+    StatementRecord,
+    columns_of,
+    table_of,
+)
 from agedp_data.ledger.witness import CommitWitness, WitnessState
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 AnyLedger = TypeVar("AnyLedger", bound="LedgerTransactions")
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Row = TypeVar("_Row", ContractRecord, ModelRecord, ReleaseRecord, StatementRecord)
 
 
 def in_write_transaction(
@@ -114,7 +123,7 @@ class LedgerTransactions(LedgerReader):
         if self._witness is not None and self._announced is not None:
             self._witness.confirm(self._announced, self._read)
 
-    def _store(self, row: AnyRow) -> AnyRow:
+    def _store(self, row: _Row) -> _Row:
         """Number and hash a row and insert it; `_chain` gets it from the database with the next `_refresh`."""
         row = replace(row, seq=self._chain.length + 1)
         row = replace(row, hash=self._chain.next_hash(row))

@@ -28,10 +28,12 @@ from agedp.stage_values import DueDay, PlannedRelease
 from agedp_data import mechanisms
 from agedp_data.config import RunFile, contract_part
 from agedp_data.config.contract_values import meaning_of
+from agedp_data.config.schedule import ScheduleSection
 from agedp_data.epsilon import NANO, format_epsilon
 from agedp_data.errors import LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.model import Model
 from agedp_data.notions.notion import HistoryRow, Notion
 from agedp_data.notions.period_loss import PeriodLoss, total_charge
@@ -47,6 +49,22 @@ def model_id(contract: ContractRecord) -> str | None:
     return model_hash
 
 
+def check_same_mode(schedule: ScheduleSection, contracts: Iterable[ContractRecord]) -> None:
+    """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
+
+    Raises:
+        LedgerError: a contract of the ledger is of another of these modes than the run file.
+    """
+    for contract in contracts:
+        registered = meaning_of(contract.promise)["schedule"]
+        if (registered["mode"] == "rehearsal") != (schedule.mode == "rehearsal"):
+            raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
+        if (registered.get("rehearsal_on") != "synthetic") != schedule.reads_input:
+            raise LedgerError(
+                "rehearsals on synthetic households and on readings need a ledger each; name another in [output] ledger"
+            )
+
+
 def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     """Return the leakage bound of every model that a contract of the population ever named, by id, oldest first.
 
@@ -58,7 +76,7 @@ def binding_models(ledger: Ledger, population: str) -> dict[str, LeakageBound]:
     """
     stored = {model.model: model.envelope for model in ledger.models()}
     model_ids = [model_id(contract) for contract in ledger.contracts(population)]
-    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.rows(population) if row.model)])
+    needed = dict.fromkeys([*filter(None, model_ids), *(row.model for row in ledger.history(population) if row.model)])
     if not needed.keys() <= stored.keys():
         raise LedgerError("the ledger lacks a model that its contracts name; put back a good copy")
     return {model: Model.from_text(stored[model]).leakage_bound for model in needed}
@@ -78,7 +96,7 @@ def series_by_contract(contracts: Sequence[ContractRecord]) -> dict[str, dict[st
     return {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
 
 
-def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
+def closed_days(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> set[tuple[str, str]]:
     """Return (day, series) of released days, and of those that never will be: a series begins after earlier releases.
 
     A series that was ended and added again begins after the days released before the contract that added it again. A
@@ -103,8 +121,8 @@ def closed_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecor
 
 
 def days_by_row(
-    rows: Iterable[ReleaseRecord], contracts: Sequence[ContractRecord]
-) -> Iterator[tuple[ReleaseRecord, tuple[str, ...]]]:
+    rows: Iterable[AnyRelease], contracts: Sequence[ContractRecord]
+) -> Iterator[tuple[AnyRelease, tuple[str, ...]]]:
     """Yield each row with the days that it covers, ISO text: its own day, or all days of a week, month or year."""
     series = {contract.hash: meaning_of(contract.promise)["series"] for contract in contracts}
     for row in rows:
@@ -182,7 +200,7 @@ TOO_FEW = "fewer households on the roster than [population] min_households"
 SKIP_DAYS = "[schedule] skip_days"
 
 
-def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> PlannedRelease:
+def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[AnyRelease]) -> PlannedRelease:
     """Return the row that will be stored; a day without delivery, with too few households or no budget is skipped.
 
     The day budget is fixed before any series of the day is drawn, and shared among the series. Each share is rounded
@@ -203,7 +221,7 @@ def plan_release(terms: ReleaseTerms, due: DueDay, series: str, history: Sequenc
     return PlannedRelease(row, Fraction(budget.loss, NANO))
 
 
-def _budget(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[ReleaseRecord]) -> DayBudget:
+def _budget(terms: ReleaseTerms, due: DueDay, series: str, history: Sequence[AnyRelease]) -> DayBudget:
     """Return the budget of a row; beside rows that cover several days, at most what the promise still admits."""
     statistic, promise, published_on = terms.run.series[series], terms.effective_promise, due.publish_on.isoformat()
     budget = promise.series_budget(history, due.day, published_on, name=series, series=statistic)
@@ -233,7 +251,7 @@ def _skipped(terms: ReleaseTerms, due: DueDay, series: str, reason: str) -> Plan
     return PlannedRelease(_row(terms, due, series, state=SKIPPED, scale=0.0, loss=0), Fraction(0), reason)
 
 
-def format_end_reason(terms: ReleaseTerms, history: Sequence[ReleaseRecord]) -> str:
+def format_end_reason(terms: ReleaseTerms, history: Sequence[AnyRelease]) -> str:
     """Return why a series has ended: its horizon, its total, or a promise that no loss keeps."""
     promise = terms.run.promise
     horizon: object = getattr(promise, "horizon_days", None)

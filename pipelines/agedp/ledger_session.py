@@ -17,6 +17,7 @@ from agedp.budget import (
     ReleaseTerms,
     binding_models,
     check_charges_fit,
+    check_same_mode,
     closed_days,
     estimation_periods,
     model_id,
@@ -25,23 +26,27 @@ from agedp.budget import (
 from agedp.covered_days import first_day_without, first_period_without
 from agedp.internal_records.cell_tables import recorded_days
 from agedp.internal_records.household_accounts import HouseholdAccounts
+from agedp.internal_records.ledger_checkpoint import open_ledger, update_checkpoint
+from agedp.internal_records.publication_record import PublicationRecord, read_publication
 from agedp.internal_records.register_key import RegisterPlace
 from agedp.internal_records.roster_digest import RosterDigest
 from agedp.internal_records.roster_history import RosterHistory
 from agedp.local_files.atomic_files import DamagedFile
 from agedp.planning.forecast import ForecastView
 from agedp.release_folder.folder_writer import RemoteFolder
-from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind, release_origins
+from agedp.release_folder.known_origins import known_origins
+from agedp.release_folder.origin import ReleaseOrigin, check_ledger_not_behind
 from agedp.run_context import RunContext
 from agedp_data.config import contract_part
 from agedp_data.config.contract_values import meaning, meaning_of
 from agedp_data.datasets.filesystem import is_url
-from agedp_data.errors import LedgerBehind, LedgerError, RunFileError
+from agedp_data.errors import LedgerBehind, RunFileError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
 from agedp_data.ledger.calibration_charges import charges_of, draws_of_model
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.register_rows import Kind
+from agedp_data.ledger.release_headers import ReleaseHeader
 from agedp_data.ledger.witness import CommitWitness
 from agedp_data.ledger.witness_address import witness_at
 from agedp_data.model import Model
@@ -97,7 +102,8 @@ class LedgerSession:
     def checked(self, *, create: bool = False, checks_register: bool = True) -> LedgerSession:
         """Return the session with its ledger compared anew; for each stage that plans, draws or publishes.
 
-        A ledger is read completely when it is opened; later only new rows, which must extend the hash chain.
+        A ledger is read from its checkpoint on when it is opened, or completely; later only new rows, which must
+        extend the hash chain.
 
         Args:
             create: whether a missing ledger is created.
@@ -117,10 +123,12 @@ class LedgerSession:
         ledger = self.ledger or self._open_ledger(create=create)
         check_ledger_not_behind(ledger, origins)
         session = replace(self, ledger=ledger)
-        session._check_mode_unchanged()
-        session.roster_history.check_none_beyond(session.rows)
+        check_same_mode(session.run.run_file.schedule, ledger.contracts())
+        session.roster_history.check_none_beyond(session.history)
         if session.accounts is not None and checks_register:
             session.accounts.check(ledger, recorded=session._days_with_true_values)
+        # a rehearsal that is begun anew has a ledger with the same first row
+        update_checkpoint(self.run.paths.ledger_checkpoint, ledger, may_begin_anew=self.is_rehearsal)
         return replace(session, model=session._stored_model() or self.model)
 
     @property
@@ -135,7 +143,7 @@ class LedgerSession:
         """
         if self.remote_folder is not None:
             self.remote_folder.fetch()
-        origins = release_origins(self.run.release_folder)
+        origins = known_origins(self.run.release_folder, self.publication)
         other_populations = {origin.population for origin in origins} - {self.population, ""}
         if other_populations:
             raise RunFileError(
@@ -143,8 +151,13 @@ class LedgerSession:
             )
         return origins
 
+    @property
+    def publication(self) -> PublicationRecord | None:
+        """Return the last complete publication of the release folder; None at a URL, where others may write too."""
+        return None if self.remote_folder is not None else read_publication(self.run.paths.publication)
+
     def _open_ledger(self, *, create: bool) -> Ledger:
-        ledger = Ledger.open(self.run.run_file.output.ledger, create=create)
+        ledger = open_ledger(self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create)
         witness = self._commit_witness()
         if witness is not None:
             ledger.attach(witness)
@@ -175,23 +188,6 @@ class LedgerSession:
             ContractChanged: it differs, key by key.
         """
         self.open_ledger.require_unchanged(self.promise, population=self.population)
-
-    def _check_mode_unchanged(self) -> None:
-        """Check that releases, rehearsals on readings and rehearsals on synthetic households have a ledger each.
-
-        Raises:
-            LedgerError: they share this one.
-        """
-        own = self.run.run_file.schedule
-        for contract in () if self.ledger is None else self.ledger.contracts():
-            schedule = meaning_of(contract.promise)["schedule"]
-            if (schedule["mode"] == "rehearsal") != self.is_rehearsal:
-                raise LedgerError("a rehearsal needs a ledger of its own; name another in [output] ledger")
-            if (schedule.get("rehearsal_on") != "synthetic") != own.reads_input:
-                raise LedgerError(
-                    "rehearsals on synthetic households and on readings need a ledger each; name another in [output] "
-                    "ledger"
-                )
 
     def _stored_model(self) -> Model | None:
         """Return the model stored in the ledger if the contract in force names it and both have the same grid.
@@ -226,8 +222,13 @@ class LedgerSession:
 
     @property
     def rows(self) -> tuple[ReleaseRecord, ...]:
-        """Return the rows of the population in the ledger, of all runs."""
+        """Return the rows of the population in the ledger with their values; each call reads them (`history`)."""
         return () if self.ledger is None else self.ledger.rows(self.population)
+
+    @property
+    def history(self) -> tuple[ReleaseHeader, ...]:
+        """Return the headers of the rows of the population in the ledger, of all runs."""
+        return () if self.ledger is None else self.ledger.history(self.population)
 
     @property
     def contracts(self) -> tuple[ContractRecord, ...]:
@@ -237,7 +238,7 @@ class LedgerSession:
     @property
     def released_days(self) -> set[date]:
         """Return the days with a released row."""
-        return {date.fromisoformat(row.day) for row in self.rows if row.state == "released"}
+        return {date.fromisoformat(row.day) for row in self.history if row.state == "released"}
 
     @property
     def next_day(self) -> date:
@@ -245,7 +246,7 @@ class LedgerSession:
 
         A row that covers a week, month or year needs the readings of all its days.
         """
-        series, closed = self.run.run_file.series, closed_days(self.rows, self.contracts)
+        series, closed = self.run.run_file.series, closed_days(self.history, self.contracts)
         names = [name for name, of_name in series.items() if of_name.covers_periods]
         done = {day for day, name in closed if name not in names}
         first = self.run.run_file.schedule.first_day
@@ -257,8 +258,13 @@ class LedgerSession:
 
     @property
     def forecast_view(self) -> ForecastView:
-        """Return the starting point of a forecast: rows, roster, date and contracts."""
-        return ForecastView(self.rows, self.run.roster, self.run.today, self.contracts)
+        """Return the starting point of a forecast: headers of rows, roster, date and contracts."""
+        return ForecastView(self.history, self.run.roster, self.run.today, self.contracts)
+
+    @property
+    def comparison_view(self) -> ForecastView:
+        """Return the starting point of a comparison of promises, which needs the values of the rows as well."""
+        return replace(self.forecast_view, rows=self.rows)
 
     @property
     def stored_draws(self) -> tuple[CalibrationDraw, ...]:
@@ -283,7 +289,7 @@ class LedgerSession:
         Raises:
             Refused: they break it with what is released, or leave nothing for a release.
         """
-        check_charges_fit(self.terms(), (*self.charges, *further), self.rows)
+        check_charges_fit(self.terms(), (*self.charges, *further), self.history)
 
     @property
     def envelope_days(self) -> str:

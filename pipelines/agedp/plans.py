@@ -66,7 +66,7 @@ class Plan:
         risk = None if epsilon is None else Decimal(str(epsilon))
         session = LedgerSession.open(self._run)
         comparison = compare_promises(
-            session.terms(), session.forecast_view, ComparisonTarget(risk=risk, error_kwh=error)
+            session.terms(), session.comparison_view, ComparisonTarget(risk=risk, error_kwh=error)
         )
         return _comparison_table(comparison)
 

@@ -140,7 +140,7 @@ def _check_all_days_permitted(run: RunContext) -> None:
         Refused: it does not permit a day.
     """
     session = LedgerSession.open(run)
-    refusal = plan_due_days(session.terms(), find_due_days(session).due, session.rows).refused
+    refusal = plan_due_days(session.terms(), find_due_days(session).due, session.history).refused
     if refusal is not None:
         raise Refused(f"{refusal}. Give last_day= to release the days before it, or another promise")
     if days := session.released_days:

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from agedp_data import mechanisms
 from agedp_data.config.contract_values import meaning_of
-from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.series.series import is_daily_mean, series_of
 
 _WH_PER_KWH: Final = 1000.0
@@ -38,10 +39,30 @@ def noisy_means(row: ReleaseRecord) -> Iterator[NoisyMean]:
         yield NoisyMean(group, value / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
 
 
-def rows_of_means(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
+def rows_of_means(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
     """Return the rows that were means of a day, or layers of one, under the contract by which they were charged."""
+    means = _mean_rows(rows, contracts)
+    complete = [row for row in means if isinstance(row, ReleaseRecord)]
+    if len(complete) < len(means):
+        raise TypeError("means are asked for, but only the headers of their rows were read")
+    return complete
+
+
+def _mean_rows(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[AnyRelease]:
     series = {contract.hash: series_of(meaning_of(contract.promise)) for contract in contracts}
     return [row for row in rows if is_daily_mean(series[row.contract].get(row.series))]
+
+
+def read_mean_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
+    """Return the rows of a population that `rows_of_means` returns; the values of no others are read."""
+    return [*ledger.rows_of(_mean_rows(ledger.history(population), ledger.contracts(population)))]
+
+
+def read_newest_rows(ledger: Ledger, population: str) -> list[ReleaseRecord]:
+    """Return the newest released row of each series under each contract; the values of no others are read."""
+    released = (header for header in ledger.history(population) if header.state == "released")
+    newest = {(header.series, header.contract): header for header in sorted(released, key=lambda header: header.day)}
+    return [*ledger.rows_of(newest.values())]
 
 
 @lru_cache(maxsize=1024)

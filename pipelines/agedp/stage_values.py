@@ -19,6 +19,7 @@ from agedp_data import clock
 from agedp_data.config import RunFile
 from agedp_data.errors import Refused
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.series.series import AnySeries
 
 
@@ -151,7 +152,7 @@ class DuePlan:
         return tuple(planned.row for planned in self.planned)
 
 
-BeforeDraw = Callable[[date, Sequence[ReleaseRecord]], None]
+BeforeDraw = Callable[[date, Sequence[AnyRelease]], None]
 """Callback in the transaction that draws a day, after the day is admitted, with the population's rows so far."""
 
 

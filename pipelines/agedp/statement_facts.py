@@ -22,10 +22,11 @@ from agedp_data.config.output import OutputSection
 from agedp_data.datasets.zone_changes import tzdata_version
 from agedp_data.epsilon import format_epsilon
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, Ledger, canonical
 from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.records import differences
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.ledger.witness import names_witness
 from agedp_data.model import Model
 from agedp_data.notions import NOTIONS
@@ -125,7 +126,7 @@ def _question_text(query: Mapping[str, Any]) -> str:
             return canonical(query)
 
 
-def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[LossBound]:
+def loss_bounds(terms: ReleaseTerms, rows: Sequence[AnyRelease]) -> list[LossBound]:
     """Return the bounds of these releases under the promise, under other notions that apply, and with a delta."""
     accountants = [terms.notion, *compared_accountants(NOTIONS, terms.run.comparison)]
     bounds = [bound for accountant in accountants for bound in accountant.bounds(rows, terms.leakage_bound, None)]
@@ -134,7 +135,7 @@ def loss_bounds(terms: ReleaseTerms, rows: Sequence[ReleaseRecord]) -> list[Loss
 
 
 def _bounds_of_earlier_models(
-    earlier_models: Mapping[str, LeakageBound], rows: Sequence[ReleaseRecord], accountants: Sequence[Accountant]
+    earlier_models: Mapping[str, LeakageBound], rows: Sequence[AnyRelease], accountants: Sequence[Accountant]
 ) -> list[LossBound]:
     """Return the bounds under earlier models, each for the rows up to the last one that was charged under it.
 
@@ -170,7 +171,7 @@ def bounds_across_populations(ledger: Ledger, population: str) -> list[LossBound
     if not populations:
         return []
     household = f"a household that is counted in all {len(populations) + 1} populations of this ledger"
-    rows, charges = ledger.rows(), charges_of(ledger.calibration_draws())
+    rows, charges = ledger.history(), charges_of(ledger.calibration_draws())
     publication = Publication(earlier=series_by_contract(ledger.contracts()), charges=charges)
     return [
         replace(
@@ -214,7 +215,8 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     population = run.population.name
     account = ledger.household_account(population)
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
-    earlier = [read_statement(record.claim) for record in ledger.statements(population)[-1:]]
+    newest = filter(None, [ledger.newest_statement(population)])
+    earlier = [read_statement(record.claim) for record in newest]
     texts = {ROSTER_READ_OFF, ROSTER_FROM_FILES}
     read_off = roster.read_off or any(texts & set(statement.notes) for statement in earlier)
     notes = {
@@ -223,7 +225,7 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
         TAKEN_OVER: ledger.is_taken_over(),
         TEMPORARY_LEDGER: run.has_temporary_ledger,
         ROSTER_FROM_FILES: read_off,
-        OWN_DAYS_TOO: _is_of_released_days(ledger.contracts(population), ledger.rows(population)),
+        OWN_DAYS_TOO: _is_of_released_days(ledger.contracts(population), ledger.history(population)),
         OVERLAP: (account is None or bool(account.gaps)) and bool(other_populations(ledger, population)),
         OUTSIDE_REGISTER: run.is_outside_register,
         UNWITNESSED: not names_witness(ledger.contracts(population)[-1].promise),
@@ -245,14 +247,14 @@ def _rehearsal_notes(contracts: Sequence[ContractRecord]) -> dict[str, bool]:
     }
 
 
-def _is_of_released_days(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> bool:
+def _is_of_released_days(contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> bool:
     """Return whether a leakage bound that is published without noise was estimated from a released day."""
     released = {row.day for row in rows if row.state == "released"}
     periods = estimation_periods(meaning_of(contract.promise) for contract in contracts)
     return any(first <= day <= last for first, last in (text.split(" to ") for text in periods) for day in released)
 
 
-def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> tuple[bool, bool]:
+def counted_states_flags(contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> tuple[bool, bool]:
     """Return whether a release counts more than the states of the newest model, and whether any release counts states.
 
     States of a model with other edges, or another step, are not the states of the newest model.

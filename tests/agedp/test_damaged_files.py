@@ -71,7 +71,9 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     f"{STORE}/quarantine/month=MONTH/ID.parquet": ("silent",),
     "model/edges.parquet": ("silent",),
     # made anew
+    "confidential/ledger_checkpoint.json": ("silent",),
     "confidential/preflight.json": ("silent",),
+    "confidential/publication.json": ("silent",),
     f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/deduplicated.json": ("silent",),

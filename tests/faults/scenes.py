@@ -33,7 +33,7 @@ WITNESS = "far/homes.witness"
 WAITS = "agedp: another run works in the same folder; waiting until it ends\n"
 _NOT_BY_BYTES = (
     ".sqlite", "household_register.key", "/sums.parquet", "/quality.parquet", "/quarantine_settled.parquet",
-    "confidential/report.html",
+    "confidential/report.html", "/publication.json", "/ledger_checkpoint.json",
 )  # fmt: skip
 _NOT_AT_ALL = ("confidential/prefect/", "confidential/store/names.json")
 """What the store remembers of file names depends on how long ago they were touched."""

@@ -111,8 +111,10 @@ CALLS = {
     "to_float(nano_epsilon)",
     "agedp_data.mechanisms": "discrete_laplace(values, *, sensitivity, loss) laplace_scale(*, sensitivity, loss) "
     "recorded_loss(*, sensitivity, scale) standard_deviation(scale) interval(scale, coverage) fair_bits(count)",
-    "agedp_data.ledger": "Ledger.open(url, *, create=False) Ledger.register(contract, *, population=None, at=None) "
-    "Ledger.release(population, series, day, *, draw, admit, ...) Ledger.rows(population=None, series=None) "
+    "agedp_data.ledger": "Ledger.open(url, *, create=False, ...) "
+    "Ledger.register(contract, *, population=None, at=None) "
+    "Ledger.release(population, series, day, *, draw, admit, ...) Ledger.rows(population=None, series=None, ...) "
+    "Ledger.history(population=None, series=None) "
     "Ledger.head() Ledger.verify() "
     "ReleaseRecord(population, series, day, revision, state, cells, values, households, sensitivity, scale, mechanism, "
     "loss, input_ended_at, published_on, contract, model, seq=0, at='', hash='') "

@@ -7,11 +7,23 @@ Tables and queries are equal for every database. The triggers that keep them app
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, Table, Text, UniqueConstraint, or_, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    or_,
+    select,
+    union_all,
+)
 from sqlalchemy import inspect as inspector
 
 from agedp_data.ledger import records
@@ -91,6 +103,8 @@ def schema_version(connection: Connection) -> str | None:
 
 
 StoredRow = tuple[str, Mapping[str, Any]]
+PAGE: Final = 64
+"""Rows of one table that are read at a time; a row may have thousands of cells."""
 
 
 def rows_since(connection: Connection, since: int) -> list[StoredRow]:
@@ -99,6 +113,62 @@ def rows_since(connection: Connection, since: int) -> list[StoredRow]:
     Rows without a valid number, which only an edit from outside can make, come last.
     """
     return sort_rows(row for name in TABLES for row in table_rows_since(connection, name, since))
+
+
+def pages_since(connection: Connection, since: int) -> Iterator[list[StoredRow]]:
+    """Yield the rows that `rows_since` returns in pages, so that years of rows are never in memory at once."""
+    while True:
+        pages = {name: _page(connection, name, since) for name in TABLES}
+        ends = [page[-1][1]["seq"] for page in pages.values() if len(page) == PAGE]
+        end = min(filter(is_row_number, ends), default=None)
+        rows = sort_rows(row for page in pages.values() for row in page)
+        yield [row for row in rows if end is None or not is_row_number(row[1]["seq"]) or row[1]["seq"] <= end]
+        if end is None:
+            break
+        since = end + 1
+    unnumbered = sort_rows(row for name in TABLES for row in _unnumbered_rows(connection, name))
+    if unnumbered:
+        yield unnumbered
+
+
+def _page(connection: Connection, name: str, since: int) -> list[StoredRow]:
+    table = TABLES[name]
+    query = select(table).where(table.c.seq >= since).order_by(table.c.seq).limit(PAGE)
+    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+
+
+def _unnumbered_rows(connection: Connection, name: str) -> list[StoredRow]:
+    table = TABLES[name]
+    query = select(table).where(or_(table.c.seq < 1, table.c.seq.is_(None)))
+    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+
+
+def heads_since(connection: Connection, since: int) -> list[tuple[Any, str]]:
+    """Return (number, hash) of the rows from number `since` on, and of those with a number below 1, by one query."""
+    heads = [
+        select(table.c.seq, table.c.hash).where(where)
+        for table in TABLES.values()
+        for where in (table.c.seq >= since, table.c.seq < 1)  # apart: together, SQLite would scan the table
+    ]
+    return [(number, digest) for number, digest in connection.execute(union_all(*heads))]
+
+
+def rows_numbered(connection: Connection, name: str, numbers: Sequence[int]) -> Iterator[StoredRow]:
+    """Yield the stored rows of one table with these numbers, oldest first."""
+    table = TABLES[name]
+    for start in range(0, len(numbers), PAGE):
+        query = select(table).where(table.c.seq.in_(numbers[start : start + PAGE])).order_by(table.c.seq)
+        for columns in connection.execute(query).mappings():
+            yield name, dict(columns)
+
+
+def stored_hashes(connection: Connection) -> dict[str, int]:
+    """Return the number of every row by its hash; it reads no content of a row."""
+    return {
+        digest: number
+        for table in TABLES.values()
+        for number, digest in connection.execute(select(table.c.seq, table.c.hash))
+    }
 
 
 def table_rows_since(connection: Connection, name: str, since: int) -> list[StoredRow]:

@@ -20,7 +20,7 @@ _USABLE: Final[Mapping[Verdict, bool | None]] = {"visible": True, "hidden": Fals
 
 def promises_json(session: LedgerSession, target: ComparisonTarget) -> dict[str, Any]:
     """Return the offers of all notions as JSON."""
-    comparison = compare_promises(session.terms(), session.forecast_view, target)
+    comparison = compare_promises(session.terms(), session.comparison_view, target)
     return {
         "target": _target_json(comparison.target),
         "series": comparison.series,

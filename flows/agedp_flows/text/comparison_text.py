@@ -65,7 +65,7 @@ def _parse_amount(option: str, value_text: str) -> Decimal:
 
 def promises_lines(session: LedgerSession, target: ComparisonTarget) -> list[str]:
     """Return the offers of all notions as lines for the terminal."""
-    comparison = compare_promises(session.terms(), session.forecast_view, target)
+    comparison = compare_promises(session.terms(), session.comparison_view, target)
     available = [entry for entry in comparison.entries if entry.series is not None]
     letters = _scope_letters(available)
     return [

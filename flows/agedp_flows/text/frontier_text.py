@@ -15,7 +15,7 @@ from agedp_flows.text.signal_text import yardstick_json, yardstick_text
 
 def frontier_json(session: LedgerSession) -> dict[str, Any]:
     """Return the frontier as JSON; an unbounded risk is null."""
-    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    frontier = compute_frontier(session.run.run_file, session.model, session.comparison_view)
     return {
         "series": frontier.series,
         "noise_of": _label(session, frontier),
@@ -59,7 +59,7 @@ def _layer_lines(session: LedgerSession, frontier: Frontier) -> list[str]:
 
 def frontier_lines(session: LedgerSession) -> list[str]:
     """Return the frontier as lines for the terminal."""
-    frontier = compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    frontier = compute_frontier(session.run.run_file, session.model, session.comparison_view)
     return [
         f"Smallest risk for each error: {_label(session, frontier)}, {frontier.households} households, "
         f"method {frontier.method}, epsilon up to the cap",

@@ -25,6 +25,7 @@ from agedp.planning.forecast import Skip
 from agedp.planning.row_noise import group_noises
 from agedp.preflight.input_checks import Finding, first_refusal
 from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.row_means import read_newest_rows
 from agedp.run_context import RunContext
 from agedp.signal_against_noise import mean_names
 from agedp.stage_values import Delivery, DueDays
@@ -144,7 +145,11 @@ def result_lines(summary: RunSummary) -> list[str]:
     folder = ReleaseFolder(summary.run.release_folder)
     if (folder.path / "statement.json").exists():
         lines += [*newest_lines(folder, run), *_sum_lines(summary.session)]
-        lines += [*signal_lines(summary.session), *noise_lines(summary.session.rows, run), *layer_lines(run.series)]
+        lines += [
+            *signal_lines(summary.session),
+            *noise_lines(_newest_rows(summary.session), run),
+            *layer_lines(run.series),
+        ]
         lines += _bound_lines(run, folder.read_statement().bounds)
         lines.append(f"release folder: {format_path(run.output.release)}")
     return [*lines, *verdict_lines(summary.run), *shared_lines(summary.session)]
@@ -239,6 +244,10 @@ def _quality_line(delivery: Delivery) -> str:
     )
 
 
+def _newest_rows(session: LedgerSession) -> list[ReleaseRecord]:
+    return [] if session.ledger is None else read_newest_rows(session.ledger, session.population)
+
+
 def _sum_lines(session: LedgerSession) -> list[str]:
     """Return the noise of the sum of the layers of each mean that has some, on its newest day."""
     names = [name for name in session.run.run_file.series if layer_number(name)]
@@ -292,4 +301,4 @@ def publish_folder(run_file: Path, day: date | None, *, statement: int | None = 
     note = "; software, interval or ledger differ from then: the numbers are equal, the bytes are not"
     location = format_location(session.run.run_file.output.release)
     text = f"{location}: written again{version_text}{'' if is_identical else note}"
-    return {"same_bytes": is_identical}, text if session.rows else "nothing is released yet; nothing was written"
+    return {"same_bytes": is_identical}, text if session.history else "nothing is released yet; nothing was written"

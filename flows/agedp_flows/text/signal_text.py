@@ -9,7 +9,7 @@ from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.planning.change_yardstick import ChangeYardstick
-from agedp.row_means import rows_of_means
+from agedp.row_means import read_mean_rows
 from agedp.signal_against_noise import (
     SeriesSignal,
     SpanSignal,
@@ -25,7 +25,7 @@ from agedp_data.series.series import is_daily_mean
 def released_signals(session: LedgerSession) -> list[SeriesSignal]:
     """Return the signal of the smallest group of each mean in the run file that has a released row."""
     means = [name for name, series in session.run.run_file.series.items() if is_daily_mean(series)]
-    rows = rows_of_means(session.rows, session.contracts)
+    rows = [] if session.ledger is None else read_mean_rows(session.ledger, session.population)
     signals = (smallest_group_signal(rows, name) for name in mean_names(means))
     return [signal for signal in signals if signal is not None]
 

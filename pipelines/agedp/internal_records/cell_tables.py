@@ -21,16 +21,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
 from agedp.stage_values import DailySum
 from agedp_data import table_schemas
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.series.series import Distribution
 
 TableRow = dict[str, Any]
@@ -57,11 +60,34 @@ class CellTable:
         Raises:
             InputError: a file that is damaged or cannot be read.
         """
+        return atomic_files.table_rows(self.read_table(path), path, remedy=self.helps)
+
+    def read_table(self, path: Path, *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the table, or some of its columns with the days among them; no rows if the file does not exist yet.
+
+        A run that adds nothing reads years of cells by columns: as rows they would take gigabytes.
+
+        Raises:
+            InputError: a file that is damaged or cannot be read.
+        """
         if not atomic_files.path_exists(path):
-            return []
-        return atomic_files.table_rows(
-            atomic_files.read_table(path, self.schema, remedy=self.helps), path, remedy=self.helps
-        )
+            return self.schema.empty_table()
+        table = atomic_files.read_table(path, self.schema, columns=columns, remedy=self.helps)
+        days = pc.min_max(table["day"].cast(pa.int32()))
+        first, last = days["min"].as_py(), days["max"].as_py()
+        if first is not None:  # an impossible date is named as such
+            atomic_files.table_rows(pa.table({"day": pa.array([first, last], pa.date32())}), path, remedy=self.helps)
+        return table
+
+    def recorded(self, path: Path, population: str) -> set[tuple[str, str]]:
+        """Return (day, series) of the rows of one population.
+
+        Raises:
+            DamagedFile: as `read`.
+        """
+        table = self.read_table(path, columns=["population", "day", "series"])
+        own = table.filter(pc.equal(table["population"], population)).group_by(["day", "series"]).aggregate([])
+        return {(line["day"].isoformat(), line["series"]) for line in own.to_pylist()}
 
     def of_population(self, path: Path, population: str) -> list[TableRow]:
         """Return the rows of one population.
@@ -78,7 +104,9 @@ class CellTable:
             InputError: the file cannot be read or renamed.
         """
         advice = "Put back a copy to keep its earlier days."
-        return read_content(path, self.read, FileKind.RECORD, advice=advice).notice
+        # the checksum is of the whole file, so that one column suffices
+        days = partial(self.read_table, columns=["day"])
+        return read_content(path, days, FileKind.RECORD, advice=advice).notice
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
@@ -94,6 +122,8 @@ class CellTable:
             DamagedFile: the table is damaged.
             InputError: it cannot be read or written.
         """
+        if not any(_is_summed(row, sums) for row in rows):
+            return
         with locks.exclusive_lock(path.parent):
             lines = {_row_key(line): line for line in self.read(path)}
             for row in rows:
@@ -106,6 +136,10 @@ class CellTable:
                 atomic_files.write_table(
                     path, table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
                 )
+
+
+def _is_summed(row: AnyRelease, sums: Mapping[tuple[date, str], DailySum]) -> bool:
+    return row.state == "released" and (date.fromisoformat(row.day), row.series) in sums
 
 
 def _row_key(line: TableRow) -> tuple[Any, ...]:
@@ -182,8 +216,7 @@ def recorded_days(means: Path, counts: Path, population: str) -> set[tuple[str, 
     Raises:
         DamagedFile: a table is damaged.
     """
-    lines = [*TRUE_MEANS.of_population(means, population), *TRUE_COUNTS.of_population(counts, population)]
-    return {(line["day"].isoformat(), line["series"]) for line in lines}
+    return TRUE_MEANS.recorded(means, population) | TRUE_COUNTS.recorded(counts, population)
 
 
 def counted_days(coverage: Path, population: str) -> set[tuple[str, str]]:
@@ -192,4 +225,4 @@ def counted_days(coverage: Path, population: str) -> set[tuple[str, str]]:
     Raises:
         DamagedFile: the table is damaged.
     """
-    return {(line["day"].isoformat(), line["series"]) for line in COVERAGE.of_population(coverage, population)}
+    return COVERAGE.recorded(coverage, population)

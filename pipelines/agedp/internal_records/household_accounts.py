@@ -87,7 +87,7 @@ class HouseholdAccounts:
             LedgerBehind: a day was released to the population that the ledger lacks.
         """
         expected = ledger is not None and ledger.household_account(self.population) is not None
-        days = set() if ledger is None else {row.day for row in ledger.rows(self.population)}
+        days = set() if ledger is None else {row.day for row in ledger.history(self.population)}
         sources, draws = tuple[RegisterSource, ...](), tuple[CountedDraw, ...]()
         if self.place.exists(expected=expected):
             sources, draws = self._read(lambda rows: (rows.sources(), rows.draws()))
@@ -259,7 +259,7 @@ class HouseholdAccounts:
         source = rows.source(root, self.population, self.kind)
         for draw in ledger.calibration_draws(self.population):
             enter_calibration(rows, key, root, draw, roster, cache=self.place.cache)
-        released = [row for row in ledger.rows(self.population) if row.state == "released"]
+        released = [row for row in ledger.history(self.population) if row.state == "released"]
         covered = covered_days_in(ledger, self.population)
         confirm(rows, source, [draw_of(source, row, identity_of(row, lineage), covered) for row in released])
         drawn = [day_number(date.fromisoformat(row.day)) for row in released]

@@ -20,9 +20,10 @@ from agedp.internal_records.register_members import record_roster
 from agedp.internal_records.roster_ranges import HouseholdKey, RosterRanges
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.timestamps import day_number
-from agedp_data.ledger import Ledger, ReleaseRecord, canonical
+from agedp_data.ledger import Ledger, canonical
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.ledger.register_rows import CountedDraw, RegisterRows, RegisterSource
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.notions.publication import Publication
 from agedp_data.roster import Roster
 from agedp_data.series.series import series_of
@@ -68,7 +69,7 @@ def lineage_of(ledger: Ledger) -> Lineage:
     return (*earlier, (recovery.ledger, recovery.hashes), (ledger.id, ()))
 
 
-def identity_of(row: ReleaseRecord, lineage: Lineage) -> str:
+def identity_of(row: AnyRelease, lineage: Lineage) -> str:
     """Return the hash of a row in the oldest ledger that contained it."""
     for _, hashes in lineage:
         number = row.seq - 2  # the first row of a recovered ledger is its recovery record
@@ -77,7 +78,7 @@ def identity_of(row: ReleaseRecord, lineage: Lineage) -> str:
     return row.hash
 
 
-CoveredDays = Callable[[ReleaseRecord], tuple[str, str]]
+CoveredDays = Callable[[AnyRelease], tuple[str, str]]
 """First and last day that a release covers, ISO text."""
 
 
@@ -88,7 +89,7 @@ def covered_days_in(ledger: Ledger, population: str) -> CoveredDays:
     return Publication(earlier=series).covered_days
 
 
-def draw_of(source: RegisterSource, row: ReleaseRecord, identity: str, covered: CoveredDays) -> CountedDraw:
+def draw_of(source: RegisterSource, row: AnyRelease, identity: str, covered: CoveredDays) -> CountedDraw:
     """Return the draw of a release: about the days that it covers, and named by the last of them."""
     first, last = (day_number(date.fromisoformat(day)) for day in covered(row))
     return CountedDraw(source.id, first, last, row.series, identity, row.loss)

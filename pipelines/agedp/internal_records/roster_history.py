@@ -30,7 +30,8 @@ from agedp.stage_values import BeforeDraw
 from agedp_data import table_schemas
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.errors import LedgerBehind, Refused
-from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.roster import GroupColumns, columns_of, group_columns
 from agedp_data.series.periods import days_of, period_of
 from agedp_data.series.series import series_in
@@ -58,7 +59,7 @@ class RosterHistory:
     ledger: str
     rehearsal: bool
 
-    def check_none_beyond(self, rows: Collection[ReleaseRecord]) -> None:
+    def check_none_beyond(self, rows: Collection[AnyRelease]) -> None:
         """Check that a ledger with these rows contains every day that was released to the population.
 
         Raises:
@@ -88,27 +89,28 @@ class RosterHistory:
             line["day"].isoformat() for line in lines if line["population"] == self.population and line["rehearsal"]
         }
 
-    def check_unchanged(
-        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-    ) -> None:
+    def check_unchanged(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
         """Compare the roster with that of every released day.
 
         Raises:
             Refused: the first released day on which members or groups differ.
         """
         lines, contract_texts = self._read(), _contract_texts(contracts)
-        released = _released_by_day(rows, contract_texts)
+        released = _released_by_day(ledger.history(self.population), contract_texts)
         recorded = {day: self._recorded(lines, day) for day in released}
         records = {day: _record_text(recorded[day], day_rows) for day, day_rows in released.items()}
         compared = self._checks.last_compared(roster_digest, records)
-        for day, day_rows in released.items():
-            if compared is not None and day <= compared:
-                continue
+        days = [day for day in released if compared is None or day > compared]
+        headers = {header.seq: header for day in days if recorded[day] is None for header in released[day]}
+        complete = {row.seq: row for row in ledger.rows_of(headers.values())}
+        for day in days:
             recorded_roster = recorded[day]
             if recorded_roster is not None:
                 _check_same_roster(roster_digest, recorded_roster)
-            elif not all(_has_same_counts(roster_digest, row, contract_texts[row.contract]) for row in day_rows):
-                raise Refused(_roster_changed_text(day))
+                continue
+            for row in (complete[header.seq] for header in released[day]):
+                if not _has_same_counts(roster_digest, row, contract_texts[row.contract]):
+                    raise Refused(_roster_changed_text(day))
         self._checks.store(roster_digest, records)
 
     def before_draw(self, roster_digest: RosterDigest, columns: Sequence[str], days: Collection[date]) -> BeforeDraw:
@@ -118,7 +120,7 @@ class RosterHistory:
         """
         written: list[tuple[int, ...] | None] = []
 
-        def note(day: date, history: Sequence[ReleaseRecord]) -> None:
+        def note(day: date, history: Sequence[AnyRelease]) -> None:
             if written and written[-1] == _file_identity(self.path):
                 return
             with locks.exclusive_lock(self.path.parent):
@@ -138,17 +140,15 @@ class RosterHistory:
 
         return note
 
-    def record_rosters(
-        self, roster_digest: RosterDigest, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
-    ) -> None:
-        """Mark the days of these rows as released, and record those that are not recorded yet.
+    def record_rosters(self, roster_digest: RosterDigest, ledger: Ledger, contracts: Sequence[ContractRecord]) -> None:
+        """Mark the days of a ledger's rows as released, and record those that are not recorded yet.
 
         Call it after the draws are committed. Repeated calls write nothing new.
 
         Args:
             roster_digest: the present roster.
-            rows: the release rows of the ledger.
-            contracts: the contracts of these rows, which decide the group columns.
+            ledger: the ledger.
+            contracts: the contracts of its rows, which decide the group columns.
 
         Raises:
             DamagedFile: the history is damaged.
@@ -158,7 +158,8 @@ class RosterHistory:
         with locks.exclusive_lock(self.path.parent):
             lines = self._read()
             before = {key: dict(line) for key, line in lines.items()}
-            for day, day_rows in _released_by_day(rows, contract_texts).items():
+            history = ledger.history(self.population)
+            for day, day_rows in _released_by_day(history, contract_texts).items():
                 by = {_group_columns(row, contract_texts[row.contract]) for row in day_rows}
                 columns = {column for of_row in by for column in columns_of(of_row)}
                 if self._key(day) not in lines:
@@ -168,7 +169,7 @@ class RosterHistory:
             if lines != before:
                 _write(self.path, lines)
         with suppress(Refused):  # the digests of this run are at hand; the next one need not compute them
-            self.check_unchanged(roster_digest, rows, contracts)
+            self.check_unchanged(roster_digest, ledger, contracts)
 
     @property
     def _checks(self) -> RosterChecks:
@@ -213,7 +214,7 @@ def _parse(path: Path) -> dict[_Key, _RosterRow]:
     return by_key
 
 
-def _record_text(recorded: _RosterRow | None, rows: Sequence[ReleaseRecord]) -> str:
+def _record_text(recorded: _RosterRow | None, rows: Sequence[AnyRelease]) -> str:
     """Return what a released day is compared with, as a text."""
     if recorded is not None:
         return f"{recorded['members']} {recorded['groups']}"
@@ -229,10 +230,10 @@ def _has_group_digests(line: _RosterRow) -> bool:
 
 
 def _released_by_day(
-    rows: Sequence[ReleaseRecord], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
-) -> dict[date, list[ReleaseRecord]]:
+    rows: Sequence[AnyRelease], contract_texts: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[date, list[AnyRelease]]:
     """Return the released rows by day; with the contracts a row of a period is at every day that it covers."""
-    by_day: dict[date, list[ReleaseRecord]] = {}
+    by_day: dict[date, list[AnyRelease]] = {}
     for row in rows:
         if row.state == "released":
             day = date.fromisoformat(row.day)
@@ -246,7 +247,7 @@ def _contract_texts(contracts: Sequence[ContractRecord]) -> dict[str, dict[str, 
     return {contract.hash: meaning_of(contract.promise) for contract in contracts}
 
 
-def _group_columns(row: ReleaseRecord, promise: Mapping[str, Any]) -> GroupColumns:
+def _group_columns(row: AnyRelease, promise: Mapping[str, Any]) -> GroupColumns:
     return group_columns(promise["series"][row.series].get("by"))
 
 

@@ -154,6 +154,8 @@ class InternalPaths:
         quality: the table of kept and rejected rows by file and reason.
         roster_history: the rosters of released days.
         roster: the folder of what is derived from the roster file.
+        ledger_checkpoint: where the last reading of the ledger ended.
+        publication: the last complete publication of the release folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -163,3 +165,4 @@ class InternalPaths:
         self.true_means, self.true_counts = folder / "true_means.parquet", folder / "true_counts.parquet"
         self.coverage, self.counted_states = folder / "coverage.parquet", folder / "counted_states.parquet"
         self.roster_history, self.roster = folder / "released_rosters.parquet", folder / "roster"
+        self.ledger_checkpoint, self.publication = folder / "ledger_checkpoint.json", folder / "publication.json"

@@ -18,7 +18,8 @@ from agedp_data import clock, mechanisms
 from agedp_data.datasets.registry import layout_of
 from agedp_data.epsilon import NANO
 from agedp_data.errors import Refused
-from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, canonical
+from agedp_data.ledger.release_headers import AnyRelease
 from agedp_data.notions.notion import HistoryRow, LossBound
 from agedp_data.parameters import watt_hours
 from agedp_data.roster import Roster, group_columns
@@ -89,7 +90,7 @@ class ForecastContract:
 class ForecastView:
     """Starting point of a forecast: released rows, roster, date, contracts so far."""
 
-    rows: tuple[ReleaseRecord, ...]
+    rows: tuple[AnyRelease, ...]
     roster: Roster
     today: date
     contracts: tuple[ContractRecord, ...] = ()
@@ -119,7 +120,7 @@ class SimulatedSeries:
     `refusal` is the bound that the first refused day would break, if that day has any budget.
     """
 
-    history: list[ReleaseRecord | SimulatedRelease]
+    history: list[AnyRelease | SimulatedRelease]
     released: list[SimulatedRelease] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
     ended: bool = False
@@ -144,7 +145,7 @@ def forecast(contract: ForecastContract, view: ForecastView, *, days_ahead: int 
     return Forecast(days[0], loss, sd, last, simulated.ended, tuple(simulated.skipped), *reasons, bounds, history)
 
 
-def upcoming_days(terms: Mapping[str, Any], rows: Sequence[ReleaseRecord]) -> Iterator[date]:
+def upcoming_days(terms: Mapping[str, Any], rows: Sequence[AnyRelease]) -> Iterator[date]:
     """Yield the days after the newest in the ledger, without skip_days, as far as forecasts go."""
     schedule = terms["schedule"]
     next_days = [date.fromisoformat(row.day) + timedelta(days=1) for row in rows]
@@ -249,7 +250,7 @@ def _simulated_release(terms: Mapping[str, Any], day: date, *, not_before: str) 
 
 
 def _refusal(
-    effective_promise: EffectivePromise, history: Sequence[ReleaseRecord | SimulatedRelease], row: SimulatedRelease
+    effective_promise: EffectivePromise, history: Sequence[AnyRelease | SimulatedRelease], row: SimulatedRelease
 ) -> str:
     """Return the reason why a row is refused, "" if it is admitted."""
     try:

@@ -55,6 +55,7 @@ from agedp_data.datasets.layout import Layout, expected_readings
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
+from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.series.coverage import Coverage
@@ -82,7 +83,7 @@ def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
     return tuple(notice for notice in checks if notice is not None)
 
 
-def _unreported_days(session: LedgerSession, released: Sequence[ReleaseRecord], reported: int | None) -> set[date]:
+def _unreported_days(session: LedgerSession, released: Sequence[ReleaseHeader], reported: int | None) -> set[date]:
     """Return released days with retained readings whose input is not reported yet; none if this is not recorded."""
     if reported is None:
         return set()
@@ -90,7 +91,7 @@ def _unreported_days(session: LedgerSession, released: Sequence[ReleaseRecord], 
     return {date.fromisoformat(day) for day in days if day[:7] >= session.run.store.retained_from()}
 
 
-def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> list[ReleaseRecord]:
     """Return released rows with retained readings but without recorded true values.
 
     A series that has ended since is left out: the run file does not define it any more.
@@ -102,11 +103,13 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseRecord]) -> l
         name: with_true_values if isinstance(series, Mean | Distribution) else counted
         for name, series in run.run_file.series.items()
     }
-    missing = (row for row in rows if _is_missing(session, row, recorded))
-    return [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
+    missing = [row for row in rows if _is_missing(session, row, recorded)]
+    retained = [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
+    complete = session.open_ledger.rows_of(retained) if retained else ()
+    return [row for row in complete if run.run_file.series[row.series].holds(row.cells)]
 
 
-def _covered_days(session: LedgerSession, row: ReleaseRecord) -> tuple[date, ...]:
+def _covered_days(session: LedgerSession, row: AnyRelease) -> tuple[date, ...]:
     series = session.run.run_file.series[row.series]
     return days_of(*series.covered_days(date.fromisoformat(row.day)))
 
@@ -115,11 +118,9 @@ def _has_no_true_values(run: RunFile) -> bool:
     return not all(isinstance(series, Mean | Distribution) for series in run.series.values())
 
 
-def _is_missing(session: LedgerSession, row: ReleaseRecord, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
+def _is_missing(session: LedgerSession, row: AnyRelease, recorded: Mapping[str, set[tuple[str, str]]]) -> bool:
     series = session.run.run_file.series.get(row.series)
-    if row.state != "released" or series is None or (row.day, row.series) in recorded[row.series]:
-        return False
-    return series.holds(row.cells)
+    return row.state == "released" and series is not None and (row.day, row.series) not in recorded[row.series]
 
 
 def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
@@ -145,7 +146,7 @@ def sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> D
 def _sum_days(session: LedgerSession, due_days: DueDays, delivery: Delivery) -> DailySums:
     # another run may have released a due day, and deleted its readings, while this one waited; it may also release and
     # report at this moment: everything below is decided by one reading of the ledger, and a later one of the count
-    run, rows = session.run, session.rows
+    run, rows = session.run, session.history
     reported = count_reported(run.paths.folder, population=run.population)
     recorded, released = {(row.day, row.series) for row in rows}, [row for row in rows if row.state == "released"]
     undrawn = [

@@ -31,11 +31,12 @@ from agedp_data.config.run_file import RunFile
 from agedp_data.datasets.zone_changes import begins_as_recorded, first_moved_day, tzdata_version
 from agedp_data.errors import ContractChanged, LedgerError, Refused
 from agedp_data.leakage.bound_table import LeakageBound
-from agedp_data.ledger import ContractRecord, ReleaseRecord, canonical
+from agedp_data.ledger import ContractRecord, canonical
 from agedp_data.ledger.calibration_charges import charges_of
+from agedp_data.ledger.release_headers import AnyRelease
 
 
-def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[ReleaseRecord]) -> None:
+def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows: Sequence[AnyRelease]) -> None:
     """Check that every unreleased day begins when the contract in force registered it.
 
     Raises:
@@ -51,9 +52,7 @@ def check_day_boundaries(run: RunFile, contracts: Sequence[ContractRecord], rows
         )
 
 
-def first_moved_day_of_contract(
-    contract: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
-) -> date | None:
+def first_moved_day_of_contract(contract: Mapping[str, Any], run: RunFile, rows: Sequence[AnyRelease]) -> date | None:
     """Return the first unreleased day that differs from a contract; None if none does or none is registered."""
     recorded = contract.get("schedule", {}).get(ZONE_CHANGES)
     if not recorded:
@@ -61,14 +60,14 @@ def first_moved_day_of_contract(
     return first_moved_day(recorded, run.input.layout.day_zone, first_unreleased(run, rows), run.schedule.last_day)
 
 
-def first_unreleased(run: RunFile, rows: Sequence[ReleaseRecord]) -> date:
+def first_unreleased(run: RunFile, rows: Sequence[AnyRelease]) -> date:
     """Return the day after the newest one that is released or skipped."""
     newest = max((row.day for row in rows), default=None)
     return run.schedule.first_day if newest is None else date.fromisoformat(newest) + timedelta(days=1)
 
 
 def judge_zone_changes(
-    changes: Sequence[ContractChange], old: Mapping[str, Any], run: RunFile, rows: Sequence[ReleaseRecord]
+    changes: Sequence[ContractChange], old: Mapping[str, Any], run: RunFile, rows: Sequence[AnyRelease]
 ) -> tuple[ContractChange, ...]:
     """Return the changes of an amendment, with a change of the clock changes only if it moves an unreleased day.
 
@@ -157,7 +156,7 @@ def _amendment_date(session: LedgerSession) -> date:
     schedule = session.run.run_file.schedule
     if schedule.mode != "rehearsal":
         return clock.today()
-    dates = [date.fromisoformat(row.published_on) for row in session.open_ledger.rows()]
+    dates = [date.fromisoformat(row.published_on) for row in session.open_ledger.history()]
     return max(dates, default=schedule.first_day)
 
 
@@ -167,7 +166,7 @@ def preview_amendment(session: LedgerSession) -> Amendment:
     Raises:
         LedgerError: the population has no contract yet, or one that this version cannot read.
     """
-    contracts, rows, model = session.contracts, session.rows, session.model
+    contracts, rows, model = session.contracts, session.history, session.model
     models = binding_models(session.open_ledger, session.population)
     if not contracts:
         raise LedgerError(

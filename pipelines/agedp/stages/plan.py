@@ -39,8 +39,8 @@ from agedp_data.config.model_acceptance import missing_acceptance
 from agedp_data.config.schedule import Rehearsal
 from agedp_data.datasets import filesystem
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
-from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.backends.connect import database_at
+from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.notions.period_loss import total_charge
 from agedp_data.roster import Roster
 from agedp_data.series.periods import days_of
@@ -112,20 +112,20 @@ def find_due_days(session: LedgerSession) -> DueDays:
         RunFileError: [schedule] rehearsal_on is missing.
     """
     run = session.run
-    rows: tuple[ReleaseRecord, ...] = ()
+    rows: tuple[ReleaseHeader, ...] = ()
     if session.ledger is None:
         session.check_nothing_released()
     else:
         session.check_contract_unchanged()
-        rows = session.ledger.rows()
-        session.roster_history.check_unchanged(session.roster_digest, session.rows, session.contracts)
-        check_day_boundaries(run.run_file, session.contracts, session.rows)
-        session.terms().effective_promise.review(session.rows)
+        rows = session.ledger.history()
+        session.roster_history.check_unchanged(session.roster_digest, session.ledger, session.contracts)
+        check_day_boundaries(run.run_file, session.contracts, session.history)
+        session.terms().effective_promise.review(session.history)
     check_rehearsal_declared(session)
     if not session.contracts:
         session.check_charges_fit()
     newest = max((date.fromisoformat(row.published_on) for row in rows), default=date.min)
-    closed = closed_days(session.rows, session.contracts)
+    closed = closed_days(session.history, session.contracts)
     return list_due_days(run.run_file, run.roster, closed, until=run.until, not_before=newest)
 
 
@@ -276,9 +276,9 @@ def _period(run: RunFile, until: date) -> Iterator[date]:
         day += timedelta(days=1)
 
 
-def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[ReleaseRecord]) -> DuePlan:
+def plan_due_days(terms: ReleaseTerms, due: Sequence[DueDay], history: Sequence[AnyRelease]) -> DuePlan:
     """Plan the due days in order, as `release` would, on a copy of the history; draws nothing."""
-    rows = list(history)
+    rows: list[AnyRelease] = [*history]
     planned: list[PlannedRelease] = []
     for due_day in due:
         for series in due_day.series:
@@ -309,8 +309,8 @@ def forecast_run(session: LedgerSession) -> RunForecast:
         ContractChanged: the run file differs from the contract.
     """
     due_days = find_due_days(session)
-    spent, terms = sum(row.loss for row in session.rows) + total_charge(session.charges), session.terms()
-    due_plan = plan_due_days(terms, due_days.due, session.rows)
+    spent, terms = sum(row.loss for row in session.history) + total_charge(session.charges), session.terms()
+    due_plan = plan_due_days(terms, due_days.due, session.history)
     expected = forecast(ForecastContract.of(terms), session.forecast_view)
     return RunForecast(spent, due_days, due_plan, expected, terms)
 
@@ -322,5 +322,5 @@ def end_within_30_days(session: LedgerSession) -> date | None:
         return None
     expected = forecast(ForecastContract.of(session.terms()), session.forecast_view, days_ahead=30)
     first_day = session.run.run_file.schedule.first_day
-    newest = max((date.fromisoformat(row.day) for row in session.rows), default=first_day)
+    newest = max((date.fromisoformat(row.day) for row in session.history), default=first_day)
     return expected.last_day or newest if expected.ended_by_promise else None

@@ -1,7 +1,8 @@
 """LEDGER -> release folder, of now or as of a date: the same head and software give the same bytes.
 
-The folder is a function of the ledger's rows; nothing here reads a reading. An incomplete folder is repaired by
-publishing again. The ledger stores every statement, so each can be written out again: a statement is selected by its
+The folder is a function of the ledger's rows; nothing here reads a reading. A folder that is published already, of
+this ledger and run file, is left as it is (`unchanged_publication`). An incomplete folder is repaired by publishing
+again. The ledger stores every statement, so each can be written out again: a statement is selected by its
 number in the ledger, or by a date, as the last one made by the end of that date.
 
 Decisions:
@@ -27,6 +28,7 @@ from agedp.release_folder.result_tables import table_files
 from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
+from agedp.stages.unchanged_publication import is_published, note_publication
 from agedp.statement_facts import statement_facts
 from agedp_data.config import RunFile
 from agedp_data.errors import InputError, LedgerError
@@ -71,26 +73,32 @@ def publish_release(session: LedgerSession) -> None:
     """
     ledger, folder, remote_folder = session.open_ledger, session.run.release_folder, session.remote_folder
     session.check_contract_unchanged()
-    if ledger.rows(session.population):
+    if session.history:
         with locked_release_folder(folder):
+            if is_published(session):
+                return
             for _ in range(_ATTEMPTS):
-                files = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
-                head = ledger.head()
+                files, origin_head, head = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
                 is_complete = write_release_files(folder, files, remote_folder)
                 if remote_folder is None or (is_complete and ledger.head() == head):
+                    note_publication(session, origin_head=origin_head, ledger_head=head)
                     return
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
 
-def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes]:
-    """Store the statement of all rows in the ledger and return the files of the release folder."""
+def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[dict[str, bytes], str, str]:
+    """Store the statement of all rows in the ledger.
+
+    Returns:
+        The files of the release folder, the head that they name, and the head of the ledger with the statement.
+    """
     session.check_contract_unchanged()
     record_account(session, ledger)
     view = session.forecast_view
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
     statement = read_statement(text)  # its keys in the order in which the ledger returns them
-    files = folder_files(session.run.run_file, ledger, statement, view.rows, view.contracts)
+    files = folder_files(session.run.run_file, ledger, statement, session.rows, view.contracts)
     ledger.record(
         text,
         population=session.population,
@@ -98,7 +106,7 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> dict[str, bytes
         software=json.dumps(statement.software, sort_keys=True),
         at=_statement_date(session, ledger),
     )
-    return files
+    return files, statement.ledger.head, ledger.head()
 
 
 def record_account(session: LedgerSession, ledger: Ledger) -> None:
@@ -109,7 +117,7 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
     """
     if session.accounts is not None and not ledger.is_closed():
         ledger_id = ledger.id  # reads the ledger each time
-        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.rows() if row.loss}
+        beside = {(row.population, ledger_id, session.is_rehearsal) for row in ledger.history() if row.loss}
         recorded = session.roster_history.released_ledgers() | beside
         account = session.accounts.account(ledger, session.run.roster, recorded)
         ledger.record_account(account, at=_statement_date(session, ledger))
@@ -117,13 +125,8 @@ def record_account(session: LedgerSession, ledger: Ledger) -> None:
 
 def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
     """Return the date of a statement: today, but never before its rows or the statement before it."""
-    dates = [
-        row.at
-        for row in ledger.all_rows()
-        if not isinstance(row, StatementRecord) or row.population == session.population
-    ]
     today = [] if session.is_rehearsal else [session.run.today.isoformat()]
-    return max([*dates, *today])
+    return max([ledger.newest_date(session.population), *today])
 
 
 def folder_files(

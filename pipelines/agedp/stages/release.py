@@ -27,6 +27,7 @@ from agedp_data import mechanisms
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import AgedpError, InputError, LedgerError, Refused, RunFileError
 from agedp_data.ledger import Ledger, ReleaseRecord
+from agedp_data.ledger.release_headers import ReleaseHeader
 from agedp_data.series.series import AnySeries
 
 Sums = Mapping[tuple[date, str], DailySum]
@@ -102,7 +103,8 @@ def naming_charged_days(session: LedgerSession, due_days: DueDays) -> Iterator[N
 def _rows_of(session: LedgerSession, due_days: DueDays) -> tuple[ReleaseRecord, ...]:
     """Return the rows of these days in the ledger."""
     due = {(f"{due_day.day}", series) for due_day in due_days.due for series in due_day.series}
-    return tuple(row for row in session.rows if (row.day, row.series) in due)
+    headers = [header for header in session.history if (header.day, header.series) in due]
+    return () if session.ledger is None else session.ledger.rows_of(headers)
 
 
 def _session_for_release(session: LedgerSession, due_days: DueDays) -> LedgerSession:
@@ -148,7 +150,7 @@ def _registration_date(run: RunContext) -> date:
 
 
 def _record_rosters(session: LedgerSession) -> None:
-    session.roster_history.record_rosters(session.roster_digest, session.rows, session.contracts)
+    session.roster_history.record_rosters(session.roster_digest, session.open_ledger, session.contracts)
 
 
 def _check_first_release(session: LedgerSession, due_days: DueDays) -> None:
@@ -205,7 +207,7 @@ def _release_days(
 
 def _plan_transaction(ledger: Ledger, terms: ReleaseTerms, due: Sequence[DueDay]) -> Plan:
     """Return the releases that a transaction is to store, up to the first refused one; no row is added meanwhile."""
-    history = ledger.rows(terms.run.population.name)
+    history = ledger.history(terms.run.population.name)
     stored = {(row.day, row.series) for row in history}
     unreleased = [
         replace(due_day, series=tuple(name for name in due_day.series if (f"{due_day.day}", name) not in stored))
@@ -227,7 +229,7 @@ def _release_series(
 ) -> ReleaseRecord:
     planned: list[PlannedRelease] = []
 
-    def admit(history: tuple[ReleaseRecord, ...]) -> ReleaseRecord:
+    def admit(history: tuple[ReleaseHeader, ...]) -> ReleaseRecord:
         stored_plan = plan.get((due.day.isoformat(), series))
         planned.append(stored_plan or plan_release(terms, due, series, history))
         if planned[-1].row.state == RELEASED:

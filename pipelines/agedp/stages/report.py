@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -111,7 +112,9 @@ def _bug_notice(confidential: Path, error: Exception) -> FileNotice:
 
 
 def _add_records(session: LedgerSession, sums: DailySums) -> None:
-    paths, rows, by_day = session.run.paths, session.rows, sums.by_day
+    paths, by_day = session.run.paths, sums.by_day
+    summed = [row for row in session.history if (date.fromisoformat(row.day), row.series) in by_day]
+    rows = session.open_ledger.rows_of(summed)
     COVERAGE.add(paths.coverage, by_day, rows)  # first: a day without a true mean is summed again
     COUNTED_STATES.add(paths.counted_states, by_day, rows)
     TRUE_COUNTS.add(paths.true_counts, by_day, rows)
@@ -132,7 +135,7 @@ def _report_input(session: LedgerSession, checked: CheckedSums, alerts: Sequence
         return
     run = session.run
     append_alerts(run.paths.folder, alerts, population=run.population, written_at=clock.format_instant(run.now))
-    number = sum(row.state == "released" for row in session.rows)
+    number = sum(row.state == "released" for row in session.history)
     write_findings(run.paths.folder, checked.findings, population=run.population, on=run.today, released=number)
 
 

@@ -1,0 +1,149 @@
+"""Nights with nothing due: the ledger is read from its checkpoint on, and an unchanged release folder is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import date, timedelta
+
+import pytest
+
+from agedp.ledger_session import LedgerSession
+from agedp.stages import publish, unchanged_publication
+from agedp_data import clock
+from agedp_data.errors import LedgerBehind, LedgerError
+from agedp_data.ledger import Ledger
+from tests.agedp.conftest import House
+
+NIGHT = date(2013, 1, 4)
+FOLDER_FILES = ("report.html", "daily_averages.parquet", "ledger_rows.jsonl", "statement.json", "SHA256SUMS")
+
+
+@pytest.fixture
+def homes(published_twice, tmp_path) -> House:
+    """Three released days, and a night with nothing due, which made the checkpoint and the record of publication."""
+    house = House(shutil.copytree(published_twice.folder, tmp_path / "house"))
+    house.run(today=NIGHT)
+    house.run(today=NIGHT)
+    return house
+
+
+@pytest.fixture
+def writes(monkeypatch) -> list[str]:
+    """The folders that are written from here on."""
+    written: list[str] = []
+    real = publish.write_release_files
+    monkeypatch.setattr(
+        publish, "write_release_files", lambda folder, *rest: written.append(folder.name) or real(folder, *rest)
+    )
+    return written
+
+
+def states(house: House) -> dict[str, tuple[int, int]]:
+    paths = (house.folder / "release").iterdir()
+    return {path.name: (path.stat().st_mtime_ns, path.stat().st_ino) for path in paths}
+
+
+def checkpoint_date(house: House) -> str:
+    first_line = (house.folder / "confidential" / "ledger_checkpoint.json").read_text().partition("\n")[0]
+    return str(json.loads(first_line)["verified_on"])
+
+
+def test_a_night_with_nothing_due_leaves_ledger_and_folder(homes, writes):
+    before, rows = states(homes), homes.ledger().all_rows()
+    assert homes.run(today=NIGHT).drawn == ()
+    assert (states(homes), homes.ledger().all_rows(), writes) == (before, rows, [])
+    assert not homes.session(today=NIGHT).open_ledger.is_read_completely
+
+
+def test_a_drawn_night_publishes_what_a_folder_made_anew_has(homes, writes):
+    assert [row.day for row in homes.run(today=date(2013, 1, 5)).drawn] == ["2013-01-04"]
+    published = homes.files()
+    shutil.rmtree(homes.folder / "release")
+    for name in ("ledger_checkpoint.json", "publication.json"):
+        (homes.folder / "confidential" / name).unlink()
+    homes.run(today=date(2013, 1, 5))
+    assert (homes.files(), writes) == (published, ["release", "release"])
+    assert homes.release.verify() is None
+
+
+@pytest.mark.parametrize("name", FOLDER_FILES)
+def test_a_changed_file_is_published_again(homes, writes, name):
+    path, sound = homes.folder / "release" / name, homes.files()
+    times = path.stat()
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as an editor that restores the time
+    homes.run(today=NIGHT)
+    assert (homes.files(), writes) == (sound, ["release"])
+
+
+def test_lost_and_foreign_files_are_noticed(homes, writes):
+    sound = homes.files()
+    (homes.folder / "release" / "STATEMENT.md").unlink()
+    homes.run(today=NIGHT)
+    shutil.copy(
+        homes.folder / "release" / "daily_averages.parquet", homes.folder / "release" / "daily_averages_x.parquet"
+    )
+    homes.run(today=NIGHT)
+    assert writes == ["release", "release"]
+    assert sound.items() <= homes.files().items()
+
+
+def test_another_title_or_software_is_published(homes, writes, monkeypatch):
+    homes.edit(('title = "Made up"', 'title = "Measured"'))
+    homes.run(today=NIGHT)
+    assert (homes.release.statement["title"], writes) == ("Measured", ["release"])
+    monkeypatch.setattr(unchanged_publication, "version", lambda name: f"{name} of tomorrow")
+    homes.run(today=NIGHT)
+    assert writes == ["release", "release"]
+
+
+def test_every_thirty_days_everything_is_read_and_compared(homes, writes, monkeypatch):
+    today, verified_on = clock.today(), checkpoint_date(homes)
+    for days, complete in ((29, False), (30, True), (31, False)):
+        later = today + timedelta(days=days)
+        monkeypatch.setattr(clock, "today", lambda later=later: later)
+        assert homes.session(today=NIGHT).open_ledger.is_read_completely == complete
+        assert checkpoint_date(homes) == (verified_on if days < 30 else str(today + timedelta(days=30)))
+    monkeypatch.setattr(clock, "today", lambda: today + timedelta(days=61))
+    homes.run(today=NIGHT)
+    assert writes == ["release"]
+
+
+def test_a_clock_set_back_reads_everything(homes, monkeypatch):
+    before = clock.today() - timedelta(days=1)
+    monkeypatch.setattr(clock, "today", lambda: before)
+    assert homes.session(today=NIGHT).open_ledger.is_read_completely
+
+
+def test_an_older_ledger_alone_is_refused_by_the_checkpoint(homes):
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    shutil.rmtree(homes.folder / "release")
+    for path in (homes.folder / "confidential").iterdir():  # all other records are lost
+        if path.is_file() and path.name != "ledger_checkpoint.json" and "household_register" not in path.name:
+            path.unlink()
+    draws = len(homes.ledger().rows())
+    with pytest.raises(LedgerError) as caught:
+        homes.run(today=NIGHT)
+    assert isinstance(caught.value, LedgerBehind)
+    assert len(homes.ledger().rows()) == draws
+
+
+def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes, monkeypatch):
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    monkeypatch.setattr(LedgerSession, "accounts", None)
+    shutil.rmtree(homes.folder / "release")
+    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
+        homes.session(today=NIGHT).checked()
+
+
+def test_a_further_population_in_the_ledger_is_published_beside(homes, writes):
+    with Ledger.open(f"sqlite:///{homes.folder / 'ledger.sqlite'}") as ledger:
+        other = json.loads(ledger.contracts()[0].promise)
+        other["population"]["name"] = "others"
+        ledger.register(other, population="others", at="2013-01-05")
+    homes.run(today=date(2013, 1, 4))
+    homes.run(today=date(2013, 1, 4))
+    assert writes == ["release"]
