@@ -14,6 +14,8 @@ Decisions:
 
 * The rows of a population contain a model from the first contract or release on that names it, and upgrades from the
   first record on that needs them, whenever they were stored. They are of the month in which they enter.
+* The recovery record of a recovered ledger, its first row, is of the first month. All rows of such a ledger have new
+  hashes, so that all months are written once more.
 * The header has no head of the whole ledger: it would change with the rows of other populations. statement.json has it.
 """
 
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agedp_data.errors import LedgerError
-from agedp_data.ledger.lifecycle import SINCE_FORM_2, LedgerUpgrade, read_lifecycle_record
+from agedp_data.ledger.lifecycle import SINCE_FORM_2, LedgerUpgrade, RecoveryRecord, read_lifecycle_record
 from agedp_data.ledger.records import (
     NO_HASH,
     ContractRecord,
@@ -62,10 +64,20 @@ def rows_by_month(rows: Sequence[Row]) -> tuple[MonthRows, ...]:
     """
     by_month: dict[str, list[Row]] = {}
     month = ""
+    recoveries: list[Row] = []
     for row in _by_entry(rows):
-        month = max(month, (row.published_on if isinstance(row, ReleaseRecord) else row.at)[:7])
-        by_month.setdefault(month, []).append(row)
+        if _is_recovery(row):
+            recoveries.append(row)
+        else:
+            month = max(month, (row.published_on if isinstance(row, ReleaseRecord) else row.at)[:7])
+            by_month.setdefault(month, []).append(row)
+    if recoveries:
+        by_month.setdefault(min(by_month, default=recoveries[0].at[:7]), []).extend(recoveries)
     return tuple(_linked(by_month))
+
+
+def _is_recovery(row: Row) -> bool:
+    return isinstance(row, StatementRecord) and isinstance(read_lifecycle_record(row), RecoveryRecord)
 
 
 def _linked(by_month: Mapping[str, Sequence[Row]]) -> Iterator[MonthRows]:

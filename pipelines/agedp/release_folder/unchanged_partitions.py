@@ -20,12 +20,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agedp.release_folder.folder_files import PACKAGE, SUMS
+from agedp.release_folder.folder_files import PACKAGE, STATEMENT, SUMS
 from agedp.release_folder.partitioned_tables import kind_of
 from agedp.release_folder.partitions import is_monthly, partition_of
 from agedp.release_folder.release_folder import ReleaseFolder
@@ -45,11 +45,14 @@ class UnchangedPartitions:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
-def unchanged_partitions(folder: Path, *, recorded: Collection[str], coverage: Decimal) -> UnchangedPartitions:
+def unchanged_partitions(
+    folder: Path, *, ledger: str, recorded: Collection[str], coverage: Decimal
+) -> UnchangedPartitions:
     """Return the files of closed months that a publication need not write.
 
     Args:
         folder: the release folder.
+        ledger: id of the ledger; a recovered ledger has new hashes, so that all months are written.
         recorded: SHA-256 of every SHA256SUMS with which the ledger has a statement of the population.
         coverage: of the intervals that are to be published.
     """
@@ -57,7 +60,8 @@ def unchanged_partitions(folder: Path, *, recorded: Collection[str], coverage: D
         sums = folder / SUMS
         listing = sums.read_bytes()
         checksums = ReleaseFolder(folder).checksums
-        if is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded:
+        is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
+        if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
             return _unchanged(folder, checksums, sums.stat().st_mtime_ns, coverage)
     return UnchangedPartitions()
 
@@ -77,11 +81,20 @@ def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, cove
     return UnchangedPartitions(folder, since, kept_checksums, kept_sizes)
 
 
-def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
-    content = (folder / PACKAGE).read_bytes()
+def _statement_ledger(folder: Path, digest: str) -> str:
+    return str(_listed_document(folder / STATEMENT, digest)["ledger"]["id"])
+
+
+def _listed_document(path: Path, digest: str) -> dict[str, Any]:
+    content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != digest:
-        raise ValueError("the data package is not the listed one")
-    for resource in json.loads(content)["resources"]:
+        raise ValueError("the file is not the listed one")
+    document: dict[str, Any] = json.loads(content)
+    return document
+
+
+def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
+    for resource in _listed_document(folder / PACKAGE, digest)["resources"]:
         for part in resource.get("partitions", ()):
             yield part["path"], int(part["bytes"])
 

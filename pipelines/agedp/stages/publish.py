@@ -94,7 +94,7 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> FolderContent:
     unchanged = UnchangedPartitions()
     if run.output.layout == "monthly":
         recorded = {dict(row.files).get(SUMS, "") for row in ledger.statements(session.population)}
-        unchanged = unchanged_partitions(folder, recorded=recorded, coverage=run.output.interval)
+        unchanged = unchanged_partitions(folder, ledger=ledger.id, recorded=recorded, coverage=run.output.interval)
     content = folder_content(run, ledger, statement, view.rows, view.contracts, unchanged=unchanged)
     ledger.record(
         text,
