@@ -25,6 +25,8 @@ from agedp_data.parameters import (
     wrong,
 )
 
+FolderLayout = Literal["single", "monthly"]
+
 
 class OutputSection(Section):
     """[output]: the release folder, the confidential folder, the ledger, and the texts of the release."""
@@ -55,6 +57,10 @@ class OutputSection(Section):
     """Contact for questions about the release."""
     interval: Fraction01 = Decimal("0.95")
     """Probability with which a published interval covers the noise."""
+    layout: FolderLayout = "single"
+    """Files of the release folder: each table in one file, or `"monthly"`: a file for each month of publication, never
+    written again once a later month has begun. A change writes the folder anew.
+    """
 
 
 class PopulationSection(Section):

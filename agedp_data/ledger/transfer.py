@@ -68,17 +68,25 @@ def format_export(export: LedgerExport) -> str:
 
     `parse_export` is the inverse. The same rows give the same bytes.
     """
-    header = {
-        "schema": SCHEMA,
-        "version": VERSION,
-        **({"needs": READABLE_VERSIONS[VERSION]} if VERSION != "1" else {}),
+    entries: dict[str, str | int] = {
         "ledger": export.ledger,
         "head": export.head,
-        "rows": len(export.rows),
         "whole": int(export.is_complete),
         **({"closed": int(export.is_closed)} if export.is_complete else {}),
     }
-    records = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in export.rows)
+    return format_lines(SCHEMA, entries, export.rows)
+
+
+def format_lines(schema: str, entries: Mapping[str, str | int], rows: Sequence[Row]) -> str:
+    """Return rows as the text of a file: a header with these entries, and one line of JSON for each row."""
+    header = {
+        "schema": schema,
+        "version": VERSION,
+        **({"needs": READABLE_VERSIONS[VERSION]} if VERSION != "1" else {}),
+        "rows": len(rows),
+        **entries,
+    }
+    records = ({"table": table_of(row), "text": text_of(row), "hash": row.hash} for row in rows)
     return "".join(f"{canonical(record)}\n" for record in (header, *records))
 
 
@@ -88,17 +96,26 @@ def parse_export(text: str) -> LedgerExport:
     Raises:
         LedgerError: another kind of file, a newer version, a truncated file, or a line that is no row.
     """
+    header, rows = parse_lines(text, SCHEMA)
+    is_complete, is_closed = (header.get(key) == 1 for key in ("whole", "closed"))
+    return LedgerExport(str(header.get("ledger")), str(header.get("head")), is_complete, rows, is_closed)
+
+
+def parse_lines(text: str, schema: str) -> tuple[dict[str, Any], tuple[Row, ...]]:
+    """Return the header of a file of this schema and its rows; the inverse of `format_lines`.
+
+    Raises:
+        LedgerError: as `parse_export`.
+    """
     header, *objects = [_parse_object(number, line) for number, line in enumerate(text.split("\n")[:-1], 1)] or [{}]
-    if header.get("schema") != SCHEMA:
+    if header.get("schema") != schema:
         raise LedgerError("the file is not one of ledger rows that this agedp knows; `agedp ledger export` writes one")
     if header.get("version") not in READABLE_VERSIONS:
         version, reader = ascii(header.get("version")), format_reader_version(header.get("needs"))
         raise LedgerError(f"the file of ledger rows has version {version}, which {reader} reads; update agedp")
     if header.get("rows") != len(objects) or not text.endswith("\n"):
         raise LedgerError("the file of ledger rows was cut off; write or fetch it again")
-    rows = tuple(_parse_row(number, record) for number, record in enumerate(objects, 2))
-    is_complete, is_closed = (header.get(key) == 1 for key in ("whole", "closed"))
-    return LedgerExport(str(header.get("ledger")), str(header.get("head")), is_complete, rows, is_closed)
+    return header, tuple(_parse_row(number, record) for number, record in enumerate(objects, 2))
 
 
 def _parse_object(number: int, line: str) -> dict[str, Any]:
@@ -149,13 +166,14 @@ def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerEx
         row for row in earlier if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population
     ]
     model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
-    model_ids |= {_model_id(row) for row in population_rows if isinstance(row, ContractRecord)}
+    model_ids |= {contract_model(row) for row in population_rows if isinstance(row, ContractRecord)}
     models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
     rows: list[Row] = [*_recovery_rows(earlier), *_record_rows(earlier, population), *population_rows, *models]
     return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
 
 
-def _model_id(row: ContractRecord) -> str:
+def contract_model(row: ContractRecord) -> str:
+    """Return the id of the model that a contract names, "" without one."""
     model = meaning_of(row.promise).get("model", {})
     return str(model.get("hash", "")) if isinstance(model, dict) else ""
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -122,8 +122,13 @@ _BY_COLUMN: Final = {
 """Description of a table by the first of these columns that it has."""
 
 
-def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the descriptor of a release from its statement and its files by name."""
+def datapackage(
+    statement: Statement, files: Mapping[str, bytes], partitioned: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return the descriptor of a release from its statement and its files by name.
+
+    `partitioned` are the resources of tables by month (`partition_resources`).
+    """
     title = statement.full_title
     return {
         "$schema": f"{_PROFILES}datapackage.json",
@@ -131,7 +136,7 @@ def datapackage(statement: Statement, files: Mapping[str, bytes]) -> dict[str, A
         "title": f"REHEARSAL: {title}" if statement.rehearsal else title,
         "description": _description(statement),
         **_credits(statement),
-        "resources": list(_resources(files, statement)),
+        "resources": [*_resources(files, statement), *partitioned],
     }
 
 
@@ -204,7 +209,7 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
         ending = path[path.rindex(".") :]
         kind, media = _KINDS[ending]
         is_table = ending == ".parquet"
-        description = _table_description(content, statement) if is_table else _ABOUT.get(path)
+        description = table_description(_read_schema(content), statement) if is_table else _ABOUT.get(path)
         yield {
             "name": name,
             "type": "table" if is_table else "file",
@@ -214,32 +219,32 @@ def _resources(files: Mapping[str, bytes], statement: Statement) -> Iterator[dic
             **({"description": description} if description else {}),
             **({} if is_table else {"bytes": len(content)}),
             "hash": f"sha256:{hashlib.sha256(content).hexdigest()}",
-            **({"schema": _schema(_read_schema(content))} if is_table else {}),
+            **({"schema": table_dictionary(_read_schema(content))} if is_table else {}),
         }
 
 
-def _table_description(content: bytes, statement: Statement) -> str:
-    names = _read_schema(content).names
-    if text := next((text for column, text in _BY_COLUMN.items() if column in names), ""):
+def table_description(schema: pa.Schema, statement: Statement) -> str:
+    """Return what a table contains, by its columns and its guarantee."""
+    if text := next((text for column, text in _BY_COLUMN.items() if column in schema.names), ""):
         return text
-    if "layer" in names:
-        return _LAYERS.format(ranges=_layer_ranges(content))
-    averages = _CONSISTENT if "based_on" in names else _AVERAGES
-    layer = _lowest_layer(content, statement)
+    if "layer" in schema.names:
+        return _LAYERS.format(ranges=_layer_ranges(schema))
+    averages = _CONSISTENT if "based_on" in schema.names else _AVERAGES
+    layer = _lowest_layer(schema, statement)
     return _LAYER_1.format(layer=layer, averages=averages) if layer else averages
 
 
-def _lowest_layer(content: bytes, statement: Statement) -> str:
+def _lowest_layer(schema: pa.Schema, statement: Statement) -> str:
     """Return what layer 1 of a table's mean is called, "" for a mean without layers."""
-    metadata = json.loads((_read_schema(content).metadata or {}).get(b"agedp", b"{}"))
+    metadata = json.loads((schema.metadata or {}).get(b"agedp", b"{}"))
     name = f"{metadata.get('of')}/1"
     terms = statement.contract.series.get(name)
     return layer_text(name, terms.clamp_kwh) if terms and terms.clamp_kwh else ""
 
 
-def _layer_ranges(content: bytes) -> str:
+def _layer_ranges(schema: pa.Schema) -> str:
     """Return the ranges of the layers of a table; where amendments changed them, by the version of their rows."""
-    by_version = json.loads((_read_schema(content).metadata or {})[b"agedp"])["layers_by_version"]
+    by_version = json.loads((schema.metadata or {})[b"agedp"])["layers_by_version"]
     versions: dict[str, list[str]] = {}
     for version, layers in sorted(by_version.items(), key=lambda item: int(item[0])):
         versions.setdefault(_ranges_text(layers), []).append(version)
@@ -255,7 +260,7 @@ def _ranges_text(layers: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def _schema(table: pa.Schema) -> dict[str, Any]:
+def table_dictionary(table: pa.Schema) -> dict[str, Any]:
     """Return the dictionary of a table's columns."""
     return {
         "$schema": f"{_PROFILES}tableschema.json",
@@ -302,8 +307,9 @@ def package_faults(descriptor: Mapping[str, Any], statement: Statement, files: M
 
     Sizes, checksums, columns, types and credits are compared; descriptions may differ between versions of agedp.
     """
-    resources = {resource["path"]: resource for resource in descriptor["resources"]}
-    if len(resources) != len(descriptor["resources"]) or set(resources) != set(files):
+    listed = [resource for resource in descriptor["resources"] if not isinstance(resource["path"], list)]
+    resources = {resource["path"]: resource for resource in listed}
+    if len(resources) != len(listed) or set(resources) != set(files):
         yield "lists other files than the release has"
         return
     for path, content in files.items():
@@ -313,7 +319,9 @@ def package_faults(descriptor: Mapping[str, Any], statement: Statement, files: M
             f"sha256:{hashlib.sha256(content).hexdigest()}",
         ):
             yield f"gives another size or checksum of {path}"
-        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(_schema(_read_schema(content))):
+        if path.endswith(".parquet") and _columns(resource["schema"]) != _columns(
+            table_dictionary(_read_schema(content))
+        ):
             yield f"gives other columns of {path}"
     if {key: descriptor[key] for key in _CREDITS if key in descriptor} != _credits(statement):
         yield "names another source, licence or contact than the statement"

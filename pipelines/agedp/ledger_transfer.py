@@ -23,7 +23,8 @@ from datetime import date
 from pathlib import Path
 
 from agedp.local_files import atomic_files
-from agedp.release_folder.release_folder import ROWS, ReleaseFolder, open_release
+from agedp.release_folder.partitions import stated_checksums
+from agedp.release_folder.release_folder import ROWS, SUMS, ReleaseFolder, open_release
 from agedp.release_folder.table_comparison import check_tables
 from agedp_data import clock
 from agedp_data.errors import InputError, LedgerBehind, LedgerError
@@ -118,7 +119,7 @@ def recover(path: str | Path, url: str, *, at: date) -> int:
     folder = open_release(path)
     folder.verify()
     export = _folder_rows(folder)
-    statement, files = folder.read_statement(), tuple(sorted(folder.checksums.items()))
+    statement, files = folder.read_statement(), _stated_files(folder)
     software = json.dumps(statement.software, sort_keys=True)
     record = StatementRecord(statement.population, statement.text(), files, software, at=_newest_date(export))
     _fill(url, recovered_rows(export, record, at=at.isoformat()))
@@ -134,6 +135,12 @@ def _folder_rows(folder: ReleaseFolder) -> LedgerExport:
     if not all(is_folder_record(row) for row in export.rows if isinstance(row, StatementRecord)):
         raise LedgerError(f"{ROWS} holds statements, which no folder carries")
     return export
+
+
+def _stated_files(folder: ReleaseFolder) -> tuple[tuple[str, str], ...]:
+    """Return the files of a folder as the ledger keeps them with its statement."""
+    listing = (folder.path / SUMS).read_bytes()
+    return tuple(sorted(stated_checksums(folder.checksums, listing).items()))
 
 
 def _newest_date(export: LedgerExport) -> str:
@@ -192,7 +199,7 @@ def verify_against(folder: ReleaseFolder, ledger: Ledger) -> None:
         check_tables(folder.series_tables(), statement, rows, contracts)
     except InputError as error:
         raise LedgerError(f"the folder and the ledger contain different values: {error}") from None
-    files = tuple(sorted(folder.checksums.items()))
+    files = _stated_files(folder)
     if files not in {*(statement.files for statement in ledger.statements(population)), *ledger.earlier_folder_files()}:
         raise LedgerError("the ledger keeps no statement with the files of this folder; `agedp publish` writes it anew")
 

@@ -33,6 +33,7 @@ from agedp.one_off_arguments import (
     write_files,
 )
 from agedp.pipeline import RunSummary, calibrate, run_stages
+from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext
 from agedp.setup.init_run_file import init, missing_options, preview
@@ -180,7 +181,7 @@ def _check_release_folder(out: Path) -> None:
     """Refuse a file, and a folder with files that are not part of a release: they would be handed over with it."""
     if out.is_dir():
         with atomic_files.write_errors(out):
-            names = sorted(path.name for path in out.iterdir())
+            names = sorted(list_files(out))
         foreign_files = [name for name in names if not (is_release_file(name) or atomic_files.is_temporary(name))]
         if foreign_files and STATEMENT not in names:
             advice = "name a new or empty folder"

@@ -19,6 +19,7 @@ from agedp.compute.engine_settings import Scheduler
 from agedp.ledger_session import LedgerSession
 from agedp.pipeline import run_stages
 from agedp.promises import PromiseKeys
+from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import ReleaseFolder, is_release_file
 from agedp.release_options import ReleaseOptions, context_of, with_options
 from agedp.run_context import RunContext
@@ -82,9 +83,9 @@ class Release:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise InputError(f"{target.name}: has files already; name a new or empty folder")
         target.mkdir(parents=True, exist_ok=True)
-        for path in sorted(self.folder.path.iterdir()):
-            if is_release_file(path.name):
-                shutil.copyfile(path, target / path.name)
+        for name in filter(is_release_file, list_files(self.folder.path)):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.folder.path / name, target / name)
         return ReleaseFolder(target)
 
     def verify(self) -> None:

@@ -89,7 +89,7 @@ wrong interval_minutes=15 | 60 | 20 & columns={household = "a"} & categories=["G
 [output]
 free household_register="sqlite:///out/register.sqlite"
 free release="out/elsewhere" & title="Another" & source="Ours" & licence="CC0-1.0"
-free contact="us" & interval=0.5
+free contact="us" & interval=0.5 & layout="monthly" | "single"
 amend witness="homes.witness"
 never ledger="sqlite:///out/fresh.sqlite" & confidential="out/house"
 [population]

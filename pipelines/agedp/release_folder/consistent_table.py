@@ -62,6 +62,18 @@ class _Part:
         return NoisyValue(float(self.row.values[cell]), self.variance)
 
 
+@dataclass(frozen=True, slots=True)
+class ConsistentDay:
+    """The released rows of one day, quantity, contract and date of publication, totals first."""
+
+    parts: tuple[_Part, ...]
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Return the numbers of its ledger rows."""
+        return tuple(part.row.seq for part in self.parts)
+
+
 def consistent_files(
     statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> dict[str, bytes]:
@@ -86,15 +98,24 @@ def consistent_table(
     statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]
 ) -> pa.Table | None:
     """Return the consistent averages with their guarantee in the metadata; None without means that add up."""
-    quantities = _quantities(contracts)
-    if not quantities:
+    if not _quantities(contracts):
         return None
-    days = _parts_by_day(rows, contracts, quantities)
+    return consistent_days_table(consistent_days(rows, contracts), common_guarantee(statement))
+
+
+def consistent_days(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ConsistentDay]:
+    """Return the days of means that add up of which no series is still to be released, by day."""
+    quantities = _quantities(contracts)
+    return [ConsistentDay(tuple(parts)) for parts in _parts_by_day(rows, contracts, quantities)] if quantities else []
+
+
+def consistent_days_table(days: Sequence[ConsistentDay], common: Mapping[str, Any]) -> pa.Table:
+    """Return the table of these days; `common` is the part of its guarantee that other tables have as well."""
     table = table_schemas.table_from_rows(
-        derived_schemas.CONSISTENT_AVERAGES, [row for parts in days for row in _day_rows(parts)]
+        derived_schemas.CONSISTENT_AVERAGES, [row for of_day in days for row in _day_rows(of_day.parts)]
     )
     guarantee = {
-        **common_guarantee(statement),
+        **common,
         "of": "least squares of the released averages",
         "schema": "agedp-consistent-daily-averages-1",
     }

@@ -5,17 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from agedp.release_folder.derived_tables import DERIVED_FILES
+from agedp.release_folder.partitions import (
+    ROWS_TABLE,
+    SUMS_FILE,
+    is_monthly,
+    list_files,
+    months_by_table,
+    partition_of,
+    partition_path,
+)
 from agedp.release_folder.published_series import FILES
 from agedp_data.errors import InputError
 from agedp_data.messages import escape_text
-from agedp_data.statement import datapackage
+from agedp_data.statement import datapackage, partition_resources
 from agedp_data.statement.document import Statement
+from agedp_data.statement.partition_resources import PartitionedTable, partition_file
 
-AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", "SHA256SUMS"
+AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "STATEMENT.md", SUMS_FILE
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
 WITHOUT_PACKAGE = ("agedp-statement-1",)
@@ -24,6 +36,9 @@ WITHOUT_PACKAGE = ("agedp-statement-1",)
 def is_release_file(name: str) -> bool:
     """Return whether a release folder may contain a file of this name; other files are neither checked nor removed."""
     names = {AVERAGES, *DERIVED_FILES, STATEMENT, WORDS, ROWS, PACKAGE, SUMS}
+    table, is_inside, _ = name.partition("/")
+    if is_inside:  # a folder of partitions has no other files: readers of data sets read all
+        return table == ROWS_TABLE or is_release_file(f"{table}.parquet")
     return name in names or _RELEASE_FILE.fullmatch(name) is not None
 
 
@@ -39,22 +54,48 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
         InputError: a file that is missing, differs or is not listed.
     """
     tables = [name for name in expected if name.startswith(tuple(FILES.values()))]
-    if not tables or not {STATEMENT, WORDS, ROWS} <= set(expected):
+    has_rows = is_monthly(expected) or ROWS in expected
+    if not tables or not has_rows or not {STATEMENT, WORDS} <= set(expected):
         raise InputError(f"{SUMS} does not name every file of a release")
     if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
         raise InputError(f"{SUMS} differs from the published file; ask for the release again")
     for name, digest in expected.items():
-        path = folder / Path(name).name
+        inside = name if partition_of(name) else Path(name).name
+        path = folder / inside
         if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            raise InputError(
-                f"{escape_text(Path(name).name)} differs from the published file; ask for the release again"
-            )
-    names = {path.name for path in folder.iterdir() if is_release_file(path.name)}
+            raise InputError(f"{escape_text(inside)} differs from the published file; ask for the release again")
+    names = set(filter(is_release_file, list_files(folder)))
     if unlisted := sorted(names - set(expected) - {SUMS}):
         foreign = ", ".join(map(escape_text, unlisted))
         raise InputError(
             f"{foreign}: not listed in {SUMS}, so not part of this release; remove it, or ask for the release again"
         )
+
+
+def check_one_layout(listed: Set[str]) -> None:
+    """Check that a folder with partitions by month has no tables or ledger rows beside them.
+
+    Raises:
+        InputError: it has.
+    """
+    beside = sorted(name for name in listed if name == ROWS or ("/" not in name and name.endswith(".parquet")))
+    if is_monthly(listed) and beside:
+        raise InputError(f"{escape_text(beside[0])} is beside the files of months; ask for the release again")
+
+
+def partitioned_tables(folder: Path, listed: Iterable[str]) -> list[PartitionedTable]:
+    """Return the tables by month of a folder, by reading all of its files.
+
+    Raises:
+        OSError: a file is missing or damaged.
+    """
+    tables = []
+    for name, months in months_by_table(listed).items():
+        paths = [partition_path(name, month) for month in months]
+        files = tuple(partition_file(path, (folder / path).read_bytes()) for path in paths)
+        schema = None if name == ROWS_TABLE else pq.read_schema(folder / paths[-1])
+        tables.append(PartitionedTable(name, files, schema))
+    return tables
 
 
 def check_package(folder: Path, listed: Set[str], statement: Statement) -> None:
@@ -67,10 +108,16 @@ def check_package(folder: Path, listed: Set[str], statement: Statement) -> None:
         if statement.schema_name not in WITHOUT_PACKAGE:
             raise InputError(f"{SUMS} does not name {PACKAGE}, which a release of this kind has")
         return
-    files = {name: (folder / name).read_bytes() for name in listed - {PACKAGE}}
+    files = {name: (folder / name).read_bytes() for name in listed - {PACKAGE} if not partition_of(name)}
     try:
-        fault = next(datapackage.package_faults(json.loads((folder / PACKAGE).read_bytes()), statement, files), None)
-    except (LookupError, TypeError, ValueError, AttributeError):
+        descriptor = json.loads((folder / PACKAGE).read_bytes())
+        by_month = [resource for resource in descriptor["resources"] if isinstance(resource["path"], list)]
+        faults = (
+            *datapackage.package_faults(descriptor, statement, files),
+            *partition_resources.partition_faults(by_month, statement, partitioned_tables(folder, listed)),
+        )
+        fault = next(iter(faults), None)
+    except (OSError, LookupError, TypeError, ValueError, AttributeError):
         raise InputError(f"{PACKAGE} lacks entries of a release") from None
     if fault is not None:
         raise InputError(f"{PACKAGE} {fault}; ask for the release again")

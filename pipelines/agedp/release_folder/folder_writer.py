@@ -13,15 +13,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from agedp.local_files import atomic_files
 from agedp.local_files.locks import exclusive_lock
 from agedp.release_folder.origin import list_published_files
+from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import SUMS, is_release_file
 from agedp_data.datasets.filesystem import input_errors, system_at
 
 _READABLE = 0o644
+NO_FILES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
@@ -29,30 +32,70 @@ def file_checksums(files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
 
 
-def write_release_files(folder: Path, files: Mapping[str, bytes], remote: RemoteFolder | None = None) -> bool:
+def write_release_files(
+    folder: Path,
+    files: Mapping[str, bytes],
+    remote: RemoteFolder | None = None,
+    *,
+    unchanged: Mapping[str, str] = NO_FILES,
+) -> bool:
     """Write the files, SHA256SUMS last, and remove those of another release; skip what the folder has already.
+
+    Args:
+        folder: the release folder.
+        files: content by path.
+        remote: the URL of the release.
+        unchanged: SHA-256 by path of the release's other files, which the folder has: those of closed months.
 
     Returns:
         Whether the folder has exactly these files; at a URL other runs may write at the same time.
     """
-    all_files = add_checksums(files)
+    all_files = add_checksums(files, unchanged=unchanged)
     _make_folder(folder)
-    atomic_files.remove_stale_files(folder)
-    obsolete = [path for path in list_published_files(folder) if path.name not in all_files]
+    _remove_stale_files(folder, files)
+    obsolete = [path for path in list_published_files(folder) if _name(folder, path) not in {*all_files, *unchanged}]
     if obsolete or not _has_files(folder, all_files):
         for name, content in files.items():
-            atomic_files.write(folder / name, content, mode=_READABLE)
+            _make_folder((folder / name).parent)
+            if "/" not in name or not _has_files(folder, {name: content}):
+                atomic_files.write(folder / name, content, mode=_READABLE)
         with atomic_files.write_errors(folder):
             for path in obsolete:
                 path.unlink(missing_ok=True)
+                _remove_empty_folders(path.parent, folder)
         atomic_files.write(folder / SUMS, all_files[SUMS], mode=_READABLE)
-    return remote is None or remote.put(all_files)
+    return remote is None or remote.put(all_files, unchanged)
 
 
-def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a release and, last, their checksums."""
-    listing = "".join(f"{digest}  {name}\n" for name, digest in file_checksums(files).items())
-    return {**files, SUMS: listing.encode()}
+def _name(folder: Path, path: Path) -> str:
+    return path.relative_to(folder).as_posix()
+
+
+def _remove_stale_files(folder: Path, files: Iterable[str]) -> None:
+    """Remove temporary files of killed runs from the folders in which files are written."""
+    for inside in sorted({(folder / name).parent for name in files} | {folder}):
+        if inside.is_dir():
+            atomic_files.remove_stale_files(inside)
+
+
+def _remove_empty_folders(inside: Path, folder: Path) -> None:
+    """Remove the folder of a month, and that of its table, if nothing is in them any more."""
+    while inside != folder:
+        try:
+            inside.rmdir()
+        except OSError:  # not empty, or removed already
+            return
+        inside = inside.parent
+
+
+def listing_of(checksums: Mapping[str, str]) -> bytes:
+    """Return the content of SHA256SUMS."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(checksums.items())).encode()
+
+
+def add_checksums(files: Mapping[str, bytes], *, unchanged: Mapping[str, str] = NO_FILES) -> dict[str, bytes]:
+    """Return the files of a release and, last, the checksums of these and of the `unchanged` ones."""
+    return {**files, SUMS: listing_of({**file_checksums(files), **unchanged})}
 
 
 def locked_release_folder(folder: Path) -> AbstractContextManager[None]:
@@ -94,39 +137,59 @@ class RemoteFolder:
         atomic_files.make_private(self.copy)
         with input_errors(_LABEL, self.url):
             versions = self._list_objects()
-            for path in self.copy.iterdir():
-                if is_release_file(path.name) and path.name not in versions:
-                    path.unlink(missing_ok=True)
+            for name in list_files(self.copy):
+                if is_release_file(name) and name not in versions:
+                    (self.copy / name).unlink(missing_ok=True)
+                    _remove_empty_folders((self.copy / name).parent, self.copy)
             for name, version in versions.items():
                 if self._versions.get(name) != version or not (self.copy / name).exists():
+                    (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
                     atomic_files.write(self.copy / name, self._read(name))
             self._versions = versions
 
-    def put(self, files: Mapping[str, bytes]) -> bool:
+    def put(self, files: Mapping[str, bytes], unchanged: Mapping[str, str] = NO_FILES) -> bool:
         """Upload the files in their order; before the last, the checksums, remove objects that the copy does not have.
 
-        Return whether exactly these files are at the URL afterwards: another run may have uploaded others meanwhile.
+        Objects of `unchanged` files are uploaded from the copy if they are not those that were fetched; they are not
+        read. Return whether exactly these files are at the URL afterwards: another run may have uploaded others
+        meanwhile.
 
         Raises:
             InputError: the server does not answer, or denies writing.
         """
         with input_errors(_LABEL, self.url):
-            present = {name: self._read(name) for name in self._list_objects()}
-            if self._is_complete(present, files):
+            present = self._read_present(unchanged)
+            if self._is_complete(present, files, unchanged):
                 return True
             system, root = self._root()
             *names, checksums_name = files
             for name in names:
                 if present.get(name) != files[name]:
                     system.pipe_file(f"{root}/{name}", files[name])
+            for name in unchanged:
+                if name not in present:
+                    system.pipe_file(f"{root}/{name}", (self.copy / name).read_bytes())
             for name in self._removed_names(present):
                 system.rm_file(f"{root}/{name}")
             system.pipe_file(f"{root}/{checksums_name}", files[checksums_name])
-            return self._is_complete({name: self._read(name) for name in self._list_objects()}, files)
+            versions = self._list_objects()
+            self._versions |= {name: version for name, version in versions.items() if name in unchanged}
+            return self._is_complete(self._read_present(unchanged), files, unchanged)
 
-    def _is_complete(self, present: Mapping[str, bytes], expected: Mapping[str, bytes]) -> bool:
-        return not self._removed_names(present) and all(
-            present.get(name) == content for name, content in expected.items()
+    def _read_present(self, unchanged: Mapping[str, str]) -> dict[str, bytes]:
+        """Return the objects by name; nothing of those that are unchanged, and not those that differ from the copy."""
+        versions = self._list_objects()
+        fetched = {name for name in unchanged if name in versions and versions[name] == self._versions.get(name)}
+        read = {name: self._read(name) for name in versions if name not in unchanged}
+        return read | dict.fromkeys(fetched, b"")
+
+    def _is_complete(
+        self, present: Mapping[str, bytes], expected: Mapping[str, bytes], unchanged: Mapping[str, str]
+    ) -> bool:
+        return (
+            not self._removed_names(present)
+            and unchanged.keys() <= present.keys()
+            and all(present.get(name) == content for name, content in expected.items())
         )
 
     def _removed_names(self, present: Iterable[str]) -> list[str]:
@@ -155,13 +218,30 @@ class RemoteFolder:
             entries = system.ls(root, detail=True)
         except FileNotFoundError:  # nothing was uploaded yet; a missing bucket raises on the first write
             return {}
-        by_name = {str(entry["name"]).rpartition("/")[2]: entry for entry in entries if entry["type"] == "file"}
+        by_name = {_base_name(entry): entry for entry in entries if entry["type"] == "file"}
+        for table in (_base_name(entry) for entry in entries if entry["type"] == "directory"):
+            if is_release_file(f"{table}/"):
+                inside = system.find(f"{root}/{table}", detail=True)
+                by_name |= {_path_inside(table, path): inside[path] for path in inside}
         return {name: _version_text(entry) for name, entry in sorted(by_name.items()) if is_release_file(name)}
 
     def _read(self, name: str) -> bytes:
         system, root = self._root()
         content: bytes = system.cat_file(f"{root}/{name}")
         return content
+
+
+def _base_name(entry: Mapping[str, Any]) -> str:
+    return str(entry["name"]).rstrip("/").rpartition("/")[2]
+
+
+def _path_inside(table: str, path: str) -> str:
+    """Return the path of an object in a release folder, given that of the table that contains it.
+
+    >>> _path_inside("daily_averages_use", "bucket/daily_averages_use/published_month=2026-11/x.parquet")
+    'daily_averages_use/published_month=2026-11/x.parquet'
+    """
+    return f"{table}/{path.partition(f'/{table}/')[2]}"
 
 
 def _version_text(entry: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.derived_tables import DERIVED_FILES
+from agedp.release_folder.partitions import ROWS_TABLE, list_files, months_by_table, partition_of
 from agedp.release_folder.published_series import FILES, MEANS
 from agedp.release_folder.release_folder import (
     AVERAGES,
@@ -71,7 +72,9 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
         ROWS: _origin_of_rows,
         REPORT: _origin_of_report,
     }
+    names -= _closed_months(names)
     tables = {name for name in names if name.endswith(".parquet") and is_release_file(name)}
+    parsers |= {name: _origin_of_rows for name in names if (of := partition_of(name)) and of[0] == ROWS_TABLE}
     parsers |= dict.fromkeys(tables, lambda content: _origin_of_mapping(_guarantee(content)))
     origins = {
         origin
@@ -91,6 +94,13 @@ def release_origins(folder: Path) -> frozenset[ReleaseOrigin]:
     return frozenset(origin for origin in origins if origin.population or origin.head not in heads_with_population)
 
 
+def _closed_months(names: Iterable[str]) -> set[str]:
+    """Return the files of months of which a later one exists: their heads are before those of the newest month."""
+    names = list(names)
+    newest = {table: months[-1] for table, months in months_by_table(names).items()}
+    return {name for name in names if (of := partition_of(name)) and of[1] != newest[of[0]]}
+
+
 def list_published_files(folder: Path) -> list[Path]:
     """Return the files of a release in a folder, without the user's own files of similar names.
 
@@ -101,11 +111,14 @@ def list_published_files(folder: Path) -> list[Path]:
     with suppress(InputError):
         listed = ReleaseFolder(folder).checksums
     named = [folder / name for name in sorted(_file_names(folder)) if is_release_file(name)]
-    return [path for path in named if path.name in {*listed, *_CERTAIN_FILES} or _carries_guarantee(path)]
+    certain = {*listed, *_CERTAIN_FILES}
+    return [path for path in named if path.relative_to(folder).as_posix() in certain or _carries_guarantee(path)]
 
 
 def _carries_guarantee(path: Path) -> bool:
     with suppress(OSError, *_DAMAGED):
+        if path.suffix == ".jsonl":
+            return bool(_origin_of_rows(path.read_bytes()).head)
         series = _guarantee(path.read_bytes())["of"]
         names = [f"{file}_{series}.parquet" for file in FILES.values()]
         plain = [f"{file}.parquet" for file in FILES.values() if file != MEANS]
@@ -115,7 +128,7 @@ def _carries_guarantee(path: Path) -> bool:
 
 def _file_names(folder: Path) -> set[str]:
     try:
-        return {path.name for path in folder.iterdir()}
+        return set(list_files(folder))
     except (FileNotFoundError, NotADirectoryError):
         return set()
     except OSError as error:

@@ -87,10 +87,19 @@ def check_period_averages(
             table = tables[name]
             coverage = interval_coverage(table)
             expected = period_table(period, statement, rows, contracts, coverage=coverage)
-            if expected is not None:
-                kwh_of_wh = 1 / (1000.0 * expected["household_days"].to_numpy())
-                expected = with_equal_intervals(expected, table, kwh_of_wh=kwh_of_wh)
-            check_large_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
+            compare_period_averages(name, table, expected)
+
+
+def compare_period_averages(name: str, table: pa.Table, expected: pa.Table | None) -> None:
+    """Check that a table of averages by period is the expected one.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs; the message names the period's first day and the column.
+    """
+    if expected is not None:
+        kwh_of_wh = 1 / (1000.0 * expected["household_days"].to_numpy())
+        expected = with_equal_intervals(expected, table, kwh_of_wh=kwh_of_wh)
+    check_large_table(name, _by_day(table), None if expected is None else _by_day(expected), rounded=_ROUNDED)
 
 
 def period_table(
@@ -114,11 +123,18 @@ def period_table(
     if not any(is_daily_mean(mean) for names in series.values() for mean in names.values()):
         return None
     parts = closed_parts(period, rows, contracts)
+    return period_parts_table(period, parts, common_guarantee(statement), coverage=coverage)
+
+
+def period_parts_table(
+    period: Period, parts: Sequence[PeriodPart], common: Mapping[str, Any], *, coverage: Decimal
+) -> pa.Table:
+    """Return the table of these parts of periods; `common` is the part of its guarantee that other tables have too."""
     columns = [_columns(part, coverage) for part in parts]
     schema = derived_schemas.PERIOD_AVERAGES
     values = {name: [value for column in columns for value in column[name]] for name in schema.names}
     guarantee = {
-        **common_guarantee(statement),
+        **common,
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": f"released days of each {period}",
         "schema": f"agedp-averages-by-{period}-1",

@@ -51,6 +51,12 @@ class PeriodPart:
         """Return the first contract that counts so."""
         return min(value.version for value in self.values)
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return what the part is of, and the numbers of its ledger rows."""
+        numbers = tuple(row.seq for value in self.values for row in value.rows)
+        return self.first_day, self.series, self.group_column, self.quantity, numbers
+
 
 def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> Iterator[DailyValue]:
     """Yield the released values of means by day, then the sums of layers."""

@@ -75,6 +75,11 @@ class ProfileMonth:
     terms: ProfileTerms
     rows: list[ReleaseRecord] = field(default_factory=list)
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return what the month is of, and the numbers of its ledger rows."""
+        return self.first_day, self.series, self.terms.version, tuple(row.seq for row in self.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class _KindSums:
@@ -112,12 +117,23 @@ def check_profile_months(
         InputError: a guarantee, row or cell that differs; the message names the month's first day and the column.
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
-    coverage = interval_coverage(table)
-    expected = profile_month_table(statement, rows, contracts, coverage=coverage)
+    compare_profile_months(
+        PROFILE_MONTHS_FILE,
+        table,
+        profile_month_table(statement, rows, contracts, coverage=interval_coverage(table)),
+    )
+
+
+def compare_profile_months(name: str, table: pa.Table, expected: pa.Table | None) -> None:
+    """Check that a table of mean profiles by month is the expected one.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs; the message names the month's first day and the column.
+    """
     if expected is not None:
         kwh_of_wh = expected["minutes"].to_numpy() / (1000.0 * expected["household_minutes"].to_numpy())
         expected = _named_by_day(with_equal_intervals(expected, table, kwh_of_wh=kwh_of_wh))
-    check_large_table(PROFILE_MONTHS_FILE, _named_by_day(table), expected, rounded=_ROUNDED)
+    check_large_table(name, _named_by_day(table), expected, rounded=_ROUNDED)
 
 
 def profile_month_table(
@@ -134,9 +150,17 @@ def profile_month_table(
     terms = profile_terms(contracts)
     if not any(terms.values()):
         return None
-    tables = [_month_table(month, coverage) for month in closed_months(rows, contracts, terms)]
+    months = closed_months(rows, contracts, terms)
+    return profile_table_of_months(months, common_guarantee(statement), coverage=coverage)
+
+
+def profile_table_of_months(
+    months: Sequence[ProfileMonth], common: Mapping[str, Any], *, coverage: Decimal
+) -> pa.Table:
+    """Return the table of these months; `common` is the part of its guarantee that other tables have as well."""
+    tables = [_month_table(month, coverage) for month in months]
     guarantee = {
-        **common_guarantee(statement),
+        **common,
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": "released days of each month, weekdays and weekends",
         "schema": "agedp-profile-by-month-1",

@@ -62,7 +62,16 @@ def check_quantile_table(
     """
     coverage = interval_coverage(table)
     expected = quantile_table(statement, rows, contracts, coverage=coverage)
-    check_large_table(QUANTILE_FILE, table, expected, rounded=_ROUNDED)
+    compare_quantiles(QUANTILE_FILE, table, expected)
+
+
+def compare_quantiles(name: str, table: pa.Table, expected: pa.Table | None) -> None:
+    """Check that a table of daily quantiles is the expected one.
+
+    Raises:
+        InputError: a guarantee, row or cell that differs; the message names day and column.
+    """
+    check_large_table(name, table, expected, rounded=_ROUNDED)
 
 
 def quantile_table(
@@ -79,10 +88,17 @@ def quantile_table(
     series = series_by_contract(contracts)
     if not any(isinstance(statistic, Distribution) for names in series.values() for statistic in names.values()):
         return None
-    releases = list(_quantiles_by_release(rows, series, coverage))
+    return quantiles_of_rows(rows, contracts, common_guarantee(statement), coverage=coverage)
+
+
+def quantiles_of_rows(
+    rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], common: Mapping[str, Any], *, coverage: Decimal
+) -> pa.Table:
+    """Return the daily quantiles of these rows; `common` is the part of the guarantee that other tables have too."""
+    releases = list(_quantiles_by_release(rows, series_by_contract(contracts), coverage))
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     guarantee = {
-        **common_guarantee(statement),
+        **common,
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": "quantiles of the released counts",
         "schema": "agedp-daily-quantiles-1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import pyarrow as pa
@@ -46,15 +46,34 @@ def check_release(
         LookupError, TypeError, ValueError, ArithmeticError: entries of a release are missing.
     """
     contracts, releases = contracts_and_releases(export)
+    check_rows(statement, releases, contracts)
+    check_tables(released, statement, releases, contracts)
+    check_claims(statement, export, words=words)
+    if derived:
+        check_derived_tables(derived, statement, releases, contracts, coverage=interval_coverage(released))
+
+
+def check_rows(statement: Statement, releases: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> None:
+    """Check that ledger rows are of the statement's population and contract, and that each loss follows from its row.
+
+    Raises:
+        InputError: as `check_release`.
+    """
     check_rows_belong(statement, releases, contracts)
     check_losses(ROWS, releases, contracts)
-    check_tables(released, statement, releases, contracts)
+
+
+def check_claims(statement: Statement, export: LedgerExport, *, words: str) -> None:
+    """Check that the statement and its words follow from the ledger rows.
+
+    Raises:
+        InputError: as `check_release`.
+    """
+    contracts, releases = contracts_and_releases(export)
     check_statement(statement, releases, contracts)
     check_bounds(statement, export.rows)
     check_account(statement, export)
     check_words(words, statement)
-    if derived:
-        check_derived_tables(derived, statement, releases, contracts, coverage=interval_coverage(released))
 
 
 def contracts_and_releases(export: LedgerExport) -> tuple[list[ContractRecord], list[ReleaseRecord]]:

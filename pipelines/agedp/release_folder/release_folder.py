@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agedp.release_folder.consistent_table import CONSISTENT_FILE
 from agedp.release_folder.derived_tables import DERIVED_FILES, derived_table
@@ -23,10 +23,14 @@ from agedp.release_folder.folder_files import (
     SUMS,
     WITHOUT_PACKAGE,
     WORDS,
+    check_one_layout,
     check_package,
     check_sums,
     is_release_file,
 )
+from agedp.release_folder.folder_tables import FolderTables
+from agedp.release_folder.monthly_check import check_months
+from agedp.release_folder.partitions import list_files
 from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.period_parts import Period
 from agedp.release_folder.profile_months import PROFILE_MONTHS_FILE
@@ -41,11 +45,17 @@ from agedp.release_folder.published_series import (
     PROFILE_MONTHS,
 )
 from agedp.release_folder.quantile_table import QUANTILE_FILE
-from agedp.release_folder.release_check import check_release, contracts_and_releases, interval_coverage
+from agedp.release_folder.release_check import (
+    check_claims,
+    check_release,
+    check_rows,
+    contracts_and_releases,
+    interval_coverage,
+)
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
 from agedp_data.datasets import filesystem
-from agedp_data.errors import InputError, LedgerError
-from agedp_data.ledger.transfer import LedgerExport, parse_export
+from agedp_data.errors import InputError
+from agedp_data.ledger.transfer import LedgerExport
 from agedp_data.messages import escape_text, suggest_file
 from agedp_data.statement.document import SCHEMA, Statement, read_statement
 
@@ -76,21 +86,30 @@ class ReleaseFolder:
 
     path: Path
 
-    def table(self, name: str = "") -> pd.DataFrame:
+    def table(self, name: str = "", *, months: Collection[str] = ()) -> pd.DataFrame:
         """Return a published table as a data frame: that of this name, or the first one.
 
         Averages come first, then distributions, profiles, coverage.
 
+        Args:
+            name: of the table, the same in both layouts.
+            months: of the layout "monthly": the months of publication to read, such as "2026-11"; all unless given.
+
         Raises:
             InputError: the release has no such table, whose message names those it has; or the table is damaged.
         """
-        present = sorted(path.stem for path in self.path.glob("*.parquet"))
+        stored = self._stored
+        if months and not stored.is_monthly:
+            raise InputError('months: the release folder has the layout "single"; leave out months')
+        present = sorted(
+            Path(file).stem for file in (stored.files() if stored.is_monthly else map(str, self.path.glob("*.parquet")))
+        )
         kinds = [kind for kind in FILES.values() if kind != LAYERS]  # no layer is a mean
         first = (stem for kind in kinds for stem in present if re.fullmatch(rf"{kind}(_.+)?", stem))
-        if name and present and name not in present and f"{name}.parquet" not in self.checksums:
+        if name and present and name not in present and f"{name}.parquet" not in stored.checksums:
             raise InputError(f"{escape_text(name)}: the release has no such table; it has {', '.join(present)}")
         name = name or next(first, MEANS)
-        frame: pd.DataFrame = self._arrow(f"{name}.parquet").to_pandas(date_as_object=False)
+        frame: pd.DataFrame = self._arrow(f"{name}.parquet", months).to_pandas(date_as_object=False)
         return frame
 
     def consistent_averages(self) -> pd.DataFrame:
@@ -137,7 +156,7 @@ class ReleaseFolder:
         return self._derived(QUANTILE_FILE)
 
     def _derived(self, name: str) -> pd.DataFrame:
-        if name in self.checksums:
+        if name in self._all_tables().files():
             return self.table(name.removesuffix(".parquet"))
         contracts, rows = contracts_and_releases(self.ledger_rows())
         try:
@@ -224,14 +243,23 @@ class ReleaseFolder:
         )
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
-        names = [name for name in self.checksums if name.startswith(kind) and name.endswith(".parquet")]
-        return {name: self._arrow(name) for name in names}
+        return {name: self._arrow(name) for name in self._all_tables().files() if name.startswith(kind)}
 
-    def _arrow(self, name: str) -> pa.Table:
+    def _all_tables(self) -> FolderTables:
+        return FolderTables(self.path, self.checksums)
+
+    @property
+    def _stored(self) -> FolderTables:
         try:
-            return pq.read_table(self.path / name)
-        except (OSError, pa.ArrowException):
-            raise InputError(f"{name} is missing or damaged; ask for the release again") from None
+            return self._all_tables()
+        except InputError:  # a table can be read without checksums
+            return FolderTables(self.path, {})
+
+    def _arrow(self, name: str, months: Collection[str] = ()) -> pa.Table:
+        stored = self._stored
+        if not stored.is_monthly:
+            return stored.read(name)
+        return stored.join(stored.files().get(name, name), self.read_statement(), months)
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -285,12 +313,8 @@ class ReleaseFolder:
         Raises:
             InputError: ledger_rows.jsonl is missing or damaged.
         """
-        try:
-            return parse_export((self.path / ROWS).read_text(encoding="ascii"))
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"{ROWS} is missing or damaged; ask for the release again") from None
-        except LedgerError as error:
-            raise InputError(f"{ROWS}: {error}") from None
+        export = self._stored.ledger_rows()
+        return replace(export, head=self.read_statement().ledger.head) if self._stored.is_monthly else export
 
     def span_bounds(self, *, days: int | None, delta: str | float | Decimal) -> tuple[SpanBound, ...]:
         """Return the (epsilon, delta) bounds on the loss about one household over spans of days, from the rows alone.
@@ -311,7 +335,7 @@ class ReleaseFolder:
 
     def other_files(self) -> tuple[str, ...]:
         """Return the names of files in the folder that are not part of a release and are not verified."""
-        return tuple(sorted(path.name for path in self.path.iterdir() if not is_release_file(path.name)))
+        return tuple(name for name in list_files(self.path) if not is_release_file(name))
 
     def verify(self) -> None:
         """Verify checksums, schema and arithmetic: every value must follow from the other ones.
@@ -322,19 +346,29 @@ class ReleaseFolder:
         check_sums(self.path, self._checksum_text(), self.checksums)
         if self.statement.get("schema") not in (SCHEMA, *WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
-        statement = self.read_statement()
+        statement, stored = self.read_statement(), self._all_tables()
+        check_one_layout(stored.checksums.keys())
         export = self.ledger_rows()
         try:
-            check_release(
-                statement,
-                export,
-                words=(self.path / WORDS).read_text(encoding="utf-8"),
-                released=self.series_tables(),
-                derived={name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES},
-            )
+            if stored.is_monthly:
+                contracts, releases = contracts_and_releases(export)
+                check_rows(statement, releases, contracts)
+                check_months(self.path, stored.checksums, statement, export)
+                check_claims(statement, export, words=self._words())
+            else:
+                check_release(
+                    statement,
+                    export,
+                    words=self._words(),
+                    released=self.series_tables(),
+                    derived={name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES},
+                )
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, self.checksums.keys(), statement)
+
+    def _words(self) -> str:
+        return (self.path / WORDS).read_text(encoding="utf-8")
 
 
 def open_release(folder: str | Path) -> ReleaseFolder:

@@ -198,11 +198,23 @@ def series_table(
     coverage: Decimal,
 ) -> pa.Table:
     """Return the table of one series with its guarantee in the metadata of the schema; `coverage` of the intervals."""
+    return table_with_guarantee(series, common_guarantee(statement), rows, contracts, coverage=coverage)
+
+
+def table_with_guarantee(
+    series: PublishedSeries,
+    common: Mapping[str, Any],
+    rows: Sequence[ReleaseRecord],
+    contracts: Sequence[ContractRecord],
+    *,
+    coverage: Decimal,
+) -> pa.Table:
+    """Return the table of one series; `common` is the part of its guarantee that other tables have as well."""
     versions = {contract.hash: number for number, contract in enumerate(contracts, 1)}
     terms = {str(versions[contract]): of_contract for contract, of_contract in series.terms.items()}
     released = [row for row in rows if series.has(row) and row.state == "released"]
     guarantee = {
-        **common_guarantee(statement),
+        **common,
         "interval": {"coverage": str(coverage), "covers": "the noise and nothing else"},
         "of": series.name,
         "schema": f"agedp-{FILES[series.kind].replace('_', '-')}-1",

@@ -102,6 +102,7 @@ OPTIONS: Final[tuple[RunFileOption, ...]] = (
     _output("household_register", "URL", "household register that several folders or machines share"),
     _output("witness", "PLACE", "confirms the ledger's head from another disk, s3:// or postgresql://"),
     _option("output", "interval", "P", "coverage of the published noise interval", flag="--noise-interval"),
+    _output("layout", "LAYOUT", "files of the release: single (a file for each table) or monthly (one for each month)"),
     _option("population", "name", "NAME", "name of the population", "text", flag="--population"),
     _option("population", "min_households", "N", "a day with fewer households on the roster is never released"),
     _option(

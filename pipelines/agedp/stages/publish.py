@@ -18,13 +18,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from agedp.ledger_session import LedgerSession
 from agedp.release_folder.derived_tables import derived_files
-from agedp.release_folder.folder_writer import file_checksums, locked_release_folder, write_release_files
-from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
+from agedp.release_folder.folder_content import FolderContent, json_bytes, monthly_content
+from agedp.release_folder.folder_writer import locked_release_folder, write_release_files
+from agedp.release_folder.release_folder import REPORT, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import table_files
+from agedp.release_folder.unchanged_partitions import UnchangedPartitions, unchanged_partitions
 from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
@@ -34,7 +35,6 @@ from agedp_data.config import RunFile
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
 from agedp_data.ledger.transfer import export_population, format_export
-from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
@@ -78,19 +78,19 @@ def publish_release(session: LedgerSession) -> None:
             if is_published(session):
                 return
             for _ in range(_ATTEMPTS):
-                files, origin_head, head = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
-                is_complete = write_release_files(folder, files, remote_folder)
+                content, origin_head, head = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
+                is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
                 if remote_folder is None or (is_complete and ledger.head() == head):
                     note_publication(session, origin_head=origin_head, ledger_head=head)
                     return
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
 
-def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[dict[str, bytes], str, str]:
+def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[FolderContent, str, str]:
     """Store the statement of all rows in the ledger.
 
     Returns:
-        The files of the release folder, the head that they name, and the head of the ledger with the statement.
+        The content of the release folder, the head that it names, and the head of the ledger with the statement.
     """
     session.check_contract_unchanged()
     record_account(session, ledger)
@@ -98,15 +98,20 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[dict[str,
     facts = statement_facts(session.terms(), session.model, view, ledger)
     text = build_statement(facts).text()
     statement = read_statement(text)  # its keys in the order in which the ledger returns them
-    files = folder_files(session.run.run_file, ledger, statement, session.rows, view.contracts)
+    run, folder = session.run.run_file, session.run.release_folder
+    unchanged = UnchangedPartitions()
+    if run.output.layout == "monthly":
+        recorded = {dict(row.files).get(SUMS, "") for row in ledger.statements(session.population)}
+        unchanged = unchanged_partitions(folder, ledger=ledger.id, recorded=recorded, coverage=run.output.interval)
+    content = folder_content(run, ledger, statement, session.rows, view.contracts, unchanged=unchanged)
     ledger.record(
         text,
         population=session.population,
-        files=file_checksums(files),
+        files=content.stated_checksums(),
         software=json.dumps(statement.software, sort_keys=True),
         at=_statement_date(session, ledger),
     )
-    return files, statement.ledger.head, ledger.head()
+    return content, statement.ledger.head, ledger.head()
 
 
 def record_account(session: LedgerSession, ledger: Ledger) -> None:
@@ -129,29 +134,32 @@ def _statement_date(session: LedgerSession, ledger: Ledger) -> str:
     return max([ledger.newest_date(session.population), *today])
 
 
-def folder_files(
+def folder_content(
     run: RunFile,
     ledger: Ledger,
     statement: Statement,
     rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
-) -> dict[str, bytes]:
-    """Return the files of a release folder without its checksums; they depend on the run file by the interval only."""
-    files = {
-        STATEMENT: _json_bytes(statement.content()),
-        WORDS: markdown(statement).encode(),
-        ROWS: format_export(export_population(ledger, run.population.name, head=statement.ledger.head)).encode(),
-        **table_files(statement, rows, contracts, coverage=run.output.interval),
-        **derived_files(statement, rows, contracts, coverage=run.output.interval),
-    }
-    files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts, file_names=files)
+    *,
+    unchanged: UnchangedPartitions,
+) -> FolderContent:
+    """Return a release folder without its checksums; it depends on the run file by interval and layout only."""
+    export = export_population(ledger, run.population.name, head=statement.ledger.head)
+    words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
+    if run.output.layout == "monthly":
+        content = monthly_content(statement, export, words, coverage=run.output.interval, unchanged=unchanged)
+    else:
+        content = FolderContent(
+            {
+                **words,
+                ROWS: format_export(export).encode(),
+                **table_files(statement, rows, contracts, coverage=run.output.interval),
+                **derived_files(statement, rows, contracts, coverage=run.output.interval),
+            }
+        )
+    report = public_report(run, ledger.models(), statement, rows, contracts, file_names=content.files)
     # the data package lists all other files, so it comes last
-    files[PACKAGE] = _json_bytes(datapackage(statement, files))
-    return files
-
-
-def _json_bytes(document: Mapping[str, Any]) -> bytes:
-    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
+    return content.with_files({REPORT: report}).with_package(statement)
 
 
 def write_folder_as_of(session: LedgerSession, day: date) -> bool:
@@ -191,12 +199,12 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     newest = ledger.row_number(statement.ledger.head) or 0
     rows = [row for row in session.rows if row.seq <= newest]
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
-    files = folder_files(session.run.run_file, ledger, statement, rows, contracts)
-    is_same = file_checksums(files) == dict(statement_record.files)
+    content = folder_content(session.run.run_file, ledger, statement, rows, contracts, unchanged=UnchangedPartitions())
+    is_same = content.stated_checksums() == dict(statement_record.files)
     if not is_same:
-        _check_bounds_agree(files)
+        _check_bounds_agree(content.files)
     with locked_release_folder(folder):
-        write_release_files(folder, files, session.remote_folder)
+        write_release_files(folder, content.files, session.remote_folder)
     return is_same
 
 

@@ -1,0 +1,115 @@
+"""Statement and LEDGER rows -> the files of a release folder, before they are written.
+
+With the layout "monthly" these are the files of the months that are not closed, or not as they were; the others are
+known by their checksum and size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp.release_folder.folder_files import PACKAGE
+from agedp.release_folder.folder_writer import file_checksums, listing_of
+from agedp.release_folder.monthly_tables import monthly_tables
+from agedp.release_folder.partitions import ROWS_TABLE, months_by_table, partition_of, partition_path, stated_checksums
+from agedp.release_folder.published_months import published_months
+from agedp.release_folder.result_tables import parquet_bytes
+from agedp.release_folder.unchanged_partitions import UnchangedPartitions
+from agedp_data.ledger.monthly_transfer import format_month, rows_by_month
+from agedp_data.ledger.records import sha256
+from agedp_data.ledger.transfer import LedgerExport
+from agedp_data.statement.datapackage import datapackage
+from agedp_data.statement.document import Statement
+from agedp_data.statement.partition_resources import (
+    PartitionedTable,
+    PartitionFile,
+    partition_file,
+    partition_resources,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """The files of a release folder by path, and the files of closed months that stay as they are."""
+
+    files: Mapping[str, bytes]
+    kept: UnchangedPartitions = field(default_factory=UnchangedPartitions)
+
+    @property
+    def unchanged(self) -> Mapping[str, str]:
+        """Return the SHA-256 of the files that stay as they are, by path."""
+        return self.kept.checksums
+
+    def with_files(self, files: Mapping[str, bytes]) -> FolderContent:
+        """Return the content with further files."""
+        return replace(self, files={**self.files, **files})
+
+    def with_package(self, statement: Statement) -> FolderContent:
+        """Return the content with datapackage.json, which lists all other files."""
+        plain = {path: content for path, content in self.files.items() if not partition_of(path)}
+        by_month = partition_resources(list(self._partitioned()), statement)
+        return self.with_files({PACKAGE: json_bytes(datapackage(statement, plain, by_month))})
+
+    def _partitioned(self) -> Iterator[PartitionedTable]:
+        """Yield the tables by month; columns of one without a new file are those of its newest file in the folder."""
+        for table, months in months_by_table({**self.files, **self.unchanged}).items():
+            paths = [partition_path(table, month) for month in months]
+            files = [
+                partition_file(path, self.files[path])
+                if path in self.files
+                else PartitionFile(path, self.unchanged[path], self.kept.sizes[path])
+                for path in paths
+            ]
+            yield PartitionedTable(table, tuple(files), None if table == ROWS_TABLE else self._schema(paths[-1]))
+
+    def _schema(self, path: str) -> pa.Schema:
+        return pq.read_schema(pa.BufferReader(self.files[path]) if path in self.files else self.kept.folder / path)
+
+    def stated_checksums(self) -> dict[str, str]:
+        """Return the checksums that the ledger keeps with the statement of the folder."""
+        checksums = dict(sorted({**file_checksums(self.files), **self.unchanged}.items()))
+        return stated_checksums(checksums, listing_of(checksums))
+
+
+def monthly_content(
+    statement: Statement,
+    export: LedgerExport,
+    words: Mapping[str, bytes],
+    *,
+    coverage: Decimal,
+    unchanged: UnchangedPartitions,
+) -> FolderContent:
+    """Return statement, ledger rows and tables by month.
+
+    Args:
+        statement: of the release.
+        export: all ledger rows of the population.
+        words: the files of the statement.
+        coverage: of the intervals.
+        unchanged: the files of closed months that stay as they are.
+    """
+    months = rows_by_month(export.rows)
+    files = dict(words)
+    previous = ""
+    for month in months:
+        path = partition_path(ROWS_TABLE, month.month)
+        if month.month < unchanged.since:
+            previous = unchanged.checksums[path]
+        else:
+            text = format_month(month, ledger=export.ledger, previous=previous)
+            files[path], previous = text.encode("ascii"), sha256(text)
+    tables = monthly_tables(statement, published_months(months), coverage=coverage, since=unchanged.since)
+    files |= {table.path: parquet_bytes(table.table) for table in tables}
+    return FolderContent(files, unchanged)
+
+
+def json_bytes(document: Mapping[str, Any]) -> bytes:
+    """Return a document as the bytes of a file; the same document, the same bytes."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()

@@ -1,0 +1,109 @@
+"""A release folder with the layout "monthly" -> the files of closed months that a publication leaves as they are.
+
+Their SHA-256 are taken from SHA256SUMS, if the ledger has a statement with this SHA256SUMS. A file of another size than
+datapackage.json lists is written again, and one that was modified after SHA256SUMS is read and compared: a night costs
+no reading of earlier months. Verification reads everything.
+
+Decisions:
+
+* The newest month that SHA256SUMS lists was not closed, so it is always written again.
+* One file that is not as it was has its month, and those after it, computed again.
+* Another [output] interval has all months computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agedp.release_folder.folder_files import PACKAGE, STATEMENT, SUMS
+from agedp.release_folder.partitioned_tables import kind_of
+from agedp.release_folder.partitions import is_monthly, partition_of
+from agedp.release_folder.release_folder import ReleaseFolder
+from agedp.release_folder.table_comparison import interval_coverage
+from agedp_data.errors import InputError
+
+_DAMAGED: Final = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedPartitions:
+    """Files of closed months in a folder: SHA-256 and size by path. `since` is the first month to write, "" for all."""
+
+    folder: Path = Path()
+    since: str = ""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def unchanged_partitions(
+    folder: Path, *, ledger: str, recorded: Collection[str], coverage: Decimal
+) -> UnchangedPartitions:
+    """Return the files of closed months that a publication need not write.
+
+    Args:
+        folder: the release folder.
+        ledger: id of the ledger; a recovered ledger has new hashes, so that all months are written.
+        recorded: SHA-256 of every SHA256SUMS with which the ledger has a statement of the population.
+        coverage: of the intervals that are to be published.
+    """
+    with suppress(InputError, *_DAMAGED):
+        sums = folder / SUMS
+        listing = sums.read_bytes()
+        checksums = ReleaseFolder(folder).checksums
+        is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
+        if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
+            return _unchanged(folder, checksums, sums.stat().st_mtime_ns, coverage)
+    return UnchangedPartitions()
+
+
+def _unchanged(folder: Path, checksums: Mapping[str, str], written_ns: int, coverage: Decimal) -> UnchangedPartitions:
+    months = {path: of[1] for path in checksums if (of := partition_of(path)) is not None}
+    newest = max(months.values())
+    series = [path for path, month in months.items() if month == newest and kind_of(path.partition("/")[0])]
+    if any(interval_coverage(pq.read_schema(folder / path).empty_table()) != coverage for path in series[:1]):
+        return UnchangedPartitions()
+    sizes = dict(_listed_sizes(folder, checksums[PACKAGE]))
+    closed = {path for path, month in months.items() if month < newest}
+    changed = [path for path in closed if not _is_unchanged(folder / path, checksums[path], sizes[path], written_ns)]
+    since = min((months[path] for path in changed), default=newest)
+    kept = sorted(path for path in closed if months[path] < since)
+    kept_checksums, kept_sizes = {path: checksums[path] for path in kept}, {path: sizes[path] for path in kept}
+    return UnchangedPartitions(folder, since, kept_checksums, kept_sizes)
+
+
+def _statement_ledger(folder: Path, digest: str) -> str:
+    return str(_listed_document(folder / STATEMENT, digest)["ledger"]["id"])
+
+
+def _listed_document(path: Path, digest: str) -> dict[str, Any]:
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ValueError("the file is not the listed one")
+    document: dict[str, Any] = json.loads(content)
+    return document
+
+
+def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
+    for resource in _listed_document(folder / PACKAGE, digest)["resources"]:
+        for part in resource.get("partitions", ()):
+            yield part["path"], int(part["bytes"])
+
+
+def _is_unchanged(path: Path, digest: str, size: int, written_ns: int) -> bool:
+    try:
+        status = path.stat(follow_symlinks=False)
+        if status.st_size != size:
+            return False
+        return status.st_mtime_ns <= written_ns or hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    except OSError:
+        return False
