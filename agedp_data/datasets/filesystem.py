@@ -21,8 +21,6 @@ from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import IO, Any, Final
 
-import fsspec
-
 from agedp_data.errors import InputError, Unavailable
 from agedp_data.messages import escape_text
 
@@ -106,6 +104,8 @@ def system_at(url: str) -> tuple[Any, str]:
 
     The time limits of this module apply unless fsspec's configuration has settings for the protocol.
     """
+    import fsspec  # noqa: PLC0415  (slow to import, and only URLs need it)
+
     protocol = url.partition("://")[0]
     options = {} if protocol in fsspec.config.conf else _timeout_options(protocol)
     system, path = fsspec.core.url_to_fs(url, **options)

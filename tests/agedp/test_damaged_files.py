@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agedp.pipeline import calibrate, run_stages
+from agedp.calibration_pipeline import calibrate
+from agedp.pipeline import run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError

@@ -24,7 +24,6 @@ from agedp.release_folder.derived_tables import derived_files
 from agedp.release_folder.folder_writer import file_checksums, locked_release_folder, write_release_files
 from agedp.release_folder.release_folder import PACKAGE, REPORT, ROWS, STATEMENT, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import table_files
-from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
 from agedp.statement_facts import statement_facts
@@ -141,6 +140,8 @@ def folder_files(
         **table_files(statement, rows, contracts, coverage=run.output.interval),
         **derived_files(statement, rows, contracts, coverage=run.output.interval),
     }
+    from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
+
     files[REPORT] = public_report(run, ledger.models(), statement, rows, contracts, file_names=files)
     # the data package lists all other files, so it comes last
     files[PACKAGE] = _json_bytes(datapackage(statement, files))

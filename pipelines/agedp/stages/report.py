@@ -24,8 +24,6 @@ from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
-from agedp.reports.confidential_report import write_confidential_report
-from agedp.reports.report_data import InternalSources
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
 from agedp.store.retention import remove_old_months
@@ -146,6 +144,9 @@ def _remove_old_readings(session: LedgerSession) -> None:
 
 
 def _write_report(session: LedgerSession, delivery: Delivery) -> tuple[FileNotice, ...]:
+    from agedp.reports.confidential_report import write_confidential_report  # noqa: PLC0415  (charts and templates)
+    from agedp.reports.report_data import InternalSources  # noqa: PLC0415
+
     run = session.run
     return write_confidential_report(
         InternalSources(run.run_file, run.paths, run.roster, run.store, delivery), session.rows
