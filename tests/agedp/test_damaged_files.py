@@ -74,6 +74,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/preflight.json": ("silent",),
     f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
+    f"{STORE}/manifests.json": ("silent",),
     f"{STORE}/names.json": ("silent",),
     # made anew where the input file is still delivered, refused where it is not
     f"{STORE}/files/ID.json": ("silent", "refused"),
