@@ -66,6 +66,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/quality.parquet": ("silent",),
     "confidential/quarantine_settled.parquet": ("silent",),
     "confidential/report.html": ("silent",),
+    "confidential/report.json": ("silent",),
     "confidential/sums.parquet": ("silent",),
     f"{STORE}/quarantine/ID.parquet": ("silent",),
     f"{STORE}/quarantine/month=MONTH/ID.parquet": ("silent",),

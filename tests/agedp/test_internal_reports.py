@@ -15,7 +15,8 @@ from tests.command import agedp
 
 FIRST = date(2013, 1, 1)
 PROMISE = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 9\n'
-RECORD, REPORT = "agedp.internal_records.cell_tables.CellTable.add", "agedp.stages.report.write_confidential_report"
+RECORD = "agedp.internal_records.cell_tables.CellTable.add"
+REPORT = "agedp.reports.confidential_report.write_confidential_report"
 
 
 @pytest.fixture
