@@ -24,7 +24,6 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.stage_values import Delivery
-from agedp.stages.synthetic_days import NO_DELIVERY
 from agedp.store.daily_totals import RejectedRows, deduplicate_month
 from agedp.store.data_quality import count_by_reason, renumber_quarantine, write_quality
 from agedp.store.file_identity import (
@@ -73,6 +72,8 @@ def read_files(session: LedgerSession) -> Delivery:
     """
     session = session.opened()
     if not session.run.run_file.schedule.reads_input:
+        from agedp.stages.synthetic_days import NO_DELIVERY  # noqa: PLC0415  (for rehearsals)
+
         return NO_DELIVERY
     delivery = _ingest_run(session)
     return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
