@@ -74,9 +74,9 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
 def _confidential_tables(session: LedgerSession) -> Iterator[Path]:
     """Yield the tables that the report reads, as far as they exist."""
     run, paths = session.run, session.run.paths
-    folders = [paths.folder / "forgetting"]
-    if isinstance(run.run_file.model, EstimatedModel):
-        folders.append(Path(run.run_file.model.file))
+    model, folders = run.run_file.model, list[Path]()
+    if isinstance(model, EstimatedModel) and run.run_file.schedule.reads_input:  # else no file of the model is read
+        folders = [paths.folder / "forgetting", Path(model.file)]
     tables = (paths.true_means, paths.true_counts, paths.coverage, paths.counted_states, paths.quality)
     yield from (path for path in tables if path.exists())
     for folder in folders:
