@@ -49,9 +49,13 @@ class Absent(Marker):
 
 
 class Section(BaseModel):
-    """A table of the run file: frozen, strict about types, closed to unknown keys."""
+    """A table of the run file: frozen, strict about types, closed to unknown keys.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
+    Text below a key is its description in the JSON schema (`config.contract_document`). Pydantic would collect it from
+    the source of each class at import, and build the validator of each table by itself: half a second of every command.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     written_as: ClassVar[Mapping[str, str]] = {}
     """Keys by their symbols in papers, for the message about such a symbol."""

@@ -33,7 +33,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
@@ -194,6 +193,8 @@ def convolution(first: Floats, second: Floats) -> Floats:
     >>> convolution(np.array([1.0, 0.5]), np.array([2.0, 4.0])).round(12).tolist()
     [2.0, 5.0]
     """
+    from scipy.fft import irfft, next_fast_len, rfft  # noqa: PLC0415  (slow to import, and few commands need it)
+
     count = second.shape[-1]
     size = next_fast_len(2 * count, real=True)
     return np.asarray(irfft(rfft(first[..., :count], size) * rfft(second, size), size)[..., :count])

@@ -32,7 +32,6 @@ from agedp_data.accounting.discount_closed_forms import (
     parse_number,
     renewal,
 )
-from agedp_data.accounting.discount_optimiser import least_noise
 from agedp_data.accounting.discounting import Discount, Exponential, Hyperbolic, Weights, discounted_loss
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
@@ -249,6 +248,8 @@ def _renewal(discount: Discount, horizon: int) -> Floats:
 def _optimal(discount: Discount, horizon: int) -> Floats:
     if isinstance(discount, Exponential):
         return exponential_optimum(discount.alpha, horizon)
+    from agedp_data.accounting.discount_optimiser import least_noise  # noqa: PLC0415  (it needs scipy)
+
     losses, gap = least_noise(discount.weights(horizon))
     if gap > MAX_OPTIMALITY_GAP:
         raise ChainError(

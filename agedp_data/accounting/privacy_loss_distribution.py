@@ -23,7 +23,6 @@ from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
-from scipy import fft
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
@@ -72,6 +71,8 @@ def tight_epsilon(releases: Iterable[Release], delta: float) -> float:
 
 def _composed_law(releases: list[Release], step: float) -> Floats:
     """Return the law of the sum of all losses on the grid of `step`, 0 in the middle."""
+    from scipy import fft  # noqa: PLC0415  (slow to import, and few commands need it)
+
     spectrum = np.ones(_POINTS // 2 + 1, np.complex128)
     for sensitivity, scale, count in releases:
         spectrum *= fft.rfft(_law(sensitivity, scale, step)) ** count

@@ -33,7 +33,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp_data.config.contract_values import ZONE_CHANGES, contract_value, interval_minutes_of, is_later, meaning_of
 from agedp_data.config.run_file import RunFile
@@ -49,7 +49,7 @@ from agedp_data.series.series_tables import written_contracts
 
 _TABLES = ("input", "population", "schedule", "promise", "model")
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
-_PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise)
+_PROMISE: TypeAdapter[AnyPromise] = TypeAdapter(AnyPromise, config=ConfigDict(defer_build=True))
 
 
 def contract_part(run: RunFile, *, model: str | None) -> dict[str, Any]:

@@ -13,8 +13,12 @@ Decisions:
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
+from inspect import cleandoc, getsource
+from itertools import pairwise
+from textwrap import dedent
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -22,7 +26,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from agedp_data import clock
 from agedp_data.config.input import LongColumns
-from agedp_data.parameters import LATER, AgeDays
+from agedp_data.parameters import LATER, AgeDays, Section
 
 UNCHECKED: Final = WithJsonSchema({})
 EPSILON: Final = r"(0|[1-9][0-9]*)(\.[0-9]{0,8}[1-9])?"
@@ -43,7 +47,9 @@ def _complete_schema(schema: dict[str, Any], part: type[DocumentPart]) -> None:
 class DocumentPart(BaseModel):
     """An object in a document: validated when it is read, written out as it was, its JSON schema generated."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="allow", json_schema_extra=_complete_schema)
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="allow", defer_build=True, json_schema_extra=_complete_schema
+    )
 
     optional: ClassVar[frozenset[str]] = frozenset()
     is_open: ClassVar[bool] = False
@@ -66,9 +72,40 @@ class DocumentSchema(GenerateJsonSchema):
         """Return the schema without its default."""
         return self.generate_inner(schema["schema"])
 
+    def model_schema(self, schema: Any) -> dict[str, Any]:  # noqa: ANN401  (a core schema)
+        """Return the schema of a table or an object; the text below a key in its class is the key's description."""
+        generated = super().model_schema(schema)
+        for key, text in _attribute_docstrings(schema["cls"]).items():
+            if key in generated.get("properties", {}) and schema["cls"].model_fields[key].description is None:
+                generated["properties"][key]["description"] = text
+        return generated
+
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002  (a core schema)
         """Leave titles out: descriptions say more."""
         return False
+
+
+def _attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the text below each key of a run file's table, of the class itself and of those it inherits from."""
+    texts: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if issubclass(owner, Section):
+            inherited = {key: text for key, text in texts.items() if key not in owner.__annotations__}
+            texts = inherited | _own_docstrings(owner)
+    return texts
+
+
+def _own_docstrings(model: type[BaseModel]) -> dict[str, str]:
+    try:
+        definition = ast.parse(dedent(getsource(model))).body[0]
+    except OSError:  # made by `create_model`: it has no source and no texts
+        return {}
+    return {
+        attribute.target.id: cleandoc(below.value.value)
+        for attribute, below in pairwise(getattr(definition, "body", ()))
+        if isinstance(attribute, ast.AnnAssign) and isinstance(attribute.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
 
 
 _Part = TypeVar("_Part", bound=DocumentPart)

@@ -90,11 +90,11 @@ def list_input_files(patterns: Sequence[str], *, excluding: Sequence[str] = (), 
     locations = sorted(
         {location for pattern in patterns for location in filesystem.list_locations(pattern)}, key=natural_sort_key
     )
+    named = [location for location in locations if _has_input_extension(location)]
     excluded = {filesystem.canonical_location(location) for location in excluding}
+    canonical_locations = filesystem.canonical_locations(named)
     candidates = [
-        location
-        for location in locations
-        if _has_input_extension(location) and filesystem.canonical_location(location) not in excluded
+        location for location, canonical in zip(named, canonical_locations, strict=True) if canonical not in excluded
     ]
     usable = [location for location in candidates if _is_file(location)]
     if not usable and required:

@@ -13,15 +13,13 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from glob import escape, glob, has_magic
 from pathlib import Path
 from typing import IO, Any, Final
-
-import fsspec
 
 from agedp_data.errors import InputError, Unavailable
 from agedp_data.messages import escape_text
@@ -101,11 +99,28 @@ def canonical_location(location: str) -> str:
     return str(system.unstrip_protocol(path))
 
 
+def canonical_locations(locations: Sequence[str]) -> list[str]:
+    """Return the canonical spelling of each location; the links of a folder with many files are resolved once."""
+    folders: dict[str, str] = {}
+    canonical = []
+    for location in locations:
+        folder, name = os.path.split(location)
+        if is_url(location) or name in ("", ".", "..") or os.path.islink(location):  # noqa: PTH114  (of many names)
+            canonical.append(canonical_location(location))
+            continue
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder)
+        canonical.append(f"{folders[folder].rstrip('/')}/{name}")
+    return canonical
+
+
 def system_at(url: str) -> tuple[Any, str]:
     """Return the fsspec file system of a URL, and the path in it.
 
     The time limits of this module apply unless fsspec's configuration has settings for the protocol.
     """
+    import fsspec  # noqa: PLC0415  (slow to import, and only URLs need it)
+
     protocol = url.partition("://")[0]
     options = {} if protocol in fsspec.config.conf else _timeout_options(protocol)
     system, path = fsspec.core.url_to_fs(url, **options)
@@ -147,7 +162,7 @@ def _list_paths(pattern: str) -> list[str] | None:
     if path.exists():  # before globbing: a name may contain brackets
         return [pattern]
     if has_magic(pattern):
-        return [name for name in expand_glob(pattern) if not Path(name).is_dir()]
+        return [name for name in expand_glob(pattern) if not os.path.isdir(name)]  # noqa: PTH112
     return None
 
 
@@ -203,7 +218,7 @@ def file_status(location: str) -> FileStatus:
         OSError: the file does not exist or its folder cannot be read; a service at a URL may raise other errors.
     """
     if not is_url(location):
-        stat_result = Path(location).stat()
+        stat_result = os.stat(location)  # noqa: PTH116  (of thousands of files)
         fingerprint = f"{stat_result.st_size} {stat_result.st_mtime_ns} {stat_result.st_ctime_ns} {stat_result.st_ino}"
         return FileStatus(
             stat_result.st_size,
@@ -229,7 +244,7 @@ def _ns(modified: Any) -> int:  # noqa: ANN401  (every file system has its own)
 
 def is_regular(location: str) -> bool:
     """Return whether this is a regular file; pipes, sockets and devices might never end."""
-    return is_url(location) or stat.S_ISREG(Path(location).stat().st_mode)
+    return is_url(location) or stat.S_ISREG(os.stat(location).st_mode)  # noqa: PTH116  (of thousands of files)
 
 
 def exists(location: str) -> bool:

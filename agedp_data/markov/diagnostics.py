@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2
 
 from agedp_data.arrays import Floats
 from agedp_data.errors import ChainError
@@ -98,6 +97,8 @@ def independence_test(counts: ArrayLike) -> tuple[Floats, Floats, Floats]:
     >>> round(float(statistic), 6), freedom.item()
     (6.795961, 1.0)
     """
+    from scipy.stats import chi2  # noqa: PLC0415  (slow to import, and few commands need it)
+
     number: NDArray[np.float64] = np.asarray(counts, dtype=np.float64)
     rows, columns = number.sum(axis=-1, keepdims=True), number.sum(axis=-2, keepdims=True)
     total = rows.sum(axis=-2, keepdims=True)

@@ -10,14 +10,14 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Annotated, Any, Final
 
-from pydantic import TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import ConfigDict, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
 from agedp_data.parameters import wrong
 from agedp_data.series.layers import SEPARATOR, LayeredMean, joined_layers, layer_number
 from agedp_data.series.levels import LevelSeries, has_levels, joined_levels, level_name, read_levels
 from agedp_data.series.series import AnySeries
 
-_LAYERED: Final = TypeAdapter(dict[str, LayeredMean])
+_LAYERED: Final = TypeAdapter(dict[str, LayeredMean], config=ConfigDict(defer_build=True))
 
 
 _PERIODS_OF_MEANS: Final = ("week", "month", "year")

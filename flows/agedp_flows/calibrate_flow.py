@@ -12,12 +12,12 @@ from pathlib import Path
 
 from prefect import flow, get_run_logger
 
-from agedp import pipeline as stages
+from agedp import calibration_pipeline as stages
 from agedp.calibration.bound import Calibration
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.quantize import Floats, Period
+from agedp.calibration_pipeline import CalibrationContext
 from agedp.compute.engine_settings import SILENT, ProgressReporter
-from agedp.pipeline import CalibrationContext
 from agedp_data import clock
 from agedp_data.errors import AgedpError
 from agedp_flows.artifacts import record_bounds

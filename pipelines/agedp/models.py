@@ -15,9 +15,9 @@ from agedp import plots
 from agedp.calibration.bound import bound
 from agedp.calibration.leakage_bounds import phase_count, subsampling_steps
 from agedp.calibration.member_selection import check_selection_possible, is_on_roster
+from agedp.calibration_pipeline import calibrate as calibrate_run_file
 from agedp.chains import States, count_transitions, estimate
 from agedp.compute.engine_settings import Scheduler
-from agedp.pipeline import calibrate as calibrate_run_file
 from agedp.promises import Number, exact_number
 from agedp.workspace import Workspace
 from agedp_data.config import load

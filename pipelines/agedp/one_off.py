@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from agedp.calibration.bound import Calibration
+from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp.local_files import atomic_files, locks
 from agedp.one_off_arguments import (
@@ -32,7 +33,7 @@ from agedp.one_off_arguments import (
     write_arguments,
     write_files,
 )
-from agedp.pipeline import RunSummary, calibrate, run_stages
+from agedp.pipeline import RunSummary, run_stages
 from agedp.release_folder.partitions import list_files
 from agedp.release_folder.release_folder import STATEMENT, is_release_file
 from agedp.run_context import RunContext

@@ -14,7 +14,7 @@ import pytest
 from agedp.calibration.bound import bound
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.leakage_bounds import mixing_households
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.errors import ChainError, RunFileError
 from agedp_data.roster import Roster
@@ -164,7 +164,7 @@ def test_what_calibrate_refuses_is_told_before_anything_is_read(house, monkeypat
     house.roster([("A", FIRST, None)])
     (house.folder / "model").mkdir()
     (house.folder / "model" / "public.json").write_text("{}")
-    monkeypatch.setattr("agedp.pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
     with pytest.raises(RunFileError, match=line):
         calibrate(house.write(FIRST, LAST, rest=rest))
 
@@ -172,7 +172,7 @@ def test_what_calibrate_refuses_is_told_before_anything_is_read(house, monkeypat
 def test_more_states_than_memory_holds_are_refused(house, monkeypatch):
     """6,000 households: 48 tables of 100 x 100 counts of 4 bytes, twice."""
     house.roster([(f"home {i}", FIRST, None) for i in range(6000)])
-    monkeypatch.setattr("agedp.pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
+    monkeypatch.setattr("agedp.calibration_pipeline.ingest", lambda *_, **__: pytest.fail("readings were read"))
     monkeypatch.setattr("agedp.calibration.leakage_bounds._memory", lambda: 8 * 2**30)
     model = MODEL.replace("homogeneous", "cyclic").replace("[1.999, 2.007]", '"quantile"')
     many = model.replace("states = 3", "states = 100")

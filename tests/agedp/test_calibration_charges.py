@@ -10,7 +10,7 @@ from datetime import date
 import jsonschema
 import pytest
 
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp.planning.compare_notions import compare_promises
 from agedp.planning.frontier import compute_frontier
 from agedp.planning.notion_comparison import ComparisonTarget

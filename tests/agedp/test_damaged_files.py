@@ -18,8 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agedp.calibration_pipeline import calibrate
 from agedp.internal_records import roster_cache, roster_checks, roster_ranges
-from agedp.pipeline import calibrate, run_stages
+from agedp.pipeline import run_stages
 from agedp.store import file_identity
 from agedp_data import mechanisms
 from agedp_data.errors import AgedpError
@@ -66,6 +67,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/quality.parquet": ("silent",),
     "confidential/quarantine_settled.parquet": ("silent",),
     "confidential/report.html": ("silent",),
+    "confidential/report.json": ("silent",),
     "confidential/sums.parquet": ("silent",),
     f"{STORE}/quarantine/ID.parquet": ("silent",),
     f"{STORE}/quarantine/month=MONTH/ID.parquet": ("silent",),
@@ -77,6 +79,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     f"{STORE}/days/month=MONTH/ID.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/ID.aside.parquet": ("silent",),
     f"{STORE}/days/month=MONTH/deduplicated.json": ("silent",),
+    f"{STORE}/manifests.json": ("silent",),
     f"{STORE}/names.json": ("silent",),
     # made anew where the input file is still delivered, refused where it is not
     f"{STORE}/files/ID.json": ("silent", "refused"),

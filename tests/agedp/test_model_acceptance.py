@@ -10,8 +10,8 @@ import pytest
 
 import agedp
 from agedp import privacy_audit
+from agedp.calibration_pipeline import calibrate
 from agedp.internal_records.model_verdict import ModelVerdict, read_verdict, write_verdict
-from agedp.pipeline import calibrate
 from agedp.stages.amend import amend, preview_amendment
 from agedp_data.audit.power import AuditDatasets
 from agedp_data.config.model_acceptance import accepted

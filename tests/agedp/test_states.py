@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
+from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
-from agedp.pipeline import calibrate
 from agedp.stages.aggregate import aggregate
 from agedp.stages.amend import amend, preview_amendment
 from agedp.stages.ingest import ingest

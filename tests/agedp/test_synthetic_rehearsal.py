@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp.reports.confidential_report import REPORT
 from agedp.stages.ingest import named_columns
 from agedp.stages.plan import forecast_run

@@ -67,6 +67,30 @@ def test_importing_the_api_imports_nothing_heavy(tmp_path: Path) -> None:
     assert python("-c", code, folder=tmp_path) == "{'agedp'}\n"
 
 
+HEAVY = (
+    "prefect", "distributed", "dask.dataframe", "opendp", "scipy", "matplotlib", "holidays", "fsspec", "rich.console",
+    "agedp.calibration_pipeline", "agedp.reports.confidential_report", "agedp.setup.init_run_file",
+    "agedp.smoothed_estimates", "agedp.demo", "agedp_data.audit", "agedp_data.datasets.synthetic",
+    "agedp_data.accounting.discount_optimiser", "agedp_flows.release_flow",
+)  # fmt: skip
+"""Modules that a night with nothing due must not import: each costs more than all it does, or none of them is asked."""
+
+
+def test_a_night_with_nothing_due_imports_nothing_heavy(released: World) -> None:
+    code = (
+        "import pathlib, sys, time; sys.argv = ['agedp', 'run', '--quiet', 'run.toml']\n"
+        "from agedp_flows.__main__ import main\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code\n"
+        "memory = pathlib.Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]\n"
+        "print(f'{time.process_time():.2f} s of CPU, {memory} KiB')\n"
+        f"print(sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    python("-c", code, folder=released.folder)  # the report of the copy is written again
+    usage, heavy = python("-c", code, folder=released.folder).splitlines()
+    print(usage)
+    assert heavy == "[]"
+
+
 def test_verifying_needs_no_engine_sampler_or_page(released: World) -> None:
     code = (
         "import sys; sys.argv = ['agedp', 'verify', 'out/release']\n"

@@ -16,7 +16,7 @@ from prefect import Task
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import disable_run_logger
 
-from agedp.pipeline import begin_calibration, calibrate
+from agedp.calibration_pipeline import begin_calibration, calibrate
 from agedp.run_context import RunContext
 from agedp.stages.release import ReleaseResult
 from agedp_data.errors import InputError, Refused, Unavailable

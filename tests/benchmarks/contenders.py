@@ -185,7 +185,7 @@ def calibrate(path: Path) -> Found:
 
     Apart are the check whether the chain is true, and leakage and envelope.
     """
-    import agedp.pipeline as stage
+    import agedp.calibration_pipeline as stage
 
     apart = []
 
@@ -208,7 +208,7 @@ CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
     "agedp sums and counts": (agedp, "import tests.benchmarks.one_pass"),
     "agedp run": (run, "import agedp.pipeline"),
     "agedp run again": (run, "import agedp.pipeline"),
-    "agedp calibrate": (calibrate, "import agedp.pipeline"),
+    "agedp calibrate": (calibrate, "import agedp.calibration_pipeline"),
     "agedp night": (run, "import agedp.pipeline"),
     "polars": (polars, "import polars"),
     "DuckDB": (duckdb, "import duckdb"),

@@ -281,7 +281,7 @@ def calibrate(
 
 
 def _calibrate(run_file: Path, progress: ProgressReporter) -> Calibration:
-    from agedp.pipeline import calibrate as calibrate_run_file
+    from agedp.calibration_pipeline import calibrate as calibrate_run_file
 
     return calibrate_run_file(run_file, progress=progress)
 

@@ -17,13 +17,13 @@ import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from typing import TYPE_CHECKING, TextIO
 
 from agedp.compute.engine_settings import SILENT, ProgressReporter
 from agedp_data.errors import AgedpError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 _NAMES = ("stdin", "stdout", "stderr")
 
@@ -118,6 +118,9 @@ def progress_bars(*, enabled: bool = True) -> Iterator[ProgressReporter]:
     if not (enabled and sys.stderr.isatty()):
         yield SILENT
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description:20s}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as display:
         yield _reporter(display)

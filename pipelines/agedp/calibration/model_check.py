@@ -33,7 +33,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from scipy.stats import binom
 
 from agedp.calibration.household_memory import (
     DAY_TOTALS,
@@ -87,6 +86,8 @@ class GoodnessOfFit:
     @property
     def is_significant(self) -> bool:
         """Return whether significantly more are rejected than twice what chance explains if all were such chains."""
+        from scipy.stats import binom  # noqa: PLC0415  (slow to import, and few commands need it)
+
         return bool(binom.sf(self.rejected - 1, self.checked, _REJECTION_RATE) < _SIGNIFICANCE)
 
 

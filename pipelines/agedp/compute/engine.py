@@ -4,12 +4,15 @@
 results do not depend on the scheduler, the number of workers or the order in which tasks finish. Task keys are a
 stage name and a running number. A task never raises: it returns its error, so that no scheduler logs its arguments,
 and the first failure in the order of the items is raised here.
+
+Dask is imported with the first task: a night without any does not pay for it.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import site
 import sys
 import threading
 import traceback
@@ -20,22 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dask import config as dask_config
-from dask import threaded
-from dask.base import compute as _untyped_compute
-from dask.callbacks import Callback
-from dask.delayed import delayed
-from dask.local import get_sync
-from dask.multiprocessing import get as processes_get
-
 from agedp.compute.engine_settings import Engine
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
-_compute: Callable[..., tuple[Any, ...]] = _untyped_compute
-# By name, Dask would import distributed first, to ask whether there is a client: 0.3 s and 60 MB.
-_SCHEDULERS = {"threads": threaded.get, "processes": processes_get, "synchronous": get_sync}
-LOCAL_SCHEDULERS = tuple(_SCHEDULERS)
+LOCAL_SCHEDULERS = ("threads", "processes", "synchronous")
 
 
 def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
@@ -69,9 +61,21 @@ def default_scheduler() -> str:
         client = active_client()
         if client is not None:
             return adopt(client)
+    if not _may_be_configured():
+        return "threads"
+    from dask import config as dask_config  # noqa: PLC0415  (slow to import)
+
     address = dask_config.get("scheduler-address", None)
     chosen = address or dask_config.get("scheduler", None)
     return str(chosen) if address or chosen in LOCAL_SCHEDULERS else "threads"
+
+
+def _may_be_configured() -> bool:
+    """Return whether Dask may have a configuration: in this process, its environment or one of Dask's folders."""
+    if "dask" in sys.modules or any(name.startswith("DASK_") for name in os.environ):
+        return True
+    folders = [Path(prefix, "etc", "dask") for prefix in ("/", sys.prefix, *site.PREFIXES)]
+    return any(folder.exists() for folder in (*folders, Path("~/.config/dask").expanduser()))
 
 
 def check_shared(folder: Path, engine: Engine) -> None:
@@ -150,6 +154,8 @@ def _tasks(
     first_number: int,
 ) -> list[Any]:
     """Return one lazy result for each group; task numbers start at `first_number`."""
+    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
+
     tasks, number = [], first_number
     for group in groups:
         parts = []
@@ -162,6 +168,9 @@ def _tasks(
 
 
 def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
+    from dask.base import compute  # noqa: PLC0415  (slow to import)
+    from dask.callbacks import Callback  # noqa: PLC0415
+
     total = sum(len(dict(task.dask)) for task in tasks)
     done = 0
 
@@ -171,11 +180,20 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
         if engine.progress is not None:
             engine.progress(stage, done, total)
 
-    options: dict[str, Any] = {"scheduler": _SCHEDULERS[engine.scheduler], "num_workers": engine.workers}
+    options: dict[str, Any] = {"scheduler": _local_scheduler(engine.scheduler), "num_workers": engine.workers}
     if engine.scheduler == "processes":
         options["initializer"] = _end_with_parent
     with Callback(posttask=count):
-        return list(_compute(*tasks, **options))
+        return list(compute(*tasks, **options))
+
+
+def _local_scheduler(name: str) -> Callable[..., Any]:
+    """Return Dask's function: by name, Dask would import distributed first, to ask for a client: 0.3 s and 60 MB."""
+    from dask import local, multiprocessing, threaded  # noqa: PLC0415  (slow to import)
+
+    schedulers: dict[str, Any] = {"threads": threaded, "processes": multiprocessing}
+    function: Callable[..., Any] = local.get_sync if name == "synchronous" else schedulers[name].get
+    return function
 
 
 def _end_with_parent() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from agedp.budget import estimation_periods, series_by_contract
 from agedp_data.config.contract import promise_of
@@ -38,7 +38,7 @@ from agedp_data.parameters import MANY_DAYS, Delta, exact_text
 from agedp_data.statement.delta_texts import is_of_span
 from agedp_data.statement.document import StatedBound, Statement
 
-_DELTA: Final = TypeAdapter[Decimal](Delta)
+_DELTA: Final = TypeAdapter[Decimal](Delta, config=ConfigDict(defer_build=True))
 _WINDOW: Final = re.compile(r"window of ([0-9]+) days")
 _ACROSS_POPULATIONS: Final = " with the other populations"
 

@@ -1,6 +1,6 @@
 """TRUE MEANS and COUNTS, COVERAGE, QUALITY, readings, goodness of fit + LEDGER -> the confidential report.
 
-    <confidential>/report.html    0600, rewritten by every run that publishes
+    <confidential>/report.html    0600, rewritten by every run that finds something new
 
 It compares published with true values: utility, coverage, effect of the clamp, rejected rows, goodness of fit of the
 model. It may contain household ids, and is never handed over with a release. Nothing that is published depends on it.

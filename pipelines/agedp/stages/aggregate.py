@@ -43,8 +43,6 @@ from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
 from agedp.stages.ingest import reread_damaged
 from agedp.stages.profile_sums import grouped_profiles, profile_sums
-from agedp.stages.synthetic_days import synthetic_members, synthetic_month
-from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.month_matrix import MonthMatrix, load_month_matrix
 from agedp.store.state_days import compute_state_days
@@ -225,6 +223,9 @@ def aggregate_synthetic(
     run: RunFile, roster: Roster, *, days: Sequence[date], wanted: Collection[tuple[date, str]] | None = None
 ) -> dict[tuple[date, str], DailySum]:
     """Return the SUMS of synthetic households on these days by day and series; `wanted` as in `aggregate`."""
+    from agedp.stages.synthetic_days import synthetic_members, synthetic_month  # noqa: PLC0415  (for rehearsals)
+    from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours  # noqa: PLC0415
+
     matrices = ((month_days, synthetic_month(run, roster, month_days)) for month_days in _by_month(days))
     wanted = {(day, name) for day in days for name in run.series} if wanted is None else wanted
     sums = _sum_months(matrices, run.series, run.input.layout, partial(synthetic_members, roster), wanted)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
-from agedp.calibration.member_selection import Answer, Question
 from agedp.compute.engine_settings import Engine
 from agedp.ledger_session import LedgerSession
 from agedp.run_context import RunContext
@@ -26,6 +26,9 @@ from agedp_data.ledger import canonical
 from agedp_data.ledger.calibration_charges import charges_of
 from agedp_data.ledger.lifecycle import CalibrationDraw
 from agedp_data.roster import Roster
+
+if TYPE_CHECKING:
+    from agedp.calibration.member_selection import Answer, Question
 
 
 def open_calibration_session(run: RunFile, roster: Roster, engine: Engine) -> LedgerSession:

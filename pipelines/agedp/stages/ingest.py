@@ -24,7 +24,6 @@ from agedp.local_files import atomic_files
 from agedp.local_files.atomic_files import FolderRemoved
 from agedp.local_files.checksums import checked_json
 from agedp.stage_values import Delivery
-from agedp.stages.synthetic_days import NO_DELIVERY
 from agedp.store.buckets import record_buckets
 from agedp.store.data_quality import renumber_quarantine, write_quality
 from agedp.store.deduplication_record import deduplicate_months, write_quarantine_of_months
@@ -37,10 +36,12 @@ from agedp.store.file_identity import (
     select_counted_manifests,
 )
 from agedp.store.manifest import Manifest, Part
+from agedp.store.manifest_index import read_manifests
 from agedp.store.month_reader import load_month_readings
 from agedp.store.part_writer import write_part
 from agedp.store.retention import count_late_rows
 from agedp.store.store import Store
+from agedp.store.stored_sizes import StoredSizes
 from agedp_data.config.input import LongColumns
 from agedp_data.config.loading import read_columns
 from agedp_data.datasets import file_listing, parquet_parsing
@@ -72,6 +73,8 @@ def read_files(session: LedgerSession) -> Delivery:
     """
     session = session.opened()
     if not session.run.run_file.schedule.reads_input:
+        from agedp.stages.synthetic_days import NO_DELIVERY  # noqa: PLC0415  (for rehearsals)
+
         return NO_DELIVERY
     delivery = _ingest_run(session)
     return replace(delivery, late_rows=count_late_rows(session.run.store, delivery.fresh, session.released_days))
@@ -122,20 +125,23 @@ def ingest(
     record_buckets(store.folder, store.buckets)
     check_shared(store.folder, engine)
     atomic_files.remove_stale_files(store.folder.parent)
-    stored_manifests = store.manifests()
+    stored = read_manifests(store)
+    stored_manifests = stored.manifests
     stored_digests = {manifest.digest for manifest in stored_manifests.values()}
     listing = file_listing.list_input_files(patterns, excluding=excluding, required=False)
     listed = identify_files(store, listing.sources, engine=engine)
     unique = {file.content: file for file in reversed(listed)}  # of equal files the first is ingested
     earlier = select_counted_manifests(store, stored_manifests, listed)
-    check_unlisted_files(store, stored_manifests, earlier, listed)
+    sizes = StoredSizes(store)
+    check_unlisted_files(store, stored, earlier, listed, sizes)
     if not (listed or earlier):
         file_listing.list_input_files(patterns, excluding=excluding)  # raises the error about the patterns
     fresh = [
         file
         for file in listed
-        if unique[file.content] is file and not store.contains(file.content, stored_manifests.get(file.content))
+        if unique[file.content] is file and not sizes.contains(file.content, stored_manifests.get(file.content))
     ]
+    fresh_contents = {file.content for file in fresh}
     unreadable: dict[str, UnreadableFile] = {}
     try:
         unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
@@ -143,9 +149,11 @@ def ingest(
         stored_manifests |= {
             file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
         }
-        store.discard_parts_except(stored_manifests)
-    for source in listing.sources:
-        source.check_unchanged()
+        if fresh:
+            store.discard_parts_except(stored_manifests)
+    for file in listed:
+        if file.is_read or file.content in fresh_contents:
+            file.source.check_unchanged()
     readable = [file for file in listed if file.content not in unreadable]
     earlier = select_counted_manifests(store, stored_manifests, readable)
     named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]

@@ -26,7 +26,6 @@ from agedp.release_folder.folder_writer import locked_release_folder, write_rele
 from agedp.release_folder.release_folder import REPORT, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
 from agedp.release_folder.result_tables import table_files
 from agedp.release_folder.unchanged_partitions import UnchangedPartitions, unchanged_partitions
-from agedp.reports.public_report import public_report
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
 from agedp.stages.unchanged_publication import is_published, note_publication
@@ -157,6 +156,8 @@ def folder_content(
                 **derived_files(statement, rows, contracts, coverage=run.output.interval),
             }
         )
+    from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
+
     report = public_report(run, ledger.models(), statement, rows, contracts, file_names=content.files)
     # the data package lists all other files, so it comes last
     return content.with_files({REPORT: report}).with_package(statement)

@@ -6,7 +6,7 @@ Nothing that is published depends on it, so nothing in it fails a run: a failed 
 1. records: true means and coverage of the days that this run summed. A later run sums days without them again.
 2. input: findings and alerts of the drawn days. A later run repeats them until `preflight.json` covers all of them.
 3. retention: old readings are removed from the store. Skipped if a step before it failed, which would need them.
-4. report: the internal report, rewritten by every run.
+4. report: the internal report, rewritten if anything has changed from which it is made.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from agedp.ledger_session import LedgerSession
 from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.preflight.alerts import Alert, append_alerts, find_alerts, write_findings
-from agedp.reports.confidential_report import write_confidential_report
-from agedp.reports.report_data import InternalSources
 from agedp.stage_values import DailySums, Delivery
 from agedp.stages.input_check import CheckedSums
+from agedp.stages.unchanged_report import is_report_current, note_report
 from agedp.store.retention import remove_old_months
 from agedp_data import clock
 from agedp_data.errors import AgedpError
@@ -112,6 +111,8 @@ def _bug_notice(confidential: Path, error: Exception) -> FileNotice:
 
 
 def _add_records(session: LedgerSession, sums: DailySums) -> None:
+    if not sums.by_day:
+        return
     paths, by_day = session.run.paths, sums.by_day
     summed = [row for row in session.history if (date.fromisoformat(row.day), row.series) in by_day]
     rows = session.open_ledger.rows_of(summed)
@@ -149,7 +150,14 @@ def _remove_old_readings(session: LedgerSession) -> None:
 
 
 def _write_report(session: LedgerSession, delivery: Delivery) -> tuple[FileNotice, ...]:
+    if is_report_current(session, delivery):
+        return ()
+    from agedp.reports.confidential_report import write_confidential_report  # noqa: PLC0415  (charts and templates)
+    from agedp.reports.report_data import InternalSources  # noqa: PLC0415
+
     run = session.run
-    return write_confidential_report(
-        InternalSources(run.run_file, run.paths, run.roster, run.store, delivery), session.rows
-    )
+    sources = InternalSources(run.run_file, run.paths, run.roster, run.store, delivery)
+    notices = write_confidential_report(sources, session.rows)
+    if not notices:
+        note_report(session, delivery)
+    return notices

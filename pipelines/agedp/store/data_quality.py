@@ -16,18 +16,24 @@ Decisions:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files
+from agedp.local_files.checksums import check_parquet
+from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.daily_totals import deduplicate_month, read_daily_totals
 from agedp.store.file_identity import IdentifiedFile
 from agedp.store.manifest import Manifest, Part
@@ -38,6 +44,8 @@ from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
+
+_LINES: Final = b"agedp.lines"
 
 
 def count_by_reason(reason: Ints) -> dict[str, int]:
@@ -85,11 +93,29 @@ def write_quality(
             (name, file_listed.content, manifests[file_listed.content].variant, outcome, rows)
             for outcome, rows in count_by_outcome.items()
         ]
+    _write_lines(store.folder.parent / "quality.parquet", lines)
+
+
+def _write_lines(path: Path, lines: Sequence[tuple[str, str, str, str, int]]) -> None:
+    """Write the lines as a table with their digest, unless the table has them already."""
+    digest = hashlib.sha256(json.dumps(lines).encode()).hexdigest().encode()
+    if _digest_of_lines(path) == digest:
+        return
     names = table_schemas.QUALITY.names
-    table = table_schemas.table_from_columns(
-        table_schemas.QUALITY, **{name: [line[i] for line in lines] for i, name in enumerate(names)}
-    )
-    atomic_files.write_table(store.folder.parent / "quality.parquet", table)
+    columns = {name: [line[i] for line in lines] for i, name in enumerate(names)}
+    table = table_schemas.table_from_columns(table_schemas.QUALITY, **columns)
+    atomic_files.write_table(path, table.replace_schema_metadata({_LINES: digest}))
+
+
+def _digest_of_lines(path: Path) -> bytes | None:
+    """Return the digest with which a table was written; None if it is missing, damaged, or of an earlier version."""
+
+    def parse(path: Path) -> bytes | None:
+        content = path.read_bytes()
+        check_parquet(content)
+        return (pq.read_schema(pa.BufferReader(content)).metadata or {}).get(_LINES)
+
+    return read_content(path, parse, FileKind.DERIVED, advice="").value
 
 
 def _count_by_outcome(manifest: Manifest, extra: Mapping[str, int]) -> dict[str, int]:

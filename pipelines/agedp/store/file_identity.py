@@ -28,8 +28,10 @@ from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.first_rows import check_first_rows
-from agedp.store.manifest import Manifest
+from agedp.store.manifest import Manifest, content_id
+from agedp.store.manifest_index import StoredManifests
 from agedp.store.store import Store
+from agedp.store.stored_sizes import StoredSizes
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.layout import Header, Layout
@@ -53,11 +55,13 @@ class IdentifiedFile:
         source: the listed file.
         digest: the hash of its bytes.
         content: its content id, a hash of the digest and the parsing rules.
+        is_read: whether this run read it, because it is new or changed.
     """
 
     source: InputFile
     digest: str
     content: str
+    is_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,8 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
     Raises:
         InputError: a file that cannot be read.
     """
-    digest_by_location = _read_digests(store)
+    stored = _read_digests(store)
+    digest_by_location = dict(stored)
     listed_ns = time.time_ns()
     changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
     unchanged = [source for source in sources if source.touched_ns < listed_ns - _SETTLING_NS]
@@ -100,10 +105,14 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
                 file.location: (file.fingerprint, _partition_digest(digest, file))
                 for file, digest in zip(batch, digests, strict=True)
             }
-            _write_digests(store, digest_by_location, unchanged)
-    _write_digests(store, digest_by_location, unchanged)
+            stored = _write_digests(store, digest_by_location, unchanged, stored)
+    _write_digests(store, digest_by_location, unchanged, stored)
     digests = [digest_by_location[source.location][1] for source in sources]
-    return [IdentifiedFile(*file, store.content_id(file[1])) for file in zip(sources, digests, strict=True)]
+    changed_locations, read_as = {source.location for source in changed}, store.read_as
+    return [
+        IdentifiedFile(source, digest, content_id(digest, read_as), source.location in changed_locations)
+        for source, digest in zip(sources, digests, strict=True)
+    ]
 
 
 def _partition_digest(digest: str, source: InputFile) -> str:
@@ -126,13 +135,17 @@ def _batches(sources: Sequence[InputFile]) -> Iterator[list[InputFile]]:
 
 
 def _write_digests(
-    store: Store, digest_by_location: Mapping[str, tuple[str, str]], unchanged: Sequence[InputFile]
-) -> None:
-    """Store the digests of the unchanged files, as far as they are known."""
+    store: Store,
+    digest_by_location: Mapping[str, tuple[str, str]],
+    unchanged: Sequence[InputFile],
+    stored: dict[str, tuple[str, str]],
+) -> dict[str, tuple[str, str]]:
+    """Store the digests of the unchanged files, as far as they are known and not `stored` yet; return them."""
     locations = [source.location for source in unchanged if source.location in digest_by_location]
     lasting = {location: digest_by_location[location] for location in locations}
-    if lasting != _read_digests(store):
+    if lasting != stored:
         atomic_files.write(store.folder / "names.json", checked_json(lasting))
+    return lasting
 
 
 def _read_digests(store: Store) -> dict[str, tuple[str, str]]:
@@ -254,7 +267,11 @@ def select_counted_manifests(
 
 
 def check_unlisted_files(
-    store: Store, stored: Mapping[str, Manifest], earlier: Mapping[str, Manifest], listed: Sequence[IdentifiedFile]
+    store: Store,
+    stored: StoredManifests,
+    earlier: Mapping[str, Manifest],
+    listed: Sequence[IdentifiedFile],
+    sizes: StoredSizes,
 ) -> None:
     """Check that files that are no longer listed can be counted from the store.
 
@@ -263,6 +280,7 @@ def check_unlisted_files(
         stored: the manifests of all stored files, under any rules.
         earlier: those that count (`select_counted_manifests`).
         listed: the input files.
+        sizes: the sizes of the stored parts.
 
     Raises:
         InputError: their readings or manifests are damaged, or they were parsed under different rules and are retained.
@@ -270,18 +288,18 @@ def check_unlisted_files(
     if not store.order.keeps_unlisted:
         return
     unlisted = earlier.keys() - {file.content for file in listed}
-    if missing := sum(not store.contains(content, earlier[content]) for content in unlisted):
+    if missing := sum(not sizes.contains(content, earlier[content]) for content in unlisted):
         raise InputError(
             f"the confidential store lacks readings of {missing} files that are no longer delivered; {_REMEDY}"
         )
-    if damaged := len(set(store.manifest_contents()) - stored.keys() - {file.content for file in listed}):
+    if damaged := len(stored.damaged - {file.content for file in listed}):
         notes = f"the manifests of {damaged} stored files are damaged: without them the files do not count"
         raise InputError(
             f"{notes}; {_REMEDY}, then remove the damaged manifests",
             private=f"{store.folder / 'files'}: {notes}; {_REMEDY}, then remove the damaged manifests",
         )
     digests = {file.digest for file in listed} | {file.digest for file in earlier.values()}
-    keys = _changed_keys(store, [file for file in stored.values() if file.digest not in digests])
+    keys = _changed_keys(store, [file for file in stored.manifests.values() if file.digest not in digests])
     if "format" in keys:
         raise InputError(f"files that are no longer delivered were read by another version of agedp; {_REMEDY}")
     if keys:

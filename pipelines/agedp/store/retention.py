@@ -84,11 +84,13 @@ def count_late_rows(store: Store, contents: Collection[str], released: Collectio
         contents: the content ids of the newly ingested files.
         released: the days that were released before.
     """
-    days = pa.array(sorted(released), pa.date32())
-    late = 0
-    if not contents:
-        return late
-    for month, bucket in product(sorted({f"{day:%Y-%m}" for day in released}), range(store.buckets)):
+    manifests = [manifest for content in contents if (manifest := store.manifest(content)) is not None]
+    months = {month for manifest in manifests for month in manifest.months}
+    late_months = sorted(months & {f"{day:%Y-%m}" for day in released})
+    if not late_months:
+        return 0
+    days, late = pa.array(sorted(released), pa.date32()), 0
+    for month, bucket in product(late_months, range(store.buckets)):
         for stored_part in store.month_parts(month, list(contents), bucket):
             table = load_table(store.month_folder(month, bucket) / stored_part.name, store.schema, columns=["day"])
             late += int(pc.sum(pc.is_in(table["day"], value_set=days).cast(pa.int64())).as_py() or 0)

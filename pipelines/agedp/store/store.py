@@ -130,19 +130,6 @@ class Store:
 
         return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
-    def manifests(self) -> dict[str, Manifest]:
-        """Return the manifests of all files in the store, under any rules, by content id; damaged ones are left out.
-
-        Raises:
-            InputError: the system denies access.
-        """
-        manifests = ((content, self.manifest(content)) for content in self.manifest_contents())
-        return {content: manifest for content, manifest in manifests if manifest is not None}
-
-    def manifest_contents(self) -> tuple[str, ...]:
-        """Return the content ids with a manifest, including damaged ones."""
-        return tuple(sorted(path.stem for path in (self.folder / "files").glob("*.json")))
-
     def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
 
@@ -161,30 +148,6 @@ class Store:
             )
 
         return tuple(dict.fromkeys(content for content, _, _ in sorted(named_contents, key=sort_key)))
-
-    def contains(self, content: str, manifest: Manifest | None) -> bool:
-        """Return whether a file is completely in the store, every part with the size that its manifest contains.
-
-        Parts of months that retention removed are not expected.
-
-        Raises:
-            DamagedFile: the record of removed months is damaged.
-            InputError: the system denies access.
-        """
-        return (
-            manifest is not None
-            and manifest.buckets == self.buckets
-            and all(file_size(path) == size for path, size in self._stored_files(content, manifest))
-        )
-
-    def _stored_files(self, content: str, manifest: Manifest) -> Iterator[tuple[Path, int]]:
-        """Yield the paths and sizes of the parts of a file, except for removed months."""
-        retained_from = self.retained_from()
-        for number, part in enumerate(manifest.parts):
-            for month, bucket, size, days_size in part.stored_sizes():
-                if month >= retained_from:
-                    yield self.month_folder(month, bucket) / f"{content}-{number}.parquet", size
-                    yield self.part_days_folder(month, bucket) / f"{content}-{number}.parquet", days_size
 
     def retained_from(self) -> str:
         """Return the first retained month: earlier readings were removed (see `retention`); "" if none were.
@@ -291,20 +254,6 @@ def _reading_rules_json(dataset: str, rules: ReadingRules) -> dict[str, Any]:
         **(layout_keys.model_dump(mode="json") if layout_keys else {}),
     }
     return json.loads(json.dumps({key: value for key, value in rules_json.items() if value is not None}))  # type: ignore[no-any-return]
-
-
-def file_size(path: Path) -> int | None:
-    """Return the size of a file; None if it does not exist.
-
-    Raises:
-        InputError: the system denies access.
-    """
-    try:
-        return path.stat().st_size
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise atomic_files.unreadable_error(path, error.errno) from None
 
 
 def month_numbers(day: Ints) -> Ints:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp.stages.amend import amend
 from agedp_data.errors import ContractChanged, Refused, RunFileError
 from agedp_data.markov.mixing import MIXING_NAMES

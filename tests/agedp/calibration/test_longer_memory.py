@@ -10,8 +10,8 @@ import pytest
 
 from agedp.calibration.estimate import estimate_higher_order
 from agedp.calibration.quantize import Period, quantize
+from agedp.calibration_pipeline import calibrate
 from agedp.compute.engine_settings import Engine
-from agedp.pipeline import calibrate
 from agedp_data.accounting.temporal_recursion import TemporalLosses
 from agedp_data.epsilon import NANO
 from agedp_data.leakage.function import leakage

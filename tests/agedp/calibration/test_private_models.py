@@ -14,7 +14,7 @@ import agedp
 from agedp.calibration.estimate import Transitions
 from agedp.calibration.household_mixing import household_mixing
 from agedp.calibration.leakage_bounds import model_ages
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp.stages.amend import amend
 from agedp_data import mechanisms
 from agedp_data.config.model_section import EstimatedModel

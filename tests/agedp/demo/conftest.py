@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from agedp.calibration_pipeline import calibrate
 from agedp.demo.demo_folder import NOTIONS, write_dataset
 from agedp.demo.mixing_table import Mixing, read_mixing
 from agedp.demo.overview import overview_page
 from agedp.demo.release_table import ReleaseSummary, summarise_release
 from agedp.demo.synthetic_datasets import DATASETS, Size
-from agedp.pipeline import calibrate, sanitise
+from agedp.pipeline import sanitise
 
 SIZE = Size(households=6, calibration_days=40, released_days=4, seed=3)
 

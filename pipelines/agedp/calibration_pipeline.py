@@ -1,0 +1,205 @@
+"""The stages of a calibration in order: load -> quantize -> estimate -> bound.
+
+It releases nothing. Every household's readings of the model's period become a Markov chain; the maximum over all
+households is the model. The stages take and return values; `calibrate` and the Prefect flow `agedp-calibrate` call the
+same ones.
+
+A private selection of a model draws, once: a ledger is opened or created with the checks of every run, and stores the
+answer with its loss before the model's folder is written. What can be refused is refused before a reading is read. A
+second calibration of the same question finds the answer in the ledger, and the model in its folder, if both remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agedp.calibration.bound import Calibration, bound, check_model_is_new, has_model
+from agedp.calibration.estimate import Transitions, estimate, estimate_higher_order
+from agedp.calibration.leakage_bounds import check_counts_fit, phase_count, subsampling_steps
+from agedp.calibration.member_selection import DrawSummary, check_selection_possible, is_on_roster, questions
+from agedp.calibration.model_check import MemoryCurves, measure_memory, memory_request
+from agedp.calibration.quantize import Floats, Period, quantize
+from agedp.compute.engine_settings import SILENT, Engine, ProgressReporter, Scheduler
+from agedp.internal_records.model_verdict import write_verdict
+from agedp.ledger_session import LedgerSession
+from agedp.reports.model_check_report import write_memory_report
+from agedp.run_context import NEEDS_MODEL, engine_for, load_run_file, store_for
+from agedp.stages.calibration_draws import check_draws_permitted, ledger_answer, open_calibration_session
+from agedp.stages.ingest import ingest
+from agedp.store.store import Store
+from agedp_data.config import RunFile, contract_part
+from agedp_data.config.model_section import EstimatedModel
+from agedp_data.errors import InputError, RunFileError
+from agedp_data.model import read_model
+from agedp_data.parameters import watt_hours
+from agedp_data.roster import Roster, read_roster
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationContext:
+    """Input of a calibration: run file, model section, roster, store and engine; a session for a private selection."""
+
+    run: RunFile
+    model: EstimatedModel
+    roster: Roster
+    store: Store
+    engine: Engine
+    session: LedgerSession | None = None
+
+
+def calibrate(run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT) -> Calibration:
+    """Estimate the model of a run file from its input files and write its folder.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, or names a folder that holds one (for a private
+            selection: one of other settings).
+        InputError: an input file that cannot be understood.
+        LedgerError: a private selection whose losses the promise or the ledger does not permit.
+    """
+    context: CalibrationContext = begin_calibration(run_file, scheduler=scheduler, progress=progress)
+    with context.store.locked():
+        if (stored := stored_calibration(context)) is not None:  # perhaps by a calibration that was first
+            return stored
+        period: Period = load(context)
+        edges: Floats = quantize_households(context, period)
+        transitions: Transitions = estimate_transitions(context, period, edges)
+        return bound_mixing(context, period, edges, transitions)
+
+
+def begin_calibration(
+    run_file: str | Path, *, scheduler: Scheduler = None, progress: ProgressReporter = SILENT
+) -> CalibrationContext:
+    """Load the input of a calibration; read no reading and write nothing but the confidential folder itself.
+
+    Raises:
+        RunFileError: the run file declares its model, has none, names a folder that contains one, or rehearses on
+            synthetic households; or the roster is too small for a private selection.
+        InputError: readings of the period are no longer in the store, or the roster cannot be understood.
+        LedgerError: the promise or the ledger does not permit a private selection.
+    """
+    run = load_run_file(run_file)
+    model = run.model
+    if not isinstance(model, EstimatedModel):
+        raise RunFileError('agedp calibrate makes a model of [model] source = "estimated"; the run file has none')
+    if not run.schedule.reads_input:
+        raise RunFileError(f"{run.name}: agedp calibrate estimates a model from readings; {NEEDS_MODEL}")
+    is_stored = model.is_private and has_model(model)
+    if not is_stored:
+        check_model_is_new(model)
+    engine = engine_for(run, scheduler, progress)
+    roster = read_roster(run.population.roster)
+    check_counts_fit(model, len(roster.ids))
+    session = _selection_session(run, model, roster, engine) if model.is_private and not is_stored else None
+    store = store_for(run)
+    if f"{model.period[0]:%Y-%m}" < store.retained_from():
+        raise InputError(
+            f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "
+            "deleted ([engine] keep_days); name another confidential folder to read them again"
+        )
+    return CalibrationContext(run, model, roster, store, engine, session)
+
+
+def _selection_session(run: RunFile, model: EstimatedModel, roster: Roster, engine: Engine) -> LedgerSession:
+    """Return the session in which a model is selected privately, after all refusals that need no reading."""
+    households = int(is_on_roster(roster, model.period).sum())
+    check_selection_possible(model, households)
+    session = open_calibration_session(run, roster, engine)
+    check_draws_permitted(session, model, questions(model, _input_terms(run), households))
+    return session
+
+
+def _input_terms(run: RunFile) -> Mapping[str, Any]:
+    """Return the rules for reading the input files as a contract contains them; public, without paths."""
+    terms: Mapping[str, Any] = contract_part(run, model=None)["input"]
+    return terms
+
+
+def stored_calibration(context: CalibrationContext) -> Calibration | None:
+    """Return the calibration of a private selection whose model's folder is complete already; nothing is drawn.
+
+    Raises:
+        RunFileError: the folder holds a model that was made under other settings.
+    """
+    model = read_model(context.run) if context.model.is_private and has_model(context.model) else None
+    if model is None:
+        return None
+    households, ages_days = int(model.public["households"]), context.model.ages_days
+    return Calibration(model, households, 0, 0, 0, 0, ages_days, {}, is_stored=True)
+
+
+def load(context: CalibrationContext) -> Period:
+    """Read the input files into the confidential store.
+
+    Raises:
+        InputError: an input file that cannot be understood.
+    """
+    run, roster = context.run, context.roster
+    delivery = ingest(context.store, run.input.files, engine=context.engine, excluding=[run.population.roster])
+    return Period(context.store, delivery, roster, *context.model.period)
+
+
+def quantize_households(context: CalibrationContext, period: Period) -> Floats:
+    """Return the state edges of each household, shape (households of the roster, states - 1) [Wh]."""
+    model = context.model
+    kind = model.edges if isinstance(model.edges, str) else [watt_hours(edge) for edge in model.edges]
+    edges = quantize(_steps(model, period), edges=kind, n_states=model.states, engine=context.engine)
+    return np.asarray(edges)
+
+
+def estimate_transitions(context: CalibrationContext, period: Period, edges: Floats) -> Transitions:
+    """Count the transitions of each household between its states, one Dask task for each month."""
+    model, engine, steps = context.model, context.engine, _steps(context.model, period)
+    if model.memory != "one":
+        return estimate_higher_order(steps, edges, n_states=model.states, memory=model.memory, engine=engine)
+    n_phases, subsampling = phase_count(model), subsampling_steps(model)
+    return estimate(steps, edges, n_states=model.states, engine=engine, n_phases=n_phases, subsampling=subsampling)
+
+
+def bound_mixing(context: CalibrationContext, period: Period, edges: Floats, transitions: Transitions) -> Calibration:
+    """Bound the mixing of all households, test the Markov property, and write the model's folder.
+
+    Raises:
+        RunFileError: the folder holds a model already.
+        ChainError: no household to estimate from.
+    """
+    run, model, engine = context.run, context.model, context.engine
+    memory = measure_memory(period, memory_request(run, model), folder=Path(run.output.confidential), engine=engine)
+    write_memory_report(memory)
+    if context.session is None:
+        threads = replace(engine, scheduler="threads")
+        return _with_check(context, bound(transitions, edges, context.roster, model, engine=threads), memory)
+    session, terms = context.session.checked(create=True), _input_terms(run)
+    model_questions = questions(model, terms, int(is_on_roster(context.roster, model.period).sum()))
+    check_draws_permitted(session, model, model_questions)
+    before = len(session.stored_draws)
+    answer = ledger_answer(session, model)
+    calibration = bound(
+        transitions,
+        edges,
+        context.roster,
+        model,
+        input_terms=terms,
+        population=run.population.name,
+        answer=answer,
+    )
+    if session.accounts is not None:
+        session.accounts.prepare(session.open_ledger, context.roster, ())
+    draws = session.stored_draws
+    drawn = len(draws) - before
+    summary = DrawSummary(drawn, len(model_questions) - drawn, len(draws), sum(draw.loss for draw in draws))
+    return replace(_with_check(context, calibration, memory), draws=summary)
+
+
+def _with_check(context: CalibrationContext, calibration: Calibration, memory: MemoryCurves) -> Calibration:
+    """Return a calibration with the check of its model, whose verdict is kept for the runs that use the model."""
+    write_verdict(Path(context.run.output.confidential), calibration.model.id, memory.verdict)
+    return replace(calibration, memory=memory)
+
+
+def _steps(model: EstimatedModel, period: Period) -> Period:
+    return replace(period, step=model.step)
