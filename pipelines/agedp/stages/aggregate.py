@@ -43,6 +43,7 @@ from agedp.stages.profile_sums import grouped_profiles, profile_sums
 from agedp.stages.synthetic_days import synthetic_members, synthetic_month
 from agedp.stages.synthetic_half_hours import sum_synthetic_half_hours
 from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.buckets import size_notice
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.month_matrix import MonthMatrix, load_month_matrix
 from agedp.store.state_days import compute_state_days
@@ -121,7 +122,11 @@ def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery
     Raises:
         InputError: readings of a day were removed from the store, or a damaged record cannot be renamed.
     """
-    notices = check_records(session.run.paths)
+    run = session.run
+    notices = check_records(run.paths)
+    if run.run_file.schedule.reads_input:
+        too_large = size_notice(run.store.folder, run.store.buckets, len(run.roster.ids))
+        notices += (too_large,) if too_large is not None else ()
     return replace(sum_days(session, due_days, delivery), notices=notices)
 
 
