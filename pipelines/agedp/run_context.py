@@ -204,7 +204,7 @@ def reading_rules(run: RunFile) -> ReadingRules:
     return ReadingRules(table.max_half_hour_wh, table.dataset_keys, columns, table.interval_minutes)
 
 
-def store_for(run: RunFile, *, households: int = 0) -> Store:
+def store_for(run: RunFile, *, households: int) -> Store:
     """Return the store of a run file's readings, with its rules for reading rows.
 
     A new store is split into buckets for so many households.

@@ -79,7 +79,7 @@ class DailySums:
 
     Beside the `drawn_days`, which this run is to draw, they contain days of earlier runs that are not recorded or
     reported yet. `examined_days` are those whose input is reported, all days if `examines_all`. `is_first` tells that
-    nothing was released before; `notices` are about damaged records.
+    nothing was released before; `notices` are about damaged records, and about a store with too few household buckets.
     """
 
     by_day: Mapping[tuple[date, str], DailySum]

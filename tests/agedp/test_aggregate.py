@@ -10,7 +10,8 @@ import pytest
 
 from agedp.local_files import atomic_files
 from agedp.stage_values import DailySum
-from agedp.stages.aggregate import aggregate, write_sums
+from agedp.stages.aggregate import aggregate
+from agedp.stages.daily_sums import write_sums
 from agedp_data import table_schemas
 from agedp_data.datasets.synthetic import write_ausgrid, write_london
 from agedp_data.series.periods import days_of

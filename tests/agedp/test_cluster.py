@@ -68,7 +68,8 @@ def told(folder: Path, engine: Engine) -> list[object]:
     for month in delivery.months:
         of = load_month_readings(store, month, delivery.contents)
         found += [of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
-        found.append(read_daily_totals(store, month, delivery.contents).to_pylist())
+        days = read_daily_totals(store, month, delivery.contents).to_pylist()
+        found.append(sorted(days, key=lambda row: (row["household_id"], row["day"])))  # chunks decide their order
     return found
 
 

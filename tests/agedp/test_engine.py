@@ -8,7 +8,7 @@ from typing import NoReturn
 import pytest
 from dask.callbacks import Callback
 
-from agedp.compute.engine import TaskFailed, map_items, map_merge
+from agedp.compute.engine import TaskFailed, map_items, map_merge, map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp_data.errors import InputError
 
@@ -22,6 +22,36 @@ def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine
     assert merged == [tuple(-item for item in group) for group in groups]
     assert map_items("stage", [1, 2, 3], function=operator.neg, engine=engine) == [-1, -2, -3]
     assert map_merge("stage", [], function=operator.neg, merge=tuple, engine=engine) == []
+
+
+def _pair(item: int) -> tuple[list[int], int]:
+    return [item], 1
+
+
+def _joined(results: list[tuple[list[int], int]]) -> tuple[list[int], int]:
+    """Join lists in order, and count the results that one task receives."""
+    return [item for items, _ in results for item in items], max((len(results), *(most for _, most in results)))
+
+
+@pytest.mark.parametrize("items", [0, 1, 2, 3, 4, 9, 10, 28])
+def test_results_are_reduced_in_order_a_few_at_a_time(items: int) -> None:
+    for fan_in in (2, 3, 8):
+        joined = map_reduce("stage", range(items), function=_pair, combine=_combined, engine=THREADS, fan_in=fan_in)
+        assert joined == (list(range(items)), min(max(items, 1), fan_in) if items else 0)
+
+
+def _combined(results: list[tuple[list[int], int]]) -> tuple[list[int], int]:
+    return _joined(results) if results else ([], 0)
+
+
+def test_a_reduction_raises_the_first_failure_in_the_order_of_items() -> None:
+    def fail(item: int) -> tuple[list[int], int]:
+        if item in (11, 17):
+            raise InputError(f"input {item}")
+        return _pair(item)
+
+    with pytest.raises(InputError, match=r"^input 11$"):
+        map_reduce("stage", range(30), function=fail, combine=_combined, engine=THREADS, fan_in=3)
 
 
 def test_the_first_failure_in_the_order_of_items_is_raised() -> None:

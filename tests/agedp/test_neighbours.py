@@ -176,7 +176,8 @@ def vectors(folder: Path, dataset: str, day: date, series: Mapping[str, Mapping[
     text = run_file(**(tables | shared(series))) + (STATES if series is OF_STATES else "")
     (folder / "run.toml").write_text(text)
     run = load(folder / "run.toml")
-    store, roster, states = store_for(run), read_roster(folder / "roster.csv"), run.counted_states
+    roster, states = read_roster(folder / "roster.csv"), run.counted_states
+    store = store_for(run, households=len(roster.ids))
     delivery = ingest(store, list(run.input.files), engine=INLINE)
     compute_state_days(store, delivery, days, states, engine=INLINE)
     sums = aggregate(store, delivery, roster, days=days, series=run.series, states=states, engine=INLINE)

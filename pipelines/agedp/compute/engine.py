@@ -1,9 +1,10 @@
 """Map and merge: with `cluster`, the only modules that import Dask.
 
-`map_merge` runs one function on every item of every group and another on each group's results, in order. The
-results do not depend on the scheduler, the number of workers or the order in which tasks finish. Task keys are a
-stage name and a running number. A task never raises: it returns its error, so that no scheduler logs its arguments,
-and the first failure in the order of the items is raised here.
+`map_merge` runs one function on every item of every group and another on each group's results, in order. `map_reduce`
+combines the results of all items as a tree, so that one result reaches the client. The results do not depend on the
+scheduler, the number of workers or the order in which tasks finish. Task keys are a stage name and a running number. A
+task never raises: it returns its error, so that no scheduler logs its arguments, and the first failure in the order of
+the items is raised here.
 
 Dask is imported with the first task: a night without any does not pay for it.
 """
@@ -131,14 +132,65 @@ def map_merge(
     """Return [merge([function(item) for item in group]) for group in groups], computed by the engine."""
     if not groups:
         return []
+    return _run(stage, lambda first: _tasks(stage, groups, function, merge, first_number=first), engine)
+
+
+def map_reduce(
+    stage: str,
+    items: Sequence[Any],
+    *,
+    function: Callable[[Any], Any],
+    combine: Callable[[list[Any]], Any],
+    engine: Engine,
+    fan_in: int = 8,
+) -> Any:  # noqa: ANN401  (any result of a stage)
+    """Return the combined results of function(item), computed by the engine as a tree: one result reaches the client.
+
+    Args:
+        stage: stage name for the keys of the tasks and the progress callback.
+        items: the arguments, in order.
+        function: the work on one item.
+        combine: combines some results, at least one unless there are no items, into one of the same form. It must be
+            associative; results keep the order of their items.
+        engine: scheduler and workers.
+        fan_in: number of results that one task combines.
+    """
+    if not items:
+        return combine([])
+    return _run(stage, lambda first: [_reduced(stage, items, function, combine, (first, fan_in))], engine)[0]
+
+
+def _reduced(
+    stage: str,
+    items: Sequence[Any],
+    function: Callable[[Any], Any],
+    combine: Callable[[list[Any]], Any],
+    first_number_and_fan_in: tuple[int, int],
+) -> Any:  # noqa: ANN401
+    """Return one lazy result: the items' results, combined level by level."""
+    number, fan_in = first_number_and_fan_in
+    level = []
+    for item in items:
+        number += 1
+        level.append(delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{number}"))
+    while True:
+        groups = [level[start : start + fan_in] for start in range(0, len(level), fan_in)]
+        level = []
+        for group in groups:
+            number += 1
+            level.append(delayed(_merge_results, pure=False)(combine, group, dask_key_name=f"{stage}-{number}"))
+        if len(level) == 1:
+            return level[0]
+
+
+def _run(stage: str, tasks: Callable[[int], list[Any]], engine: Engine) -> list[Any]:
+    """Return the results of tasks, which are numbered from an argument on; raises the first failure in their order."""
     if engine.scheduler in LOCAL_SCHEDULERS:
-        results = _run_locally(stage, _tasks(stage, groups, function, merge, first_number=0), engine)
+        results = _run_locally(stage, tasks(0), engine)
     else:
         from agedp.compute.cluster import run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
 
-        results = run_on_cluster(
-            lambda first: _tasks(stage, groups, function, merge, first_number=first), stage=stage, engine=engine
-        )
+        results = run_on_cluster(tasks, stage=stage, engine=engine)
     for result in results:
         if isinstance(result, Failure):
             result.raise_error()

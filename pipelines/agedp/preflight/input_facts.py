@@ -6,7 +6,7 @@ Days and households are counted completely. Intervals and rising readings are me
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from agedp.compute.engine_settings import Engine
+from agedp.preflight.household_facts import ExaminedDays, collect_household_facts
 from agedp.preflight.reading_samples import (
-    filter_days,
     household_intervals,
     other_interval_share,
     read_samples,
@@ -23,12 +24,12 @@ from agedp.preflight.reading_samples import (
     sampled_interval,
 )
 from agedp.stage_values import DailySum, Delivery
-from agedp.store.daily_totals import read_daily_totals
-from agedp.store.data_quality import LostReadings, count_lost_to_conflicts
+from agedp.store.bucketed_roster import write_bucketed_roster
+from agedp.store.data_quality import LostReadings
 from agedp.store.store import Store
 from agedp_data.datasets.layout import slot_step
-from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, RejectionReason
+from agedp_data.roster import Roster
 
 _NEARLY_COMPLETE = 11 / 12
 _ABSENT_PART = 10
@@ -122,35 +123,35 @@ class InputFacts:
         )
 
 
-def collect_facts(
+def collect_facts(  # noqa: PLR0913 -- what is looked at, and how
     store: Store,
     delivery: Delivery,
-    households: Collection[str],
+    roster: Roster,
     *,
     months: Sequence[str],
     sums: Mapping[tuple[date, str], DailySum],
     days: Sequence[date],
     all_days: bool,
+    engine: Engine,
 ) -> InputFacts:
     """Return the facts about these months, from the store and the daily sums.
 
     Args:
         store: the confidential store.
         delivery: the ingested files.
-        households: the ids of the households on the roster.
+        roster: the households on the roster.
         months: the months to look at; months without data are ignored.
         sums: the daily sums of the due days, by day and series.
         days: the due days.
         all_days: whether all days of the months count, or `days` alone.
+        engine: how household buckets are read.
     """
-    delivered_months = [month for month in months if month in delivery.months]
+    delivered_months = tuple(month for month in months if month in delivery.months)
     day_filter = None if all_days else pa.array(sorted(days), pa.date32())
-    tables = {
-        month: filter_days(read_daily_totals(store, month, delivery.contents), day_filter) for month in delivered_months
-    }
-    households_with_readings = {household for table in tables.values() for household in _household_ids(table)}
     min_readings = complete_readings(store.layout.interval_minutes)
-    complete = sum(int((table["readings"].to_numpy() >= min_readings).sum()) for table in tables.values())
+    examined = ExaminedDays(delivered_months, day_filter, frozenset(days), min_readings)
+    bucketed = write_bucketed_roster(store.folder.parent, roster, store.buckets)
+    of_households = collect_household_facts(store, delivery, bucketed, examined, engine=engine)
     rejected = {reason: number for reason, number in delivery.rejected.items() if reason not in _NOT_REJECTED}
     counted = delivery.rows_read - sum(delivery.rejected.values()) + sum(rejected.values())
     sample = [*read_samples(store, delivery, delivered_months, day_filter)]
@@ -165,31 +166,19 @@ def collect_facts(
         empty_files=_empty_files(store, delivery.contents),
         unreadable=delivery.unreadable,
         rejecting_files=_rejecting_files(store, delivery.contents if all_days else delivery.fresh),
-        days=_first_and_last_day(tables.values()),
-        household_days=sum(table.num_rows for table in tables.values()),
-        complete_days=complete,
-        median_day_kwh=_median_kwh(tables.values(), min_readings),
+        days=of_households.days,
+        household_days=of_households.household_days,
+        complete_days=of_households.complete_days,
+        median_day_kwh=of_households.median_kwh,
         interval_minutes=interval,
         other_interval_share=other_interval_share(intervals),
         rising_share=rising_share(sample),
-        households=len(households_with_readings),
-        on_roster=len(households_with_readings.intersection(households)),
-        roster=len(households),
+        households=of_households.households,
+        on_roster=of_households.on_roster,
+        roster=len(roster.ids),
         coverage={day: _coverage(day, sums) for day in days},
-        conflicts=_count_conflicts(store, delivery, delivered_months, households, days),
+        conflicts={day: lost for day, lost in sorted(of_households.conflicts.items()) if lost.lost},
     )
-
-
-def _household_ids(table: pa.Table) -> set[str]:
-    return set(table["household_id"].unique().to_pylist())
-
-
-def _first_and_last_day(tables: Collection[pa.Table]) -> tuple[date, date] | None:
-    days = [table["day"].cast(pa.int32()).to_numpy() for table in tables if table.num_rows]
-    if not days:
-        return None
-    first, last = min(table_days.min() for table_days in days), max(table_days.max() for table_days in days)
-    return date_of_day(first), date_of_day(last)
 
 
 def complete_readings(interval_minutes: int) -> int:
@@ -199,12 +188,6 @@ def complete_readings(interval_minutes: int) -> int:
     (44, 22)
     """
     return round(SLOTS // slot_step(interval_minutes) * _NEARLY_COMPLETE)
-
-
-def _median_kwh(tables: Collection[pa.Table], min_readings: int) -> float | None:
-    energy = [table["energy_wh"].to_numpy()[table["readings"].to_numpy() >= min_readings] for table in tables]
-    energy_wh = np.concatenate([np.zeros(0, np.int64), *energy])
-    return float(np.median(energy_wh)) / 1000 if len(energy_wh) else None
 
 
 def _empty_files(store: Store, contents: Sequence[str]) -> tuple[str, ...]:
@@ -224,19 +207,3 @@ def _coverage(day: date, sums: Mapping[tuple[date, str], DailySum]) -> DayCovera
     day_sums = [daily_sum for (summed_day, _), daily_sum in sums.items() if summed_day == day]
     households = max((sum(daily_sum.households.values()) for daily_sum in day_sums), default=0)
     return DayCoverage(households, max((sum(daily_sum.usable.values()) for daily_sum in day_sums), default=0))
-
-
-def _count_conflicts(
-    store: Store, delivery: Delivery, months: Sequence[str], households: Collection[str], days: Sequence[date]
-) -> dict[date, LostReadings]:
-    due_days = frozenset(days)
-    due_months = {f"{day:%Y-%m}" for day in days}
-    lost_by_month = [
-        count_lost_to_conflicts(store, month, delivery.contents, households) for month in months if month in due_months
-    ]
-    return {
-        day: lost
-        for lost_by_day in lost_by_month
-        for day, lost in sorted(lost_by_day.items())
-        if lost.lost and day in due_days
-    }

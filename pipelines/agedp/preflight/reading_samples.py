@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from agedp.stage_values import Delivery
 from agedp.store.month_reader import load_table
-from agedp.store.store import Store
+from agedp.store.store import PartMonth, Store, file_size
 from agedp_data.datasets.layout import PASSES
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints
 
@@ -41,15 +41,29 @@ def read_samples(
     """Yield rows of the first and the middle month, part by part, about `_SAMPLE_ROWS` rows each."""
     for month in dict.fromkeys([*months[:1], *months[len(months) // 2 :][:1]]):
         rows = 0
-        for part in store.month_parts(month, delivery.contents):
-            table = filter_days(
-                load_table(store.month_folder(month) / part.name, store.schema, columns=_sample_columns(store)),
-                day_filter,
-            )
+        for part in _parts_of_buckets(store, month, delivery.contents):
+            table = filter_days(_load_sample(store, month, part), day_filter)
             rows += table.num_rows
             yield _sort_sample(table, store)
             if rows >= _SAMPLE_ROWS:
                 break
+
+
+def _parts_of_buckets(store: Store, month: str, contents: Sequence[str]) -> list[PartMonth]:
+    """Return the parts with rows of a month in any bucket, in the order of the files."""
+    parts = {part for bucket in range(store.buckets) for part in store.month_parts(month, contents, bucket)}
+    return sorted(parts, key=lambda part: (part.file_index, part.number))
+
+
+def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
+    """Return the rows of a part in a month, of all buckets."""
+    paths = (store.month_folder(month, bucket) / part.name for bucket in range(store.buckets))
+    tables = [
+        load_table(path, store.schema, columns=_sample_columns(store))
+        for path in paths
+        if store.buckets == 1 or file_size(path) is not None
+    ]
+    return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
 
 
 def _sample_columns(store: Store) -> list[str]:
@@ -63,7 +77,9 @@ def _sort_sample(table: pa.Table, store: Store) -> Sample:
     """Return the readings of a part by household and time; if a row is a day, by household, channel and time."""
     column = table["household_id"].unify_dictionaries().combine_chunks()
     column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-    household = column.indices.to_numpy().astype(np.int64)
+    # by id: the order of a dictionary depends on the household buckets
+    position = np.argsort(np.argsort(np.array(column.dictionary.to_pylist(), object), kind="stable"), kind="stable")
+    household = position[column.indices.to_numpy()]
     minute = table["day"].cast(pa.int32()).to_numpy().astype(np.int64) * _DAY_MINUTES
     layout = store.layout
     channel = table["channel"].to_numpy().astype(np.int64) if layout.channels > 1 else np.zeros(len(minute), np.int64)

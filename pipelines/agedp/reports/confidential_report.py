@@ -19,8 +19,9 @@ from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice
 from agedp.reports.axes import Scale, by_month, date_axis, format_number, linear_axis
 from agedp.reports.chart_layers import Hover
+from agedp.reports.clamped_households import ClampEffect, clamp_effects, clamp_parts
 from agedp.reports.constants import constant_value
-from agedp.reports.household_details import ClampEffect, clamp_effects, clamp_parts, household_model_parts
+from agedp.reports.household_details import household_model_parts
 from agedp.reports.hover import day_text
 from agedp.reports.html import paragraph, render_page, table
 from agedp.reports.mean_series import cell_means, percent

@@ -1,13 +1,10 @@
-"""Parts of the confidential report on single households: clamping, the model, and temporal leakage. Confidential.
+"""Parts of the confidential report on single households: the model, and temporal leakage. Confidential.
 
-* Households that are clamped, and those that decide the model.
+* Households that decide the model.
 * Temporal leakage of each household under its own chain, and the households with the largest one. The public bound uses
   the leakage bound, a maximum over all households at every step. Here the recursion ([T] section 3) uses each
   household's own kernels, as one stack, over the newest released days.
 
-Clamped households and the effect of the clamp on a mean are computed anew by every run from the newest months of the
-store that contain released days and are not deleted yet. It informs the choice of a clamp; the clamp itself is public
-and is never computed from the data.
 """
 
 from __future__ import annotations
@@ -15,8 +12,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
 from typing import Any, Final
 
 import numpy as np
@@ -31,101 +26,11 @@ from agedp.reports.constants import constant_value
 from agedp.reports.html import paragraph, table
 from agedp.reports.report_data import InternalSources, ModelFiles
 from agedp.reports.svg import Line, chart
-from agedp.store.month_matrix import load_month_matrix
 from agedp_data.accounting.temporal_leakage import daily_release_leakage
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.epsilon import NANO, to_float
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.notions.notion import day_losses, losses_by_day_number
-from agedp_data.series.layers import is_upper
-from agedp_data.series.series_terms import EnergySeries
-
-MAX_MONTHS = 13
-
-
-@dataclass(frozen=True, slots=True)
-class ClampedHousehold:
-    """A clamped household: number of days above the clamp, and its largest daily total [kWh]."""
-
-    household: str
-    days_above: int
-    largest_kwh: float
-
-
-@dataclass(frozen=True, slots=True)
-class ClampEffect:
-    """Effect of a series' clamp: clamped households, most days first, and the reduction of the mean.
-
-    `cut_kwh` is the reduction of a daily mean by the clamp, averaged over `days` days [kWh per household].
-    """
-
-    series: str
-    clamp_kwh: float
-    days: int
-    clamped_households: tuple[ClampedHousehold, ...]
-    cut_kwh: float
-
-
-def clamp_effects(sources: InternalSources, days: Sequence[date]) -> list[ClampEffect]:
-    """Return the effect of each series' clamp on released days, as far as the store still has their readings."""
-    if not days:
-        return []
-    with sources.store.locked():
-        first_month = sources.store.retained_from()
-        months = sorted({f"{day:%Y-%m}" for day in days} & set(sources.delivery.months))
-        stored = [month for month in months if month >= first_month][-MAX_MONTHS:]
-        uses = {name: series for name, series in sources.run.series.items() if isinstance(series, EnergySeries)}
-        counts = {name: _ClampCounts.empty(sources) for name in uses}
-        for month in stored:
-            _count_month(sources, month, [day for day in days if f"{day:%Y-%m}" == month], uses, counts)
-    clamps = {name: series.clamp_wh / 1000.0 for name, series in uses.items()}
-    return [
-        series_counts.clamped(name, clamps[name], sources.roster.ids)
-        for name, series_counts in counts.items()
-        if series_counts.days
-    ]
-
-
-@dataclass(slots=True)
-class _ClampCounts:
-    number: np.ndarray[tuple[int], np.dtype[np.int64]]
-    largest: np.ndarray[tuple[int], np.dtype[np.int64]]
-    cut_kwh: float = 0.0
-    days: int = 0
-
-    @classmethod
-    def empty(cls, sources: InternalSources) -> _ClampCounts:
-        size = len(sources.roster.ids)
-        return cls(np.zeros(size, np.int64), np.zeros(size, np.int64))
-
-    def clamped(self, series: str, clamp_kwh: float, ids: Sequence[str]) -> ClampEffect:
-        codes = sorted(np.flatnonzero(self.number).tolist(), key=lambda code: (-self.number[code], ids[code]))
-        clamped_households = tuple(
-            ClampedHousehold(ids[code], int(self.number[code]), float(self.largest[code]) / 1000.0) for code in codes
-        )
-        return ClampEffect(series, clamp_kwh, self.days, clamped_households, self.cut_kwh / self.days)
-
-
-def _count_month(
-    sources: InternalSources,
-    month: str,
-    days: Sequence[date],
-    uses: Mapping[str, EnergySeries],
-    counts_by_series: Mapping[str, _ClampCounts],
-) -> None:
-    matrix = load_month_matrix(
-        sources.store, sources.delivery, sources.roster, month, states=sources.run.counted_states
-    )
-    for day in days:
-        codes = np.concatenate([np.zeros(0, np.int64), *sources.roster.members(day, None).values()])
-        for name, counts in counts_by_series.items():
-            energy_wh = matrix.energy_of(uses[name])[codes, day.day - 1]
-            clamp = uses[name].clamp_wh
-            counts.number[codes] += energy_wh > clamp
-            counts.largest[codes] = np.maximum(counts.largest[codes], energy_wh)
-            counts.cut_kwh += float(np.maximum(energy_wh - clamp, 0).sum()) / (1000.0 * max(len(codes), 1))
-            counts.days += 1
-
 
 _MAX_DAYS: Final = 60
 _MAX_SHOWN_HOUSEHOLDS: Final = 5
@@ -155,38 +60,7 @@ def household_leakage_parts(
     yield table(caption, ("households", "epsilon"), [*quantile_rows, *household_rows])
 
 
-_MAX_HOUSEHOLDS = 20
 _DISTANCE = "total_variation_"
-
-
-def clamp_parts(effects: Sequence[ClampEffect]) -> Iterator[str]:
-    """Yield the table of clamped households of each series."""
-    for effect in effects:
-        description = (
-            f"{effect.series}, clamp {format_number(effect.clamp_kwh)} kWh, "
-            f"{effect.days:,} days with readings in the store"
-        )
-        if not effect.clamped_households:
-            yield paragraph(f"No household was above the clamp: {description}.")
-            continue
-        rows = [
-            (household.household, f"{household.days_above:,}", format_number(household.largest_kwh))
-            for household in effect.clamped_households[:_MAX_HOUSEHOLDS]
-        ]
-        shown_text = (
-            f"; the first {_MAX_HOUSEHOLDS} of {len(effect.clamped_households):,}"
-            if len(effect.clamped_households) > _MAX_HOUSEHOLDS
-            else ""
-        )
-        columns = ("household", "days above", "largest day, kWh")
-        yield table(f"Clamped households: {description}{shown_text}", columns, rows)
-        lowered = f"The clamp lowers {_lowered(effect.series)} by {format_number(effect.cut_kwh)} kWh"
-        yield paragraph(f"{lowered} per household on average.", "soft")
-
-
-def _lowered(series: str) -> str:
-    """Return what the clamp of a series lowers: of an upper layer, the sum of the layers up to it."""
-    return f"the sum of the layers up to {series}" if is_upper(series) else "a daily mean"
 
 
 def household_model_parts(sources: InternalSources, files: ModelFiles, rows: Sequence[ReleaseRecord]) -> Iterator[str]:

@@ -286,7 +286,7 @@ def _store(run: RunFile, long: LongTable | None) -> Iterator[Store]:
     """Yield the store that a run will reuse, or a temporary one for a table with undecided columns."""
     confidential = atomic_files.make_private(Path(run.output.confidential))
     if long is None or all(line.decided for line in long.lines):
-        yield store_for(run)
+        yield store_for(run, households=0)  # not known before the files are read
         return
     folder = atomic_files.make_private(confidential / f"proposed-{os.getpid()}")
     try:

@@ -16,16 +16,13 @@ input. A later run sums these days again, as long as their readings are retained
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from itertools import groupby
-from pathlib import Path
+from itertools import groupby, product
 
-import numpy as np
-import pyarrow as pa
-
+from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.covered_days import days_of_rows, single_rows, sum_periods
 from agedp.internal_records.cell_tables import (
@@ -37,32 +34,29 @@ from agedp.internal_records.cell_tables import (
     recorded_days,
 )
 from agedp.ledger_session import LedgerSession
-from agedp.local_files import atomic_files
 from agedp.local_files.internal_files import FileNotice, InternalPaths
 from agedp.preflight.alerts import check_alerts, count_reported
 from agedp.stage_values import DailySum, DailySums, Delivery, DueDays
+from agedp.stages.daily_sums import add_daily_sums, daily_sum, sort_daily_sum, write_sums
 from agedp.stages.ingest import reread_damaged
 from agedp.stages.profile_sums import grouped_profiles, profile_sums
+from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.buckets import size_notice
 from agedp.store.half_hour_sums import sum_half_hours
 from agedp.store.month_matrix import MonthMatrix, load_month_matrix
 from agedp.store.state_days import compute_state_days
 from agedp.store.store import Store
-from agedp_data import table_schemas
 from agedp_data.config import RunFile
-from agedp_data.datasets.layout import Layout, expected_readings
+from agedp_data.datasets.layout import Layout
 from agedp_data.datasets.validation import Ints
 from agedp_data.errors import InputError
 from agedp_data.ledger import ReleaseRecord
 from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.markov.states import RepresentativeValues
 from agedp_data.roster import GroupColumns, Roster
-from agedp_data.series.coverage import Coverage
 from agedp_data.series.periods import days_of
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import AnySeries, Distribution, Mean
-
-DailyTotals = Mean | Distribution | Coverage
-"""Series of which a day's matrix has all numbers."""
 
 
 def check_records(paths: InternalPaths) -> tuple[FileNotice, ...]:
@@ -127,7 +121,11 @@ def aggregate_days(session: LedgerSession, due_days: DueDays, delivery: Delivery
     Raises:
         InputError: readings of a day were removed from the store, or a damaged record cannot be renamed.
     """
-    notices = check_records(session.run.paths)
+    run = session.run
+    notices = check_records(run.paths)
+    if run.run_file.schedule.reads_input:
+        too_large = size_notice(run.store.folder, run.store.buckets, len(run.roster.ids))
+        notices += (too_large,) if too_large is not None else ()
     return replace(sum_days(session, due_days, delivery), notices=notices)
 
 
@@ -192,7 +190,7 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
 ) -> dict[tuple[date, str], DailySum]:
     """Return the SUMS of these days by day and series.
 
-    `states` are those that series count; `engine` says how half-hours are summed, by default in this thread. `wanted`
+    `states` are those that series count; `engine` says how months and household buckets are summed. `wanted`
     are the days and series of the sums, by default every series on every day.
 
     Raises:
@@ -203,16 +201,51 @@ def aggregate(  # noqa: PLR0913 -- what is summed, of whom, and how
             f"{days[0]} is due, but readings before {store.retained_from()} were deleted ([engine] keep_days); name "
             "another confidential folder to read them again"
         )
-    matrices = (
-        (month_days, load_month_matrix(store, delivery, roster, f"{month_days[0]:%Y-%m}", states=states))
-        for month_days in _by_month(days)
+    wanted = {(day, name) for day in days for name in series} if wanted is None else frozenset(wanted)
+    if states is None and any(series[name].counts_states for _, name in wanted):
+        raise ValueError("a series counts states, but no states are given")
+    bucketed, engine = write_bucketed_roster(store.folder.parent, roster, store.buckets), engine or Engine()
+    function = partial(
+        _sum_bucket, store=store, delivery=delivery, roster=bucketed, series=series, states=states, wanted=wanted
     )
-    wanted = {(day, name) for day in days for name in series} if wanted is None else wanted
-    sums = _sum_months(matrices, series, store.layout, roster.members, wanted)
-    profiles, engine = grouped_profiles(series, states), engine or Engine()
+    summed_days = sorted({day for day, name in wanted if not isinstance(series[name], Profile)})
+    items = list(product(_by_month(summed_days), range(store.buckets)))
+    added = map_reduce("sums", items, function=function, combine=_add_sums, engine=engine)
+    sums = {key: sort_daily_sum(added[key]) for key in _in_order(days, series) if key in added}
+    profiles = grouped_profiles(series, states)
     profile_days = _days_of_profiles(series, wanted)
-    half_hours = sum_half_hours(store, delivery, roster, days=profile_days, profiles=profiles, engine=engine)
+    half_hours = sum_half_hours(store, delivery, bucketed, days=profile_days, profiles=profiles, engine=engine)
     return sums | profile_sums(series, {key: half_hours[key] for key in half_hours if key in wanted})
+
+
+def _in_order(days: Sequence[date], series: Mapping[str, AnySeries]) -> Iterator[tuple[date, str]]:
+    return ((day, name) for day in days for name in series)
+
+
+def _sum_bucket(
+    month_bucket: tuple[Sequence[date], int],
+    *,
+    store: Store,
+    delivery: Delivery,
+    roster: BucketedRoster,
+    series: Mapping[str, AnySeries],
+    states: RepresentativeValues | None,
+    wanted: Collection[tuple[date, str]],
+) -> dict[tuple[date, str], DailySum]:
+    """Return the sums of the households of one bucket on some days of one month: the unit of work."""
+    days, bucket = month_bucket
+    of_bucket = roster.bucket(bucket)
+    matrix = load_month_matrix(store, delivery, of_bucket, f"{days[0]:%Y-%m}", bucket=bucket, states=states, days=days)
+    return _sum_months([(days, matrix)], series, store.layout, of_bucket.members, wanted)
+
+
+def _add_sums(results: Sequence[Mapping[tuple[date, str], DailySum]]) -> dict[tuple[date, str], DailySum]:
+    """Return the sums of months and buckets together."""
+    total: dict[tuple[date, str], DailySum] = {}
+    for result in results:
+        for key, of_key in result.items():
+            total[key] = add_daily_sums(total[key], of_key) if key in total else of_key
+    return total
 
 
 def _days_of_profiles(series: Mapping[str, AnySeries], wanted: Iterable[tuple[date, str]]) -> list[date]:
@@ -250,56 +283,9 @@ def _sum_months(
     `members` gives a day's households by group, as rows of the matrix.
     """
     return {
-        (day, name): _daily_sum(day_series, members(day, day_series.by), day, layout, matrix)
+        (day, name): daily_sum(day_series, members(day, day_series.by), day, layout, matrix)
         for days, matrix in matrices
         for day in days
         for name, day_series in series.items()
         if not isinstance(day_series, Profile) and (day, name) in wanted
     }
-
-
-def write_sums(path: Path, sums: Mapping[tuple[date, str], DailySum]) -> None:
-    """Write a confidential copy of the SUMS; a release uses the values in memory, never this file."""
-    tables = [_sums_table(day, name, daily_sum) for (day, name), daily_sum in sums.items()]
-    atomic_files.write_table(path, pa.concat_tables([table_schemas.SUMS.empty_table(), *tables]))
-
-
-def _daily_sum(
-    series: DailyTotals, members_by_group: Mapping[str, Ints], day: date, layout: Layout, matrix: MonthMatrix
-) -> DailySum:
-    daily_sum = DailySum(series, {}, {}, {}, {})
-    readings, least = matrix.readings[:, day.day - 1], max(1, expected_readings(layout, day) - series.max_missing)
-    usable_by_group = {group: readings[members] >= least for group, members in members_by_group.items()}
-    for group, usable in usable_by_group.items():
-        daily_sum.households[group], daily_sum.usable[group] = len(usable), int(usable.sum())
-    if isinstance(series, Coverage):
-        daily_sum.exact.update({group: series.exact(usable) for group, usable in usable_by_group.items()})
-        daily_sum.clamped.update(dict.fromkeys(usable_by_group, 0))
-        return daily_sum
-    energy, read_energy = (values[:, day.day - 1] for values in (matrix.energy_of(series), matrix.energy_wh))
-    for group, members in members_by_group.items():
-        usable = usable_by_group[group]
-        counted = series.clamp_energy(energy[members], usable)
-        daily_sum.exact[group] = series.exact(counted)
-        daily_sum.clamped[group] = int((usable & (energy[members] > series.clamp_wh)).sum())
-        if series.counts_states:
-            daily_sum.states_wh[group] = int(counted.sum())
-            daily_sum.readings_wh[group] = int(series.clamp_energy(read_energy[members], usable).sum())
-    return daily_sum
-
-
-def _sums_table(day: date, name: str, daily_sum: DailySum) -> pa.Table:
-    """Return the rows of one day and series, by columns: a profile has thousands."""
-    sizes = [len(exact) for exact in daily_sum.exact.values()]
-    counts = {"households": daily_sum.households, "usable": daily_sum.usable, "clamped": daily_sum.clamped}
-    of_groups = {
-        count: np.repeat([number[group] for group in daily_sum.exact], sizes) for count, number in counts.items()
-    }
-    return table_schemas.table_from_columns(
-        table_schemas.SUMS,
-        day=[day] * sum(sizes),
-        series=[name] * sum(sizes),
-        cell=[cell for group in daily_sum.exact for cell in daily_sum.cells(group)],
-        **{count: values.astype(np.int64) for count, values in of_groups.items()},
-        value=[value for exact in daily_sum.exact.values() for value in exact],
-    )

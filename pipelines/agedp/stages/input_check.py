@@ -83,7 +83,16 @@ def _collect_facts(run: RunContext, sums: DailySums) -> InputFacts:
     """Return the facts about the files: of all days until a first release is reported, later of the due days."""
     months = sums.delivery.months if sums.examines_all else sorted({f"{day:%Y-%m}" for day in sums.examined_days})
     delivery, by_day, days, all_days = sums.delivery, sums.by_day, sums.examined_days, sums.examines_all
-    return collect_facts(run.store, delivery, run.roster.ids, months=months, sums=by_day, days=days, all_days=all_days)
+    return collect_facts(
+        run.store,
+        delivery,
+        run.roster,
+        months=months,
+        sums=by_day,
+        days=days,
+        all_days=all_days,
+        engine=run.engine,
+    )
 
 
 def _warnings(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -218,6 +218,10 @@ class LostReadings:
         """
         return self.lost / (self.lost + self.remaining) if self.lost else 0.0
 
+    def add(self, further: LostReadings) -> LostReadings:
+        """Return the readings of these and of further households on the same day."""
+        return LostReadings(self.lost + further.lost, self.remaining + further.remaining)
+
 
 def count_lost_to_conflicts(
     store: Store, month: str, contents: Sequence[str], households: Collection[str], *, bucket: int = 0

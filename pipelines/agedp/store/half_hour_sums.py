@@ -11,6 +11,7 @@ Decisions:
 
 * Readings are read part by part, and household-days are counted in blocks: memory is that of one part and of the sums,
   never that of a month of all households. Sums of integers do not depend on parts, blocks or their order.
+* One task sums one month and household bucket, and tasks add up the sums of buckets: the client receives one of them.
 * Only parts with rows of the requested days are opened: a night reads its own delivery, not its month.
 * Series with equal rules and different group columns share the counted vectors: levels of a hierarchy cost one pass.
 * Nothing is stored. Unlike daily totals, these sums depend on roster, clamps and groups, and a day is summed once.
@@ -22,14 +23,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from typing import Final
 
 import numpy as np
 
-from agedp.compute.engine import map_items
+from agedp.compute.engine import map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
+from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.group_sums import add_groups, sort_groups
 from agedp.store.month_reader import household_day_key, is_first_of_key, iterate_month_readings
 from agedp.store.store import Store
 from agedp_data.datasets.deduplication import Readings
@@ -72,6 +75,16 @@ class HalfHourSums:
     usable: dict[str, int]
     clamped: dict[str, int]
 
+    def add(self, further: HalfHourSums) -> HalfHourSums:
+        """Return the sums of these and of further households on the same day."""
+        counts = ((getattr(self, name), getattr(further, name)) for name in ("households", "usable", "clamped"))
+        return HalfHourSums(self.slots, add_groups([self.sum_wh, further.sum_wh]), *map(add_groups, counts))
+
+    def sorted_by_group(self, by: GroupColumns) -> HalfHourSums:
+        """Return the same with the groups in the order of the roster."""
+        counts = (self.households, self.usable, self.clamped)
+        return HalfHourSums(self.slots, sort_groups(self.sum_wh, by), *(sort_groups(count, by) for count in counts))
+
 
 @dataclass(frozen=True, slots=True)
 class HouseholdDays:
@@ -85,13 +98,13 @@ class HouseholdDays:
 def sum_half_hours(
     store: Store,
     delivery: Delivery,
-    roster: Roster,
+    roster: Roster | BucketedRoster,
     *,
     days: Sequence[date],
     profiles: Mapping[str, GroupedProfile],
     engine: Engine,
 ) -> dict[tuple[date, str], HalfHourSums]:
-    """Return the exact sums of half-hours of days, by day and series; months are summed in parallel.
+    """Return the exact sums of half-hours of days, by day and series; months and buckets are summed in parallel.
 
     Args:
         store: the confidential store.
@@ -99,32 +112,49 @@ def sum_half_hours(
         roster: who is counted on which day, in which group.
         days: ascending.
         profiles: what each series counts, by its name.
-        engine: how months are computed.
+        engine: how they are computed.
 
     Raises:
         FolderRemoved: a part of the store is damaged, so that its file must be parsed again.
     """
     months = [tuple(month_days) for _, month_days in groupby(days, lambda day: (day.year, day.month))]
-    function = partial(_sum_month, store=store, delivery=delivery, roster=roster, profiles=profiles)
-    by_month = map_items("profiles", months if profiles else [], function=function, engine=engine)
-    return {key: sums for month in by_month for key, sums in month.items()}
+    bucketed = roster
+    if isinstance(bucketed, Roster):
+        bucketed = write_bucketed_roster(store.folder.parent, bucketed, store.buckets)
+    function = partial(_sum_month, store=store, delivery=delivery, roster=bucketed, profiles=profiles)
+    items = list(product(months if profiles else [], range(store.buckets)))
+    sums = map_reduce("profiles", items, function=function, combine=_add_sums, engine=engine)
+    return {
+        (day, name): sums[day, name].sorted_by_group(profile.by) for day in days for name, profile in profiles.items()
+    }
+
+
+def _add_sums(results: Sequence[Mapping[tuple[date, str], HalfHourSums]]) -> dict[tuple[date, str], HalfHourSums]:
+    """Return the sums of months and buckets together."""
+    total: dict[tuple[date, str], HalfHourSums] = {}
+    for result in results:
+        for key, sums in result.items():
+            total[key] = total[key].add(sums) if key in total else sums
+    return total
 
 
 def _sum_month(
-    days: Sequence[date],
+    month_bucket: tuple[Sequence[date], int],
     *,
     store: Store,
     delivery: Delivery,
-    roster: Roster,
+    roster: BucketedRoster,
     profiles: Mapping[str, GroupedProfile],
 ) -> dict[tuple[date, str], HalfHourSums]:
+    days, bucket = month_bucket
     month = f"{days[0]:%Y-%m}"
     contents = delivery.contents if month in delivery.months else ()
-    parts = iterate_month_readings(store, month, contents, days=_day_numbers(days))
-    code_by_id = {household: code for code, household in enumerate(roster.ids)}
+    parts = iterate_month_readings(store, month, contents, bucket=bucket, days=_day_numbers(days))
+    of_bucket = roster.bucket(bucket)
+    code_by_id = {household: code for code, household in enumerate(of_bucket.ids)}
     blocks = (block for part in parts for block in _blocks(part, days, code_by_id))
     return sum_household_days(
-        blocks, days, households=len(roster.ids), members=roster.members, layout=store.layout, profiles=profiles
+        blocks, days, households=len(of_bucket.ids), members=of_bucket.members, layout=store.layout, profiles=profiles
     )
 
 

@@ -72,7 +72,7 @@ def load_month_matrix(
     Returns:
         Rows follow `roster.ids`; households that are not on the roster are left out.
     """
-    energy = np.zeros((len(roster.ids), 31), np.int64)
+    energy = np.zeros((len(roster.ids), 31), np.int64, order="F")  # a night needs the memory of its days only
     readings, counted = np.zeros_like(energy), None if states is None else np.zeros_like(energy)
     if month not in delivery.months:
         return MonthMatrix(energy, counted, readings)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agedp.internal_records.cell_tables import COVERAGE
-from agedp.reports.household_details import clamp_effects
+from agedp.reports.clamped_households import clamp_effects
 from agedp.reports.mean_series import CellMean
 from agedp.reports.report_data import InternalSources
 from agedp.reports.utility import CellUtility, utility
