@@ -47,6 +47,8 @@ _ATTEMPTS = 5
 def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder | None:
     """Stage 5: write the release folder from the ledger, and store its statement in the ledger; None without a ledger.
 
+    A folder that is published already is left as it is; `publish_release` writes it in any case.
+
     Raises:
         ContractChanged: as `publish_release`.
         AgedpError: any other error; it counts the due days that are drawn already.
@@ -56,7 +58,9 @@ def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder |
         return None
     session = session.checked()
     with naming_charged_days(session, due_days):
-        publish_release(session)
+        session.check_contract_unchanged()
+        if not is_published(session):
+            publish_release(session)
     return ReleaseFolder(session.run.release_folder)
 
 
@@ -74,8 +78,6 @@ def publish_release(session: LedgerSession) -> None:
     session.check_contract_unchanged()
     if session.history:
         with locked_release_folder(folder):
-            if is_published(session):
-                return
             for _ in range(_ATTEMPTS):
                 content, origin_head, head = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
                 is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
