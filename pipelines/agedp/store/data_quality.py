@@ -37,11 +37,11 @@ from agedp.store.store import PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
 from agedp_data.datasets.timestamps import date_of_day
-from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
+from agedp_data.datasets.validation import SLOTS, Bytes, Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
 
 
-def count_by_reason(reason: Ints) -> dict[str, int]:
+def count_by_reason(reason: Ints | Bytes) -> dict[str, int]:
     """Return the number of rejected rows for each reason.
 
     >>> count_by_reason(np.array([RejectionReason.CONFLICT] * 2)) == {RejectionReason.CONFLICT.words: 2}
@@ -136,7 +136,7 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
     # reasons before CATEGORY, and LINE, mean that the row has no valid day
     dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
     months = np.full(len(dated), _NO_MONTH, np.int64)
-    months[dated] = month_numbers(chunk.records.day[np.searchsorted(chunk.row, chunk.rejected_row[dated])])
+    months[dated] = month_numbers(chunk.records.time[np.searchsorted(chunk.row, chunk.rejected_row[dated])] // SLOTS)
     values = (months, chunk.rejected_row + rows_before, chunk.rejected_reason, chunk.rejected_text)
     arrays = [pa.array(value, kind) for value, kind in zip(values, _REJECTED.types, strict=True)]
     return pa.table(arrays, schema=_REJECTED)
