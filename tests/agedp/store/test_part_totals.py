@@ -41,8 +41,7 @@ def test_totals_of_a_part_equal_a_count_by_hand(tmp_path: Path, is_sorted: bool,
     rng = np.random.default_rng(28)
     readings = [(household, FIRST + time) for household in range(3) for time in range(200) if rng.random() < 0.9]
     rows = [(*reading, int(rng.integers(1000))) for reading in readings]
-    for row in [row for row in rows if rng.random() < repeated]:
-        rows.append((*row[:2], row[2] + int(rng.random() < 0.5)))
+    rows += [(*row[:2], row[2] + int(rng.random() < 0.5)) for row in rows if rng.random() < repeated]
     rows = sorted(rows, key=lambda row: row[:2]) if is_sorted else [rows[i] for i in rng.permutation(len(rows))]
     household, time, energy = (np.array(column, np.int32) for column in zip(*rows, strict=True))
     count = len(rows)
