@@ -1,7 +1,7 @@
 """Freed memory is used again instead of being returned to the system after every array.
 
 By default the C library returns each large array to the system as soon as it is freed, and the next array of the same
-size costs a page fault for every 4 KiB: measured, half the time of the steps that follow the parsing of a file. In a
+size costs a page fault for every 4 KiB: a large part of the time of the steps that follow the parsing of a file. In a
 process that runs tasks, arrays up to 32 MiB therefore come from memory that the process has, and at most 64 MiB of
 free memory at the end of a heap are retained. Only the GNU C library has these settings; elsewhere nothing changes.
 """
