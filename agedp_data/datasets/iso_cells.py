@@ -1,8 +1,9 @@
 """ISO timestamps of one width as whole columns: eight characters of all rows are one array of 64-bit words.
 
 Files contain millions of timestamps such as `2013-01-31 00:30:00.0000000`, all of one width. Their digits are checked
-and combined by arithmetic on words instead of parsing one cell after the other. A cell is parsed here only if it has exactly this form, an existing minute of the years 1970 to 2199 and no seconds; all other cells are
-left to `csv_parsing`, so the result of a cell is the same whichever of the two parses it.
+and combined by arithmetic on words instead of parsing one cell after the other. A cell is parsed here only if it has
+exactly this form, an existing minute of the years 1970 to 2199 and no seconds; all other cells are left to
+`csv_parsing`, so the result of a cell is the same whichever of the two parses it.
 
 The words of `2013-01-31 00:30` are `2013-01-` and `31 00:30`: the month, parsed once for each run of equal months, and
 the minute within it.
