@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from agedp_data.datasets.layout import arrow_numbers
 from agedp_data.datasets.validation import SLOTS
 
 _TEXT = pa.string()
@@ -318,6 +320,6 @@ def table_from_rows(schema: pa.Schema, lines: Sequence[Mapping[str, Any]]) -> pa
 def _to_arrow_array(value: Any, kind: pa.DataType) -> pa.Array:  # noqa: ANN401
     if isinstance(value, pa.Array | pa.ChunkedArray):
         return value.cast(kind)
-    if pa.types.is_date32(kind) and getattr(value, "dtype", None) is not None:
-        return pa.array(value.astype("int32"), pa.int32()).cast(kind)
+    if isinstance(value, np.ndarray) and (pa.types.is_date32(kind) or value.dtype.kind in "iuf"):
+        return arrow_numbers(value.astype(np.int32) if pa.types.is_date32(kind) else value).cast(kind)
     return pa.array(value, kind)

@@ -28,6 +28,7 @@ from agedp_data.datasets.validation import (
     MISSING,
     SLOTS,
     Flags,
+    Int32s,
     Ints,
     ReadingRules,
     RejectionReason,
@@ -139,8 +140,8 @@ class Ausgrid:
                 *cell_reasons,
             ],
         )
-        slot = np.zeros(columns.rows, np.int64)
-        return Records(ids, household, channel, day, slot, energy, reason, _count_notes(columns, header))
+        time = (day * SLOTS).astype(np.int32)
+        return Records(ids, household, channel.astype(np.uint8), time, energy, reason, _count_notes(columns, header))
 
     def complete_channels(self, rules: ReadingRules) -> Channels:
         """Return the sets of channels that add up to a reading: all categories, or without controlled load also GC.
@@ -211,13 +212,13 @@ def _channels(column: pa.DictionaryArray, keys: AusgridKeys) -> Ints:
     return channels
 
 
-def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Ints, Flags, list[tuple[RejectionReason, Flags]]]:
+def _parse_energies(columns: Columns, rules: ReadingRules) -> tuple[Int32s, Flags, list[tuple[RejectionReason, Flags]]]:
     """Return (n, 48) watt-hours, the rows without any reading and, per reason, the rows with such a cell.
 
     One unusable cell rejects the row: the use of the rest of the day is then unknown.
     """
     is_empty_row = np.ones(columns.rows, bool)
-    energy = np.full((columns.rows, SLOTS), MISSING, np.int64)
+    energy = np.full((columns.rows, SLOTS), MISSING, np.int32)
     reasons = (RejectionReason.NOT_FINITE, RejectionReason.NEGATIVE, RejectionReason.ABOVE_BOUND)
     flags_by_reason: dict[RejectionReason, Flags] = {
         reason: np.zeros(columns.rows, bool) for reason in (RejectionReason.TEXT, *reasons)

@@ -10,7 +10,7 @@ from agedp_data.datasets.compression import is_compressed, open_decompressed
 from agedp_data.datasets.csv_lines import LONGEST_LINE
 from agedp_data.datasets.file_listing import InputFile
 
-_WINDOW = 64 * 1024
+_WINDOW = 4 * 1024
 _STEP = 8 * 1024 * 1024
 _MAX_LINE_BYTES = LONGEST_LINE + len(b"\r\n")
 """Bytes that are passed on of a line that is too long: enough to recognise it as too long."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,26 @@ from agedp_data.datasets.csv_lines import (
     line_texts,
     split_fields,
 )
-from agedp_data.datasets.layout import Columns, Header, Layout, Records
+from agedp_data.datasets.iso_cells import parse_iso_cells, quarters_of_ns
+from agedp_data.datasets.layout import (
+    Columns,
+    Header,
+    Layout,
+    QuarterTimes,
+    Records,
+    arrow_numbers,
+    fill_nulls,
+    is_null,
+)
 from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
-from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
+from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan(\([0-9a-z_]*\))?)", re.IGNORECASE)
+_TEXT_TYPES = {pa.timestamp("ns"): pa.string(), pa.dictionary(pa.int32(), pa.binary()): pa.binary()}
+_FIRST_CELLS, _MIN_RUN = 512, 8
+_MAX_OTHER_CELLS = 0.1
+_NO_TIME_NS = 1800 * 10**9  # within the first half-hour of 1970, whether an interval ends or begins there
 _CLOCK, _INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 
 
@@ -47,9 +61,9 @@ class ParsedChunk:
 
     rows_read: int
     records: Records
-    row: Ints
+    row: Int32s
     rejected_row: Ints
-    rejected_reason: Ints
+    rejected_reason: Bytes
     rejected_text: tuple[str, ...]
 
 
@@ -68,15 +82,14 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
     records = layout.records(columns, header, rules)
     width = header.readings_per_row
     rows_read = (columns.rows + len(reason_by_row)) * width
-    row = np.arange(rows_read)
+    row = np.arange(rows_read, dtype=np.int32)
     reasons = records.reason
     if len(reason_by_row):
         bad = (np.array(list(reason_by_row))[:, None] * width + np.arange(width)).ravel()
         row = np.delete(row, bad)
-        reasons = np.zeros(rows_read, np.int64)
+        reasons = np.zeros(rows_read, np.uint8)
         reasons[row], reasons[bad] = records.reason, np.repeat(list(reason_by_row.values()), width)
-    rejected = np.flatnonzero(reasons)
-    rejected = rejected[reasons[rejected] != RejectionReason.CATEGORY]
+    rejected = np.flatnonzero((reasons != RejectionReason.KEPT) & (reasons != RejectionReason.CATEGORY))
     texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
     return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
 
@@ -85,9 +98,9 @@ def _rejected_texts(data: bytes, rejected: Ints, header: Header) -> tuple[str, .
     """Return the lines of rejected rows; in a wide table time, household and cell of each rejected reading."""
     width = header.readings_per_row
     if width == 1:
-        return line_texts(data, line_ends(data), rejected)
+        return line_texts(data, rejected)
     lines, number = np.unique(rejected // width, return_inverse=True)
-    cells = [split_fields(text, header.separator) for text in line_texts(data, line_ends(data), lines)]
+    cells = [split_fields(text, header.separator) for text in line_texts(data, lines)]
     time = header.names.index("time")
     positions = [i for i, name in enumerate(header.names) if name in header.types and i != time]
     texts = []
@@ -129,22 +142,26 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _parse_columns(data: bytes, header: Header) -> tuple[Columns, list[int]]:
-    types = {name: pa.string() if pa.types.is_timestamp(kind) else kind for name, kind in header.types.items()}
+    types = {name: _TEXT_TYPES.get(kind, kind) for name, kind in header.types.items()}
     try:
         table, uneven = _read_csv(data, header, types)
     except pa.ArrowInvalid:  # a cell is not a number
-        types = {name: kind if pa.types.is_dictionary(kind) else pa.string() for name, kind in types.items()}
+        types = {name: kind if kind == pa.binary() else pa.string() for name, kind in types.items()}
         table, uneven = _read_csv(data, header, types)
     values: dict[str, pa.Array] = {}
     unreadable: dict[str, Flags] = {}
-    instants: dict[str, Flags] = {}
+    times: dict[str, QuarterTimes] = {}
     for name, kind in header.types.items():
-        values[name] = column = _combine_chunks(table[name])
+        column = _combine_chunks(table[name])
         if pa.types.is_timestamp(kind):
-            values[name], unreadable[name], instants[name] = parse_timestamp_cells(column, header)
+            times[name] = _parse_times(column, header)
+        elif pa.types.is_dictionary(kind):
+            values[name] = _dictionary_of_runs(column)
         elif column.type != kind:
             values[name], unreadable[name] = parse_number_cells(column, header)
-    return Columns(table.num_rows, values, unreadable, instants), uneven
+        else:
+            values[name] = column
+    return Columns(table.num_rows, values, unreadable, times), uneven
 
 
 def _read_csv(data: bytes, header: Header, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, list[int]]:
@@ -186,6 +203,39 @@ def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
     if isinstance(combined, pa.ChunkedArray):
         combined = combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
     return combined
+
+
+def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
+    """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
+    first = cells.slice(0, _FIRST_CELLS)
+    if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
+        return cells.dictionary_encode()
+    runs = pc.run_end_encode(cells)
+    of_runs = runs.values.dictionary_encode()
+    lengths = np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
+    indices = np.repeat(fill_nulls(of_runs.indices, 0), lengths)
+    return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary)
+
+
+def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:
+    """Return the timestamps of a column; cells that are not ISO of one width are parsed one by one."""
+    is_local = any(time_format in (LOCAL_ISO, ISO) for time_format in header.time_formats)
+    parsed = parse_iso_cells(cells) if is_local and len(cells) else None
+    if parsed is None or np.count_nonzero(parsed[2]) > _MAX_OTHER_CELLS * len(cells):
+        return quarter_times(*parse_timestamp_cells(cells, header))
+    quarter, is_exact, is_other = parsed
+    times = QuarterTimes(quarter, is_exact, np.zeros(len(cells), bool), np.zeros(len(cells), bool))
+    if is_other.any():
+        of_others = quarter_times(*parse_timestamp_cells(cells.take(arrow_numbers(np.flatnonzero(is_other))), header))
+        for field in fields(times):
+            getattr(times, field.name)[is_other] = getattr(of_others, field.name)
+    return times
+
+
+def quarter_times(ns: pa.Array, is_bad: Flags, is_instant: Flags) -> QuarterTimes:
+    """Return timestamps in nanoseconds since 1970, null if they are none, as quarters of an hour."""
+    quarter, is_exact = quarters_of_ns(fill_nulls(ns.cast(pa.int64()), _NO_TIME_NS))
+    return QuarterTimes(quarter, is_exact, is_bad | is_null(ns), is_instant)
 
 
 def parse_timestamp_cells(cells: pa.StringArray, header: Header) -> tuple[pa.Array, Flags, Flags]:

@@ -19,6 +19,8 @@ import numpy as np
 from agedp_data.datasets.layout import PASSES, UNKNOWN_PASS, Channels
 from agedp_data.datasets.validation import MISSING, SLOTS, Flags, Ints, RejectionReason
 
+_MIN_RUN = 64
+
 
 @dataclass(frozen=True, slots=True)
 class StoredRows:
@@ -98,7 +100,7 @@ def deduplicate_rows(rows: StoredRows, *, complete_channels: Channels, later_win
         rows, key = rows.take(order), key[order]
     reason = _rejection_reasons(key, rows.file, rows.energy_wh, later_wins=later_wins)
     rejected = np.flatnonzero(reason != RejectionReason.KEPT)
-    kept_rows = rows.take(np.flatnonzero(reason == RejectionReason.KEPT)) if len(rejected) else rows
+    kept_rows = _without(rows, rejected) if len(rejected) else rows
     return Readings(
         rows.ids,
         *_combine_channels(kept_rows, complete_channels=complete_channels),
@@ -106,6 +108,20 @@ def deduplicate_rows(rows: StoredRows, *, complete_channels: Channels, later_win
         rows.row[rejected],
         reason[rejected],
     )
+
+
+def _without(rows: StoredRows, rejected: Ints) -> StoredRows:
+    """Return the other rows; if few are rejected, the runs between them are copied as a whole."""
+    if len(rejected) * _MIN_RUN > len(rows.time):
+        kept = np.ones(len(rows.time), bool)
+        kept[rejected] = False
+        return rows.take(np.flatnonzero(kept))
+    starts, stops = np.append(0, rejected + 1).tolist(), np.append(rejected, len(rows.time)).tolist()
+    columns = (rows.household, rows.channel, rows.time, rows.file, rows.row, rows.energy_wh)
+    kept_columns = (
+        np.concatenate([column[start:stop] for start, stop in zip(starts, stops, strict=True)]) for column in columns
+    )
+    return StoredRows(rows.ids, *kept_columns)
 
 
 def _sort_order(key: Ints, rows: StoredRows) -> Ints | None:
@@ -124,6 +140,8 @@ def _sort_order(key: Ints, rows: StoredRows) -> Ints | None:
 
 def _assign_passes(rows: StoredRows) -> Ints:
     """Return the channels: the two passes of one timestamp in one file are 1 and 2, ordered by energy."""
+    if not rows.channel.any():
+        return rows.channel
     ambiguous = np.flatnonzero(rows.channel % PASSES == UNKNOWN_PASS)
     if len(ambiguous) == 0:
         return rows.channel

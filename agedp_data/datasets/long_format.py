@@ -49,13 +49,15 @@ from agedp_data.datasets.validation import (
     FIRST_DAY,
     INTERVAL_MINUTES,
     LAST_DAY,
+    SLOTS,
+    Bytes,
     Flags,
-    Ints,
+    Int32s,
     NamedColumns,
     ReadingRules,
     RejectionReason,
     first_reason,
-    is_impossible_day,
+    is_impossible_time,
     round_to_wh,
 )
 from agedp_data.errors import InputError
@@ -66,10 +68,9 @@ _TYPES = {
     "time": pa.timestamp("ns"),
     "energy": pa.float64(),
 }
-Array = TypeVar("Array", Ints, Flags)
+Array = TypeVar("Array", Int32s, Bytes, Flags)
 _UNIT_WH = {"kWh": 1000.0, "Wh": 1.0}
 _QUARTER_MINUTES = 15
-_QUARTER_NS = 900 * 10**9
 _QUARTERS = ((LAST_DAY - FIRST_DAY).days + 1) * 96
 _NOTE = "rows of a half-hour that the day has twice (kept)"
 
@@ -183,11 +184,11 @@ class Long:
         if self.columns.is_wide:
             names = [name for name in header.names if name in header.types and name != "time"]
             ids, codes, no_id = _column_households([header.columns[header.names.index(name)] for name in names])
-            household: Ints = np.tile(codes, columns.rows)
+            household: Int32s = np.tile(codes, columns.rows)
             no_household: Flags = np.tile(no_id, columns.rows)
         else:
             ids, household, no_household = household_ids(columns.values["household"])
-        day, slot, channel = (_repeat(values, len(names)) for values in position)
+        time, channel = _repeat(position[0], len(names)), _repeat(position[1], len(names))
         no_position, off_grid = _repeat(no_position, len(names)), _repeat(off_grid, len(names))
         energies = [self._energies(columns, name, rules) for name in names]
         energy, missing, energy_reason, no_number = (
@@ -197,7 +198,7 @@ class Long:
             len(energy),
             [
                 (RejectionReason.HOUSEHOLD, no_household),
-                (RejectionReason.DATE, no_position | is_impossible_day(day)),
+                (RejectionReason.DATE, no_position | is_impossible_time(time)),
                 (RejectionReason.MISSING, missing),
                 (RejectionReason.TEXT, no_number),
                 (RejectionReason.OFF_GRID, off_grid),
@@ -213,32 +214,32 @@ class Long:
         )
         repeated_rows = int(((channel % PASSES > 0) & (reason == RejectionReason.KEPT)).sum())
         notes = {_NOTE: repeated_rows} if repeated_rows else {}
-        return Records(ids, household, channel, day, slot, energy.reshape(-1, 1), reason, notes)
+        return Records(ids, household, channel, time, energy.reshape(-1, 1), reason, notes)
 
-    def _positions(self, columns: Columns) -> tuple[Flags, tuple[Ints, Ints, Ints], Flags]:
-        """Return which rows have no position, day, slot and channel of all others, and which rows are off the grid."""
-        timestamp = columns.values["time"]
-        unreadable = is_null(timestamp) | columns.unreadable_cells("time")
-        ns = fill_nulls(timestamp.cast(pa.int64()), 0)
-        quarter = ns // _QUARTER_NS  # by a constant: far quicker than divmod
-        start = quarter - (self.interval_minutes // _QUARTER_MINUTES if self.columns.stamp == "end" else 0)
-        unreadable |= (start < 0) | (start >= _QUARTERS)
-        start = np.where(unreadable, 0, start)
-        is_instant = columns.instants.get("time", np.zeros(columns.rows, bool)) & ~unreadable
-        day, slot, channel, minutes = (self._utc if is_instant.all() else self._clock).positions_at(start)
+    def _positions(self, columns: Columns) -> tuple[Flags, tuple[Int32s, Bytes], Flags]:
+        """Return which rows have no position, time and channel of all others, and which rows are off the grid."""
+        timestamp = columns.times["time"]
+        minutes_before = self.interval_minutes if self.columns.stamp == "end" else 0
+        start = timestamp.quarter - np.int32(minutes_before // _QUARTER_MINUTES)
+        unreadable = timestamp.unreadable | (start < 0) | (start >= _QUARTERS)
+        start[unreadable] = 0
+        is_instant = timestamp.is_instant & ~unreadable
+        time, channel, minutes = (self._utc if is_instant.all() else self._clock).positions_at(start)
         if is_instant.any() and not is_instant.all():
-            of_instants = zip((day, slot, channel, minutes), self._utc.positions_at(start), strict=True)
-            day, slot, channel, minutes = (np.where(is_instant, utc, local) for local, utc in of_instants)
-        off_grid = (quarter * _QUARTER_NS != ns) | (slot % slot_step(self.interval_minutes) != 0)
+            of_instants = self._utc.positions_at(start[is_instant])
+            time[is_instant], channel[is_instant], minutes[is_instant] = of_instants
+        off_grid = ~timestamp.is_exact
+        if (step := slot_step(self.interval_minutes)) > 1:
+            off_grid |= time % SLOTS % step != 0
         if self.columns.repeated == "sum":
             channel = np.zeros_like(channel)
         if self._parts == 1:
             off_grid |= minutes != 0
         else:
-            channel = channel + PASSES * (minutes // self.interval_minutes)
-        return unreadable | (day < 0), (day, slot, channel), off_grid
+            channel = channel + np.uint8(PASSES) * (minutes // np.uint8(self.interval_minutes))
+        return unreadable | (time < 0), (time, channel), off_grid
 
-    def _energies(self, columns: Columns, name: str, rules: ReadingRules) -> tuple[Ints, Flags, Ints, Flags]:
+    def _energies(self, columns: Columns, name: str, rules: ReadingRules) -> tuple[Int32s, Flags, Bytes, Flags]:
         """Return watt-hours, which cells denote a missing reading, the reason against each, and which are no number."""
         cell, no_number = columns.values[name], columns.unreadable_cells(name)
         missing = is_null(cell) & ~no_number
@@ -274,7 +275,7 @@ def _repeat(values: Array, times: int) -> Array:
     return values if times == 1 else cast("Array", np.repeat(values, times))
 
 
-def _column_households(names: Sequence[str]) -> tuple[tuple[str, ...], Ints, Flags]:
+def _column_households(names: Sequence[str]) -> tuple[tuple[str, ...], Int32s, Flags]:
     """Return the households of the columns of a wide table, as `household_ids` those of a column."""
     return household_ids(pa.array([name.encode() for name in names], pa.binary()).dictionary_encode())
 

@@ -23,10 +23,10 @@ import pyarrow.parquet as pq
 
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.csv_lines import LONGEST_LINE
-from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells
+from agedp_data.datasets.csv_parsing import ParsedChunk, parse_number_cells, parse_timestamp_cells, quarter_times
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.filesystem import open_at
-from agedp_data.datasets.layout import Columns, Header, Layout
+from agedp_data.datasets.layout import Columns, Header, Layout, QuarterTimes
 from agedp_data.datasets.validation import Flags, Ints, ReadingRules, RejectionReason
 from agedp_data.errors import InputError
 
@@ -185,7 +185,7 @@ def parse_table(table: pa.Table, *, layout: Layout, header: Header, rules: Readi
     rejected = rejected[records.reason[rejected] != RejectionReason.CATEGORY]
     texts = _rejected_texts(table, rejected, header) if len(rejected) else ()
     rows = len(records.reason)
-    return ParsedChunk(rows, records, np.arange(rows), rejected, records.reason[rejected], tuple(texts))
+    return ParsedChunk(rows, records, np.arange(rows, dtype=np.int32), rejected, records.reason[rejected], tuple(texts))
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -212,16 +212,16 @@ def columns_of_table(table: pa.Table, header: Header) -> Columns:
     """Return the columns of a table with the types that the layout declares."""
     values: dict[str, pa.Array] = {}
     unreadable: dict[str, Flags] = {}
-    instants: dict[str, Flags] = {}
+    times: dict[str, QuarterTimes] = {}
     for role, kind in header.types.items():
         column = _as_array(table[role])
         if pa.types.is_timestamp(kind):
-            values[role], unreadable[role], instants[role] = _timestamps(column, header)
+            times[role] = quarter_times(*_timestamps(column, header))
         elif pa.types.is_dictionary(kind):
             values[role] = _texts(column)
         else:
             values[role], unreadable[role] = _numbers(column, header)
-    return Columns(table.num_rows, values, unreadable, instants)
+    return Columns(table.num_rows, values, unreadable, times)
 
 
 def _as_array(column: pa.ChunkedArray) -> pa.Array:

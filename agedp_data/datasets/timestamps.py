@@ -23,7 +23,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+Int32s = np.ndarray[Any, np.dtype[np.int32]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 ISO = "iso"
 """With or without a UTC offset: a timestamp with an offset is an instant, any other a wall-clock time."""
@@ -223,25 +224,26 @@ class WallClock:
         self._zone, self._days = ZoneInfo(zone), days
         self._packed = np.zeros(_QUARTERS, np.int32)  # 0: unknown yet; memory is taken where a reading falls only
 
-    def positions_at(self, quarter: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return day (-1 without a position), slot, pass and minutes of the half-hours that start at wall-clock times.
+    def positions_at(self, quarter: Int32s) -> tuple[Int32s, Bytes, Bytes]:
+        """Return time, pass and minutes of the half-hours that start at wall-clock times.
+
+        The time is day since 1970 x 48 + slot, and negative without a position.
 
         Args:
             quarter: quarters of an hour from 1970 to 2199, shape (n,).
 
         >>> clock = WallClock("Europe/London", ZoneDays("Europe/London"))
         >>> [values.tolist() for values in clock.positions_at(np.array([15706 * 96 + 3, 15795 * 96 + 5]))]
-        [[15706, -1], [1, 0], [0, 0], [15, 0]]
+        [[753889, -48], [0, 0], [15, 0]]
         """
         packed = self._packed[quarter]
         if not packed.all():
             unknown = np.unique(quarter[packed == 0])
             self._packed[unknown] = [self._pack(number) for number in unknown.tolist()]
             packed = self._packed[quarter]
-        packed = packed.astype(np.int64)
-        half_hour = packed >> 7
-        day = half_hour // _SLOTS
-        return day - 2, half_hour - day * _SLOTS, packed >> 5 & 3, packed & 31
+        time: Int32s = (packed >> 7) - np.int32(2 * _SLOTS)
+        marks: Bytes = packed.astype(np.uint8)
+        return time, marks >> np.uint8(5) & np.uint8(3), marks & np.uint8(31)
 
     def _pack(self, quarter: int) -> int:
         position = self.slot_at(_EPOCH_DAY + quarter * _QUARTER) or SlotPosition(-1, 0, ClockPass.ONLY)

@@ -20,6 +20,8 @@ from agedp_data.datasets.timestamps import day_number
 from agedp_data.parameters import Section
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
+Int32s = np.ndarray[Any, np.dtype[np.int32]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 SLOTS = 48
@@ -139,15 +141,17 @@ class ReadingRules:
 
 def round_to_wh(
     energy: np.ndarray[Any, np.dtype[np.float64]], rules: ReadingRules, *, unit_wh: float = 1000.0
-) -> tuple[Ints, Ints]:
+) -> tuple[Int32s, Bytes]:
     """Round energies to whole watt-hours (-1 if unusable); return them with the rejection reason of each cell.
 
     Float noise is rounded to the nearest watt-hour: 1.4529999 kWh is 1453 Wh. `unit_wh` is the unit of `energy`.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # 1e308 kWh is above any bound
-        wh = np.rint(energy * unit_wh)
-        if ((energy >= 0) & (wh <= rules.max_reading_wh)).all():  # almost always
-            return wh.astype(np.int64), np.zeros(len(wh), np.int64)
+        wh = energy * unit_wh
+        np.rint(wh, out=wh)
+        # almost always; the least and the largest of numbers that include NaN are NaN
+        if energy.min(initial=0) >= 0 and wh.max(initial=0) <= rules.max_reading_wh:
+            return wh.astype(np.int32), np.zeros(len(wh), np.uint8)
     finite = np.isfinite(energy)
     above, negative = wh > rules.max_reading_wh, energy < 0
     reason = np.select(
@@ -155,10 +159,10 @@ def round_to_wh(
         [int(RejectionReason.NOT_FINITE), int(RejectionReason.NEGATIVE), int(RejectionReason.ABOVE_BOUND)],
         int(RejectionReason.KEPT),
     )
-    return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int64), reason
+    return np.where(finite & ~above & ~negative, wh, MISSING).astype(np.int32), reason.astype(np.uint8)
 
 
-def is_impossible_day(day: Ints) -> Flags:
+def is_impossible_day(day: Ints | Int32s) -> Flags:
     """Return which days since 1970 are outside 1970 to 2199; no meter recorded a half-hour then.
 
     >>> is_impossible_day(np.array([-1, 0, 84_005, 84_006])).tolist()
@@ -167,14 +171,23 @@ def is_impossible_day(day: Ints) -> Flags:
     return (day < 0) | (day > day_number(LAST_DAY))
 
 
-def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Ints:
+def is_impossible_time(time: Int32s) -> Flags:
+    """Return which times (day since 1970 x 48 + slot) are outside 1970 to 2199.
+
+    >>> is_impossible_time(np.array([-1, 0, 84_006 * 48 - 1, 84_006 * 48], np.int32)).tolist()
+    [True, False, False, True]
+    """
+    return (time < 0) | (time >= (day_number(LAST_DAY) + 1) * SLOTS)
+
+
+def first_reason(rows: int, flags_by_reason: Sequence[tuple[RejectionReason, Flags]]) -> Bytes:
     """Return each row's first rejection reason in order of precedence, `KEPT` if no flag is set.
 
     >>> date_flags, text_flags = np.array([True, False, False]), np.array([True, True, False])
     >>> first_reason(3, [(RejectionReason.TEXT, text_flags), (RejectionReason.DATE, date_flags)]).tolist()
     [3, 6, 0]
     """
-    reason = np.zeros(rows, np.int64)
+    reason = np.zeros(rows, np.uint8)
     for row_reason, flags in sorted(flags_by_reason, key=lambda pair: -pair[0]):
         if flags.any():
             reason[flags] = row_reason

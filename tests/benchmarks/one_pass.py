@@ -28,7 +28,6 @@ from agedp.store.month_reader import (
     distinct_keys,
     household_day_key,
     is_first_of_key,
-    is_in_sorted,
     load_month_readings,
     split_household_day_key,
 )
@@ -45,6 +44,8 @@ from agedp_data.markov.states import RepresentativeValues, representative_values
 
 _NONE = np.zeros(0, np.int64)
 _MAX_CELLS = 2**18
+_CHUNK_BYTES = 4 * 2**20
+"""Bytes of a chunk: the arrays of its rows stay in the caches of the processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ def _public_states(edges: Sequence[float]) -> RepresentativeValues:
 def _tally_files(store: Store, patterns: Sequence[str], request: _TallyRequest, engine: Engine) -> Tally:
     sources = file_listing.list_input_files(patterns).sources
     opened = [open_file(IdentifiedFile(source, "", ""), store=store) for source in sources]
-    small = replace(engine, part_chunks=1)  # small chunks fit the caches
+    small = replace(engine, part_chunks=1, chunk_bytes=min(engine.chunk_bytes, _CHUNK_BYTES))
     items = [(opened_file, chunk) for opened_file in opened for chunk in split_file(opened_file, small, 0)]
     function = partial(
         _tally_chunk, store=store, request=request, lookup=request.lookup(store), chunk_bytes=engine.chunk_bytes
@@ -175,7 +176,7 @@ def _tally_chunk(
         return None
     household, time = rows.household.astype(np.int64), rows.time.astype(np.int64)
     touched = household_day_key(household, time // SLOTS)
-    at_edge = is_in_sorted(touched, np.unique(touched[[0, -1]])) if len(touched) else np.zeros(0, bool)
+    at_edge = (touched == touched[0]) | (touched == touched[-1]) if len(touched) else np.zeros(0, bool)
     inner = _as_slice(np.flatnonzero(~at_edge))
     edge = _stored_rows(names, rows, np.flatnonzero(at_edge))
     deduplicated = deduplicate_rows(

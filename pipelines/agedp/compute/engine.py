@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from agedp.compute.engine_settings import Engine
+from agedp.compute.freed_memory import reuse_freed_memory
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
@@ -289,6 +290,7 @@ def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (any result of a
 
 
 def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
+    reuse_freed_memory()
     try:
         return function(argument)
     except AgedpError as error:

@@ -90,7 +90,7 @@ def write(path: Path, content: bytes, *, mode: int = _PRIVATE) -> None:
 
 
 def write_table(path: Path, table: pa.Table, *, mode: int = _PRIVATE, sync: bool = True, **options: object) -> int:
-    """Write a Parquet file (zstd) atomically; return its size in bytes.
+    """Write a Parquet file (zstd unless `compression` is given) atomically; return its size in bytes.
 
     `sync=False` is for files whose loss in a power cut is detected, and which are then computed again.
     """

@@ -30,12 +30,12 @@ _KEY: Final = "checksum"
 
 
 def checked_parquet(table: pa.Table, **options: object) -> bytes:
-    """Return a table as a Parquet file (zstd) with its checksum, readable by every Parquet reader.
+    """Return a table as a Parquet file (zstd unless given) with its checksum, readable by every Parquet reader.
 
     `options` are passed to `pyarrow.parquet.write_table`.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True, **options)
+    pq.write_table(table, sink, write_page_checksum=True, **{"compression": "zstd", **options})
     content = memoryview(sink.getvalue())
     footer = _footer_offset(content)
     check = _MARK + _crc(content[:footer], content[footer:])

@@ -41,14 +41,15 @@ from agedp.store.month_reader import day_numbers, household_codes, load_table
 from agedp.store.store import PartMonth, Store, month_name, month_numbers
 from agedp_data import table_schemas
 from agedp_data.datasets.csv_parsing import ParsedChunk
+from agedp_data.datasets.layout import arrow_numbers
 from agedp_data.datasets.timestamps import date_of_day
-from agedp_data.datasets.validation import SLOTS, Ints, RejectionReason
+from agedp_data.datasets.validation import SLOTS, Bytes, Ints, RejectionReason
 from agedp_data.errors import UnreadableFile
 
 _LINES: Final = b"agedp.lines"
 
 
-def count_by_reason(reason: Ints) -> dict[str, int]:
+def count_by_reason(reason: Ints | Bytes) -> dict[str, int]:
     """Return the number of rejected rows for each reason.
 
     >>> count_by_reason(np.array([RejectionReason.CONFLICT] * 2)) == {RejectionReason.CONFLICT.words: 2}
@@ -139,10 +140,9 @@ def rejected_rows(chunk: ParsedChunk, rows_before: int) -> pa.Table:
     # reasons before CATEGORY, and LINE, mean that the row has no valid day
     dated = (chunk.rejected_reason > RejectionReason.DATE) & (chunk.rejected_reason != RejectionReason.LINE)
     months = np.full(len(dated), _NO_MONTH, np.int64)
-    months[dated] = month_numbers(chunk.records.day[np.searchsorted(chunk.row, chunk.rejected_row[dated])])
-    values = (months, chunk.rejected_row + rows_before, chunk.rejected_reason, chunk.rejected_text)
-    arrays = [pa.array(value, kind) for value, kind in zip(values, _REJECTED.types, strict=True)]
-    return pa.table(arrays, schema=_REJECTED)
+    months[dated] = month_numbers(chunk.records.time[np.searchsorted(chunk.row, chunk.rejected_row[dated])] // SLOTS)
+    numbers = (months, chunk.rejected_row + rows_before, chunk.rejected_reason.astype(np.int64))
+    return pa.table([*map(arrow_numbers, numbers), pa.array(chunk.rejected_text, pa.string())], schema=_REJECTED)
 
 
 def count_reasons(rejected: Sequence[pa.Table]) -> dict[str, int]:

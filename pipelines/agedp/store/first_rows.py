@@ -14,7 +14,7 @@ from agedp_data.datasets.csv_parsing import parse_lines
 from agedp_data.datasets.file_listing import InputFile
 from agedp_data.datasets.intervals import common_interval, interval_of_rows, interval_remedy
 from agedp_data.datasets.layout import Header
-from agedp_data.datasets.validation import INTERVAL_MINUTES, Ints, RejectionReason
+from agedp_data.datasets.validation import INTERVAL_MINUTES, Bytes, RejectionReason
 from agedp_data.errors import InputError
 
 _FIRST_ROWS, _OFF_GRID_SHARE, _MIN_OFF_GRID_ROWS = 1000, 0.1, 8
@@ -40,7 +40,7 @@ def check_first_table_rows(table: pa.Table, header: Header, store: Store) -> Non
 
 
 def _first_rows_error(
-    store: Store, header: Header, reason: Ints, lines: Sequence[str], minutes: int | None
+    store: Store, header: Header, reason: Bytes, lines: Sequence[str], minutes: int | None
 ) -> InputError | None:
     """Return the error about first rows without a valid date, or mostly with an interval other than declared."""
     is_undated, is_unnamed = reason == RejectionReason.DATE, reason == RejectionReason.HOUSEHOLD
@@ -60,7 +60,7 @@ def _first_rows_error(
 
 def _first_lines(
     source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Ints, list[str], int | None]:
+) -> tuple[Bytes, list[str], int | None]:
     """Return the reasons and the lines of the first rows, and the minutes between their readings if they show it."""
     head = file_listing.read_head(source)[data_start:]
     rows = head[: head.rfind(b"\n") + 1] if len(head) + data_start == file_listing.HEAD_BYTES else head
@@ -71,16 +71,16 @@ def _first_lines(
 
 def _first_table_rows(
     source: InputFile, data_start: int, header: Header, store: Store
-) -> tuple[Ints, list[str], int | None]:
+) -> tuple[Bytes, list[str], int | None]:
     """Return what `_first_lines` returns, of a Parquet file."""
     first_rows = Chunk(source, 0, data_start, _FIRST_ROWS)
     table = next(parquet_parsing.read_tables(first_rows, header, batch_rows=_FIRST_ROWS), None)
     if table is None:
-        return np.zeros(0, np.int64), [], None
+        return np.zeros(0, np.uint8), [], None
     return _rows_of_table(table, header, store)
 
 
-def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Ints, list[str], int | None]:
+def _rows_of_table(table: pa.Table, header: Header, store: Store) -> tuple[Bytes, list[str], int | None]:
     parsed = parquet_parsing.parse_table(table, layout=store.layout, header=header, rules=store.rules)
     minutes = common_interval(times.tolist() for times in parquet_parsing.minutes_by_household(table, header))
     return parsed.records.reason, parquet_parsing.lines_of_table(table, header), minutes
