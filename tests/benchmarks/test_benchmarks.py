@@ -58,7 +58,7 @@ def test_contenders_find_the_same_and_one_that_fails_is_named(tmp_path: Path) ->
 
 
 def test_a_contender_that_fails_or_takes_too_long_or_too_much_is_named(tmp_path: Path) -> None:
-    failed = measure_contender(SUMS, tmp_path / "none", rows=1)
+    failed = measure_contender(LIMIT, tmp_path / "none", rows=1)
     assert failed.failed.startswith("exit status 1")
     late = measure_contender("pandas", tmp_path / "none", rows=1, minutes=0.001)
     assert late.failed == "stopped: longer than 0.001 minutes"
