@@ -98,6 +98,11 @@ class RosterCounts:
     read_off: bool = False
     _numbered: dict[GroupColumns, NumberedGroups] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def size(self) -> int:
+        """Return the number of all roster rows: at least that of the households, without counting them."""
+        return int(self.number.sum())
+
     @classmethod
     def of_rows(
         cls, first: Ints, last: Ints, groups: Mapping[str, Sequence[str]], *, read_off: bool = False

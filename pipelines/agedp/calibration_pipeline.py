@@ -95,7 +95,7 @@ def begin_calibration(
     roster = read_roster(run.population.roster)
     check_counts_fit(model, len(roster.ids))
     session = _selection_session(run, model, roster, engine) if model.is_private and not is_stored else None
-    store = store_for(run, households=len(roster.ids))
+    store = store_for(run, households=roster.counts.size)
     if f"{model.period[0]:%Y-%m}" < store.retained_from():
         raise InputError(
             f"[model] period begins in {model.period[0]:%Y-%m}, but readings before {store.retained_from()} were "

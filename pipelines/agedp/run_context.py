@@ -120,7 +120,7 @@ class RunContext:
     @property
     def store(self) -> Store:
         """Return the store of the readings."""
-        return store_for(self.run_file, households=len(self.roster.ids))
+        return store_for(self.run_file, households=self.roster.counts.size)
 
     @property
     def paths(self) -> InternalPaths:

@@ -59,6 +59,7 @@ from agedp_data.config import RunFile
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.series.series_terms import EnergySeries
+from agedp_data.text_columns import as_strings
 
 MAX_CHECKED = 500
 SAMPLE = 200
@@ -222,7 +223,8 @@ def _sampled_period(period: Period, engine: Engine) -> tuple[Period, int]:
     if len(period.roster.ids) <= MAX_CHECKED:
         return period, 0
     candidates = np.flatnonzero(households_with_readings(period, engine=engine))
-    ids = sampled_ids([period.roster.ids[household] for household in candidates], MAX_CHECKED)
+    with_readings = as_strings(period.roster.ids).take(pa.array(candidates)).to_pylist()
+    ids = sampled_ids(with_readings, MAX_CHECKED)
     return replace(period, roster=roster_of(ids)), len(candidates)
 
 

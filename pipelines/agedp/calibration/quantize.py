@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
@@ -33,6 +34,7 @@ from agedp_data.datasets.timestamps import date_of_day, day_number
 from agedp_data.datasets.validation import SLOTS, Ints
 from agedp_data.markov.states import edges_equal_width, edges_quantile
 from agedp_data.roster import Roster
+from agedp_data.text_columns import as_strings
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Narrow = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -134,10 +136,11 @@ def bucket_periods(period: Period) -> Iterator[tuple[Ints, Period]]:
         yield np.arange(len(ids)), period
         return
     number = np.array([bucket_of(household, buckets) for household in ids], np.int64)
+    strings = as_strings(ids)
     for bucket in range(buckets):
         households = np.flatnonzero(number == bucket)
         if len(households):
-            roster = roster_of([ids[household] for household in households])
+            roster = roster_of(strings.take(pa.array(households)).to_pylist())
             yield households, replace(period, roster=roster, bucket=bucket)
 
 

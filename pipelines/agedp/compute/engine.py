@@ -169,6 +169,8 @@ def _reduced(
     first_number_and_fan_in: tuple[int, int],
 ) -> Any:  # noqa: ANN401
     """Return one lazy result: the items' results, combined level by level."""
+    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
+
     number, fan_in = first_number_and_fan_in
     level = []
     for item in items:

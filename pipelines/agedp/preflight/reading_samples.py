@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agedp.local_files.atomic_files import path_exists
 from agedp.stage_values import Delivery
 from agedp.store.month_reader import load_table
-from agedp.store.store import PartMonth, Store, file_size
+from agedp.store.store import PartMonth, Store
 from agedp_data.datasets.layout import PASSES
 from agedp_data.datasets.validation import INTERVAL_MINUTES, MISSING, SLOTS, Flags, Ints
 
@@ -61,7 +62,7 @@ def _load_sample(store: Store, month: str, part: PartMonth) -> pa.Table:
     tables = [
         load_table(path, store.schema, columns=_sample_columns(store))
         for path in paths
-        if store.buckets == 1 or file_size(path) is not None
+        if store.buckets == 1 or path_exists(path)
     ]
     return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
 
