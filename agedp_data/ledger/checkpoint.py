@@ -68,10 +68,9 @@ class LedgerCheckpoint:
         """The id of the ledger: the hash of its first row, "" for an empty one."""
         return next(iter(self.state["hashes"]), "")
 
-    @property
-    def content_head(self) -> str:
-        """The hash of the newest row that is no statement, as of the checkpoint."""
-        return str(self.state["content_head"])
+    def ends_after(self, content_head: str) -> bool:
+        """Return whether a ledger with this newest row, statements left out, is an earlier part of this one."""
+        return content_head in self.state["hashes"] and content_head != self.state["content_head"]
 
     def is_part_of(self, numbers: Mapping[str, int]) -> bool:
         """Return whether a ledger, the numbers of whose rows are given by hash, has exactly these rows so far."""

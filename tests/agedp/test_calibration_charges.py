@@ -201,11 +201,11 @@ def test_notions_and_frontier_are_compared_for_what_draws_leave(homes):
     homes.write(FIRST, LAST, promise=W_EVENT, rest=model)
     drawn(homes, MEMBER, 200_000_000)
     session = homes.session()
-    entries = compare_promises(session.terms(), session.forecast_view, ComparisonTarget()).entries
+    entries = compare_promises(session.terms(), session.comparison_view, ComparisonTarget()).entries
     reached = {(entry.notion, entry.method): entry.series.reaches for entry in entries if entry.series is not None}
     assert {notion for notion, _ in reached} == {"classical", "w-event", "age-dependent"}
     assert all(value <= 900_000_000 for value in reached.values())
     divided = next(entry for entry in entries if entry.method == "all days alike")  # .15 a day is less than the draw
     assert "and the calibration draws no loss" in divided.reason
-    points = compute_frontier(session.terms().run, session.model, session.forecast_view).choices
+    points = compute_frontier(session.terms().run, session.model, session.comparison_view).choices
     assert all(point.risk > 0.2 for point in points)

@@ -35,7 +35,9 @@ def writes(monkeypatch) -> list[str]:
     written: list[str] = []
     real = publish.write_release_files
     monkeypatch.setattr(
-        publish, "write_release_files", lambda folder, *rest: written.append(folder.name) or real(folder, *rest)
+        publish,
+        "write_release_files",
+        lambda folder, *rest, **keys: written.append(folder.name) or real(folder, *rest, **keys),
     )
     return written
 

@@ -54,8 +54,11 @@ def _is_recent(checkpoint: LedgerCheckpoint, today: date) -> bool:
 
 
 def _check_contains(ledger: Ledger, checkpoint: LedgerCheckpoint | None) -> None:
-    """Check that a ledger contains what an earlier run has read in it; another ledger is not compared."""
-    if checkpoint is not None and ledger.id == checkpoint.ledger and not ledger.contains(checkpoint.content_head):
+    """Check that a ledger does not end before what an earlier run has read in it; another ledger is not compared.
+
+    Ledgers that begin with the same row are different ones as soon as they promise or release something else.
+    """
+    if checkpoint is not None and checkpoint.ends_after(ledger.content_head()):
         raise LedgerBehind(
             "the ledger lacks rows that an earlier run has read: it was replaced by an older copy, or shortened. Put "
             "back the newest copy, or restore it from the newest release folder (`agedp ledger recover`)"

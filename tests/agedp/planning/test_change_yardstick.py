@@ -109,7 +109,7 @@ def test_a_plan_marks_noise_that_the_estimate_leaves_open(
     house.roster([(f"home-{i}", FIRST, None) for i in range(100)])
     house.write(FIRST, FIRST + timedelta(days=9))  # noise of 50 kWh / (0.5 x 100 homes) x sqrt 2 = 1.414 kWh
     session = house.session()
-    found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget())
+    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget())
     change = ChangeYardstick(change_kwh, SignalEstimate(1, 60, 2.0, 1.0, change_kwh, error_kwh))
     for module in (comparison_text, comparison_json):
         monkeypatch.setattr(module, "compare_promises", lambda *_: replace(found, change=change))

@@ -32,7 +32,7 @@ ONE_WAY = np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]])
 
 def frontier_of_file(house):
     session = house.session()
-    return compute_frontier(session.run.run_file, session.model, session.forecast_view)
+    return compute_frontier(session.run.run_file, session.model, session.comparison_view)
 
 
 def frontier_of(house, *, method="total_variation", model=KERNEL, promise=AGED, days=100, chain=CHAIN):

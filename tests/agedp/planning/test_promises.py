@@ -52,7 +52,7 @@ def begun(
 
 
 def offers(session, **target):
-    found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(**target))
+    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget(**target))
     return found, {(entry.notion, entry.method): entry for entry in found.entries}
 
 

@@ -154,7 +154,7 @@ def test_a_pure_promise_shows_both_deltas_and_a_short_one_none(promised):
 
 def test_a_comparison_keeps_the_delta_where_it_applies(promised):
     session = promised(YEARLY.replace("365", "20"), days=30, households=500)
-    found = compare_promises(session.terms(), session.forecast_view, ComparisonTarget(risk=Decimal(10)))
+    found = compare_promises(session.terms(), session.comparison_view, ComparisonTarget(risk=Decimal(10)))
     entries = {(entry.notion, entry.method): entry for entry in found.entries}
     alike, daily = entries["classical", "all days alike"], entries["classical", "each day"]
     assert (alike.bound.name, alike.keys["delta"]) == ("total (delta 1e-6)", "0.000001")

@@ -19,6 +19,7 @@ from agedp.store import manifest_index
 from agedp.store import store as stores
 from agedp.store.manifest import Manifest
 from agedp.store.manifest_index import INDEX, read_manifests
+from agedp.store.retained_months import write_retained_from
 from agedp.store.store import FileOrder, Store
 from agedp.store.stored_sizes import StoredSizes
 from agedp_data.datasets.synthetic import write_london
@@ -206,7 +207,7 @@ def test_parts_of_removed_months_are_not_expected(store: Store) -> None:
     manifests = read_manifests(store).manifests
     shutil.rmtree(store.folder / "month=2013-01")
     assert not any(StoredSizes(store).contains(*item) for item in manifests.items())
-    store.write_retained_from("2013-02")
+    write_retained_from(store.folder, "2013-02")
     assert all(StoredSizes(store).contains(*item) for item in manifests.items())
 
 
