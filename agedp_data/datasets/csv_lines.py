@@ -29,7 +29,7 @@ LONGEST_LINE = 64 * 1024
 """Bytes of a line without its end; the header is searched in as many. The publishers' longest lines have 400 bytes."""
 _STEP = LONGEST_LINE // 2
 _SLICE = 512 * 1024  # counted while the caches hold it
-_SEARCHED = 32 * 1024
+_SEARCHED = 256 * 1024
 _TAB, _LF, _CR, _QUOTE = b'\t\n\r"'
 _FIRST_PRINTABLE, _DELETE = b" \x7f"
 _CRLF = int.from_bytes(b"\r\n", "little")
@@ -199,12 +199,14 @@ def _line_positions(data: bytes, numbers: Ints) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of these lines; only the parts of the bytes that contain them are searched."""
     array = np.frombuffer(data, np.uint8)
     before, counted, start, stop = 0, 0, 0, 0  # lines that end before `start` and before `stop`
+    searched, ends = -1, np.zeros(0, np.int64)
     for number in numbers.tolist():
         while counted <= number and stop < len(data):
             start, before = stop, counted
             stop += _SEARCHED
             counted += int(np.count_nonzero(array[start:stop] == _LF))
-        ends = start + np.flatnonzero(array[start:stop] == _LF)
+        if start != searched:
+            searched, ends = start, start + np.flatnonzero(array[start:stop] == _LF)
         first = int(ends[number - before - 1]) + 1 if number > before else data.rfind(b"\n", 0, start) + 1
         yield first, int(ends[number - before]) if number < counted else len(data)
 

@@ -28,7 +28,7 @@ from agedp_data.datasets.csv_lines import (
     line_texts,
     split_fields,
 )
-from agedp_data.datasets.iso_cells import parse_iso_cells, quarters_of_ns
+from agedp_data.datasets.iso_cells import parse_iso_cells, quarters_of_ns, run_starts
 from agedp_data.datasets.layout import (
     Columns,
     Header,
@@ -42,6 +42,7 @@ from agedp_data.datasets.layout import (
 from agedp_data.datasets.timestamps import ISO, LOCAL_ISO, SHORTEST_ISO, parse_timestamp
 from agedp_data.datasets.validation import Bytes, Flags, Int32s, Ints, ReadingRules, RejectionReason
 
+_KEPT = int(RejectionReason.KEPT)  # numpy compares bytes with a member of an enumeration as 64-bit integers
 _BOM = b"\xef\xbb\xbf"
 _NUMBER = re.compile(rb"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?|nan(\([0-9a-z_]*\))?)", re.IGNORECASE)
 _TEXT_TYPES = {pa.timestamp("ns"): pa.string(), pa.dictionary(pa.int32(), pa.binary()): pa.binary()}
@@ -89,7 +90,7 @@ def parse_lines(data: bytes, *, layout: Layout, header: Header, rules: ReadingRu
         row = np.delete(row, bad)
         reasons = np.zeros(rows_read, np.uint8)
         reasons[row], reasons[bad] = records.reason, np.repeat(list(reason_by_row.values()), width)
-    rejected = np.flatnonzero((reasons != RejectionReason.KEPT) & (reasons != RejectionReason.CATEGORY))
+    rejected = np.flatnonzero((reasons != _KEPT) & (reasons != int(RejectionReason.CATEGORY)))
     texts = _rejected_texts(data, rejected, header) if len(rejected) else ()
     return ParsedChunk(rows_read, records, row, rejected, reasons[rejected], texts)
 
@@ -207,6 +208,11 @@ def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
 
 def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     """Return cells as a dictionary; those of files sorted by household are compared with the one before only."""
+    starts = run_starts(cells)
+    if starts is not None and len(starts) * _MIN_RUN <= len(cells):
+        of_runs = cells.take(arrow_numbers(starts)).dictionary_encode()
+        indices = np.repeat(fill_nulls(of_runs.indices, 0), np.diff(starts, append=len(cells)))
+        return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
     first = cells.slice(0, _FIRST_CELLS)
     if len(pc.run_end_encode(first).values) * _MIN_RUN > len(first):
         return cells.dictionary_encode()
@@ -214,7 +220,7 @@ def _dictionary_of_runs(cells: pa.BinaryArray) -> pa.DictionaryArray:
     of_runs = runs.values.dictionary_encode()
     lengths = np.diff(fill_nulls(runs.run_ends, 0), prepend=0)
     indices = np.repeat(fill_nulls(of_runs.indices, 0), lengths)
-    return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary)
+    return pa.DictionaryArray.from_arrays(arrow_numbers(indices), of_runs.dictionary, safe=False)
 
 
 def _parse_times(cells: pa.StringArray, header: Header) -> QuarterTimes:

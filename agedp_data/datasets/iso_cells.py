@@ -87,6 +87,27 @@ def _common_width(cells: pa.Array) -> int:
     return int(widths[0]) if widths.min() == widths.max() else 0
 
 
+def run_starts(cells: pa.Array) -> Ints | None:
+    """Return where a cell differs from the one before, from 0 on; None if the cells have different widths, or none.
+
+    >>> run_starts(pa.array(["A1", "A1", "B1", "A1"])).tolist()
+    [0, 2, 3]
+
+    Args:
+        cells: texts or bytes without nulls, shape (n,).
+    """
+    width = _common_width(cells) if len(cells) else 0
+    if not width:
+        return None
+    _, offsets, characters = cells.buffers()
+    first = int(np.frombuffer(offsets, np.int32)[cells.offset])
+    column = np.frombuffer(characters, np.uint8)[first : first + width * len(cells)]
+    changed = np.flatnonzero(column[width:] != column[:-width]) // width + 1
+    is_first = np.ones(len(changed), bool)
+    is_first[1:] = changed[1:] != changed[:-1]
+    return np.append(0, changed[is_first])
+
+
 def _load_words(cells: pa.Array, width: int, position: int) -> _Words:
     """Return eight characters of each cell, from `position` on, as words whose lowest byte is the first character."""
     _, offsets, characters = cells.buffers()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -31,13 +31,14 @@ from agedp.store.month_reader import (
     load_month_readings,
     split_household_day_key,
 )
-from agedp.store.part_writer import ParsedRows, collect_kept_rows
+from agedp.store.part_writer import ParsedRows, collect_kept_rows, sorted_daily_totals, time_steps
 from agedp.store.store import Store
 from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
 from agedp_data.datasets import file_listing
 from agedp_data.datasets.chunking import Chunk
 from agedp_data.datasets.deduplication import Readings, StoredRows, deduplicate_rows, join_rows
-from agedp_data.datasets.layout import slot_step
+from agedp_data.datasets.layout import SINGLE_CHANNEL, Layout, slot_step
+from agedp_data.datasets.timestamps import date_of_day
 from agedp_data.datasets.validation import SLOTS, Ints, ReadingRules
 from agedp_data.errors import InputError
 from agedp_data.markov.states import RepresentativeValues, representative_values, states
@@ -174,6 +175,8 @@ def _tally_chunk(
     names = tuple(ids)
     if len(names) * n_states**2 > _MAX_CELLS:
         return None
+    if request.counted_states is None and (sorted_tally := _tally_sorted(names, rows, store, n_states, lookup)):
+        return sorted_tally
     household, time = rows.household.astype(np.int64), rows.time.astype(np.int64)
     touched = household_day_key(household, time // SLOTS)
     at_edge = (touched == touched[0]) | (touched == touched[-1]) if len(touched) else np.zeros(0, bool)
@@ -189,6 +192,70 @@ def _tally_chunk(
         deduplicated.household, deduplicated.time, state, households=len(names), n_states=n_states
     )
     return _ChunkTally(names, keys, energy, readings, counts, runs, edge)
+
+
+def _tally_sorted(
+    names: tuple[str, ...], rows: ParsedRows, store: Store, n_states: int, lookup: Ints
+) -> _ChunkTally | None:
+    """Return the tally of rows of one channel that are sorted by household and time, as published files are.
+
+    None for other rows, and if a half-hour may have two passes. Only repeated rows are deduplicated.
+    """
+    channels = store.layout.complete_channels(store.rules)
+    if not len(rows.row) or store.layout.width > 1 or SINGLE_CHANNEL[0] not in channels or rows.channel.any():
+        return None
+    steps = time_steps(rows)
+    days = int(rows.time.min()) // SLOTS, int(rows.time.max()) // SLOTS
+    if steps.min(initial=1) < 0 or _has_repeated_slots(store.layout, *days):
+        return None
+    first, last = _inner_rows(rows)
+    inner, repeated = rows.select(slice(first, last)), np.flatnonzero(steps[first : last - 1] == 0)
+    deduplicated = deduplicate_rows(
+        _stored_rows(names, inner, np.union1d(repeated, repeated + 1)), complete_channels=channels
+    )
+    rejected = np.searchsorted(inner.row, np.sort(deduplicated.rejected_row))
+    keys, energy, readings = sorted_daily_totals(inner, rejected)
+    if len(rejected):
+        inner = inner.without(rejected)
+        steps = time_steps(inner)
+    else:
+        steps = steps[first : last - 1]
+    runs, counts = _count_sorted(inner, steps, lookup, shape=(len(names), n_states, n_states))
+    edge = _stored_rows(names, rows, np.append(np.arange(first), np.arange(last, len(rows.row))))
+    return _ChunkTally(names, keys, energy, readings, counts, runs, edge)
+
+
+def _inner_rows(rows: ParsedRows) -> tuple[int, int]:
+    """Return where the second household-day of sorted rows begins, and the last one; twice the end if there is one."""
+    (first_household, last_household), (first_day, last_day) = rows.household[[0, -1]], rows.time[[0, -1]] // SLOTS
+    of_first = rows.time[: np.searchsorted(rows.household, first_household, side="right")]
+    first = int(np.searchsorted(of_first, (first_day + 1) * SLOTS))
+    before_last = int(np.searchsorted(rows.household, last_household))
+    last = before_last + int(np.searchsorted(rows.time[before_last:], last_day * SLOTS))
+    return (first, last) if first <= last else (len(rows.row), len(rows.row))
+
+
+def _count_sorted(rows: ParsedRows, steps: Ints, lookup: Ints, *, shape: tuple[int, int, int]) -> tuple[Ints, Ints]:
+    """Return runs and transitions, as `runs_and_counts`, of sorted rows (m) with these steps (m - 1) between them."""
+    if not len(rows.row):
+        return np.zeros((0, 5), np.int64), np.zeros(shape, np.int64)
+    households, n_states, _ = shape
+    cells = households * n_states**2
+    state = lookup.astype(np.min_scalar_type(n_states**2)).take(rows.energy_wh[:, 0])
+    pair = state[:-1] * state.dtype.type(n_states) + state[1:]
+    cell = np.multiply(rows.household[1:], n_states**2, dtype=np.int64)
+    cell += pair
+    ends = np.flatnonzero(steps != 1)
+    cell[ends] = cells  # no transition: counted in a cell of its own
+    counts = np.bincount(cell, minlength=cells + 1)[:cells]
+    starts, ends = np.append(0, ends + 1), np.append(ends, len(state) - 1)
+    runs = (rows.household[starts], rows.time[starts], state[starts], rows.time[ends], state[ends])
+    return np.stack([column.astype(np.int64) for column in runs], axis=1), counts.reshape(shape)
+
+
+@cache
+def _has_repeated_slots(layout: Layout, first_day: int, last_day: int) -> bool:
+    return any(layout.repeated_slots(date_of_day(number)) for number in range(first_day, last_day + 1))
 
 
 def _as_slice(indices: Ints) -> Ints | slice:

@@ -69,6 +69,11 @@ class ParsedRows:
         """Return the rows with these indices."""
         return ParsedRows(*(getattr(self, column.name)[indices] for column in fields(self)))
 
+    def without(self, indices: Ints) -> ParsedRows:
+        """Return the other rows; `indices` ascend. If they are few, the runs between them are copied as a whole."""
+        kept = _runs_between(indices, len(self.row))
+        return ParsedRows(*(_select(getattr(self, column.name), kept) for column in fields(self)))
+
 
 def write_part(store: Store, content: str, number: int, chunks: Iterable[ParsedChunk]) -> Part:
     """Write a part's readings and daily totals by month, and its quarantine file.
@@ -178,24 +183,33 @@ def collect_kept_rows(layout: Layout, chunks: Iterable[ParsedChunk]) -> tuple[li
 
 def _kept_rows(chunk: ParsedChunk, ids: dict[str, int], before: int) -> ParsedRows:
     records = chunk.records
-    is_kept = records.reason == RejectionReason.KEPT
-    indices = slice(None) if is_kept.all() else np.flatnonzero(is_kept)
+    kept = _runs_between(np.flatnonzero(records.reason != int(RejectionReason.KEPT)), len(records.reason))
     codes = np.array([ids.setdefault(name, len(ids)) for name in records.ids], np.int32)
-    household = codes[records.household[indices]] if len(codes) else np.zeros(0, np.int32)
-    row = chunk.row[indices]
-    return ParsedRows(
-        household,
-        records.time[indices],
-        records.channel[indices],
-        records.energy_wh[indices],
-        row + np.int32(before) if before else row,
-    )
+    columns = (records.household, records.time, records.channel, records.energy_wh, chunk.row)
+    household, time, channel, energy_wh, row = (_select(column, kept) for column in columns)
+    if len(codes) and (codes != np.arange(len(codes))).any():
+        household = codes[household]
+    return ParsedRows(household, time, channel, energy_wh, row + np.int32(before) if before else row)
+
+
+def _runs_between(indices: Ints, length: int) -> list[slice] | Ints:
+    """Return all other indices below `length`: the runs between `indices`, unless these are many."""
+    if len(indices) * _MIN_RUN > length:
+        return np.delete(np.arange(length), indices)
+    starts, stops = np.append(0, indices + 1).tolist(), np.append(indices, length).tolist()
+    return [slice(start, stop) for start, stop in zip(starts, stops, strict=True)]
+
+
+def _select(column: np.ndarray[Any, Any], rows: list[slice] | Ints) -> np.ndarray[Any, Any]:
+    if isinstance(rows, list):
+        return column[rows[0]] if len(rows) == 1 else np.concatenate([column[part] for part in rows])
+    return column[rows]
 
 
 def _add_counts(counts: dict[str, int], notes: dict[str, int], chunk: ParsedChunk) -> None:
     for name, number in chunk.records.notes.items():
         notes[name] = notes.get(name, 0) + number
-    excluded = int((chunk.records.reason == RejectionReason.CATEGORY).sum())
+    excluded = int((chunk.records.reason == int(RejectionReason.CATEGORY)).sum())
     if excluded:
         counts[RejectionReason.CATEGORY.words] = counts.get(RejectionReason.CATEGORY.words, 0) + excluded
 
@@ -309,7 +323,7 @@ def part_daily_totals(store: Store, rows: ParsedRows, names: pa.Array) -> pa.Tab
         rejected_keys = row_keys[deduplicated.rejected_row]
     else:
         deduplicated = deduplicate_rows(_stored_rows(rows, repeated), complete_channels=complete_channels)
-        keys, energy, readings = _sorted_daily_totals(rows, deduplicated.rejected_row)
+        keys, energy, readings = sorted_daily_totals(rows, deduplicated.rejected_row)
         rejected = deduplicated.rejected_row
         rejected_keys = _household_day_keys(rows, rejected)
     order = np.argsort(rejected_keys, kind="stable")
@@ -336,11 +350,20 @@ def _repeated_rows(layout: Layout, rows: ParsedRows) -> Ints | None:
     """
     if layout.width > 1 or rows.channel.any():
         return None
-    key = (rows.household.astype(np.int64) << _TIME_BITS) | rows.time
-    steps = key[1:] - key[:-1]
+    steps = time_steps(rows)
     if (least := steps.min(initial=1)) > 0:
         return np.zeros(0, np.int64)
     return None if least < 0 else _with_following(np.flatnonzero(steps == 0))
+
+
+def time_steps(rows: ParsedRows) -> Ints:
+    """Return the half-hours from each row to the next; beyond 2^31 in size between two households.
+
+    Rows are sorted by household and time if none is negative, and a step of 0 is a repeated row.
+    """
+    key = (rows.household.astype(np.int64) << _TIME_BITS) | rows.time
+    steps: Ints = key[1:] - key[:-1]
+    return steps
 
 
 def _household_day_keys(rows: ParsedRows, indices: Ints) -> Ints:
@@ -349,6 +372,7 @@ def _household_day_keys(rows: ParsedRows, indices: Ints) -> Ints:
 
 
 def _with_following(rows: Ints) -> Ints:
+    """Return these rows and the next one of each, ascending."""
     return np.unique(np.concatenate([rows, rows + 1]))
 
 
@@ -361,14 +385,15 @@ def _stored_rows(rows: ParsedRows, indices: Ints) -> StoredRows:
     return StoredRows((), household, channel, time, np.zeros(len(indices), np.int64), indices, energy_wh)
 
 
-def _sorted_daily_totals(rows: ParsedRows, rejected: Ints) -> tuple[Ints, Ints, Ints]:
+def sorted_daily_totals(rows: ParsedRows, rejected: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the household-days of sorted rows of one channel, and the energy and number of their readings.
 
-    `rejected` rows count as no reading.
+    `rejected` rows, by their index, count as no reading.
     """
     day = rows.time // np.int32(SLOTS)
     is_first = np.ones(len(day), bool)
-    is_first[1:] = (day[1:] != day[:-1]) | (rows.household[1:] != rows.household[:-1])
+    np.not_equal(day[1:], day[:-1], out=is_first[1:])
+    is_first[1:] |= rows.household[1:] != rows.household[:-1]
     starts = np.flatnonzero(is_first)
     keys = _household_day_keys(rows, starts)
     energy_wh = rows.energy_wh[:, 0]
