@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +105,7 @@ def print_answer(facts: dict[str, Any], text: str, *, as_json: bool, quiet: bool
 
 def end_run(
     summary: RunSummary,
-    result: Callable[[], tuple[dict[str, Any], Sequence[str]]],
+    result: Callable[[], str],
     *,
     as_json: bool,
     quiet: bool,
@@ -113,6 +113,7 @@ def end_run(
 ) -> None:
     """Print the result of a run if it released something, then warnings and alerts, then raise its error.
 
+    `result` returns the text to print, or the JSON; with `quiet` it is not called, because it reads released values.
     A report that failed after publication is a warning, because the release was published.
 
     Raises:
@@ -121,13 +122,14 @@ def end_run(
     """
     from agedp.preflight.alerts import format_alerts
     from agedp.stages.report import format_report_warnings
-    from agedp_flows.text.run_text import preflight_lines
 
     error, checked = summary.refusal, summary.checked
     if error is None or summary.released:
-        facts, lines = result()
-        print_answer(facts, "\n".join(lines), as_json=as_json, quiet=quiet)
+        if as_json or not quiet:
+            print_text(result())
     elif isinstance(error, PreflightFailed) and not (as_json or quiet):
+        from agedp_flows.text.run_text import preflight_lines
+
         print_text("\n".join(preflight_lines(checked)))
     unseen = checked.findings if quiet and checked is not None and checked.sums.is_first else ()
     findings = [f"warning: {finding.check}: {finding.result}" for finding in unseen if finding.verdict == "warning"]

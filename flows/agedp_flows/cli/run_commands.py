@@ -104,14 +104,20 @@ def run(
 
     Example: agedp run london.toml
     """
+    from agedp_data.pandas_search import end_pandas_search
     from agedp_flows.cli.terminal import progress_bars
-    from agedp_flows.text.run_text import result_json, result_lines
 
+    def result() -> str:
+        from agedp_flows.text.run_text import result_json, result_lines
+
+        return json.dumps(result_json(summary)) if as_json else "\n".join(result_lines(summary))
+
+    end_pandas_search()
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
     end_run(
         summary,
-        lambda: (result_json(summary), result_lines(summary)),
+        result,
         as_json=as_json,
         quiet=quiet,
         warns=not (as_json or through_prefect),

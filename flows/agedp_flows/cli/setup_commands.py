@@ -181,16 +181,15 @@ def sanitise(
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         result = release_files(files, out=out, options=toml_of(option_texts), progress=progress)
 
-    def output() -> tuple[dict[str, Any], list[str]]:
-        facts = result_json(result.run)
+    def output() -> str:
+        model = result.run.session.model
+        if as_json:
+            return json.dumps(result_json(result.run) | ({} if model is None else {"model": model.id}))
         confidential = confidential_folder(Path(out))
         location = Path(out).parent / confidential.name if Path(out).name else confidential  # --out . has no name
         hint = f"run file, ledger and confidential folder: {escape_text(str(location))} (keep it)"
-        lines = [*result_lines(result.run), hint]
-        if (model := result.run.session.model) is not None:
-            facts["model"] = model.id
         calibration_text = [] if result.calibration is None else calibration_lines(result.calibration)
-        return facts, [*calibration_text, *lines]
+        return "\n".join([*calibration_text, *result_lines(result.run), hint])
 
     end_run(result.run, output, as_json=as_json, quiet=quiet, warns=not as_json)
 

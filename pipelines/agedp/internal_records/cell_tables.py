@@ -14,21 +14,29 @@ A day of a profile can have 19,200 cells, so its true values are not recorded; t
 days of COVERAGE. The rows of both in COVERAGE show that their day is recorded.
 
 Sums exist during one run only; the tables are stored for the confidential report of every later run.
+
+Decisions:
+
+* The metadata of a table list its days by population and series, so that a night with nothing due reads no column of
+  two million cells. The list counts only with the number of rows that it was written with; the columns of a table
+  without it, which an earlier version wrote, are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from agedp.local_files import atomic_files, locks
+from agedp.local_files.checksums import check_parquet
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
 from agedp.stage_values import DailySum
 from agedp_data import table_schemas
@@ -38,7 +46,11 @@ from agedp_data.series.series import Distribution
 
 TableRow = dict[str, Any]
 
+RecordedDays = dict[str, dict[str, list[str]]]
+"""The recorded ISO days by population and series."""
+
 _KEY = ("population", "day", "series", "cell")
+_DAYS: Final = b"agedp.days"
 _LATER = "put back a copy of {}, or remove it: later runs record the days that they release"
 
 
@@ -85,6 +97,8 @@ class CellTable:
         Raises:
             DamagedFile: as `read`.
         """
+        if (listed := self._listed_days(path)) is not None:
+            return {(day, series) for series, days in listed.get(population, {}).items() for day in days}
         table = self.read_table(path, columns=["population", "day", "series"])
         own = table.filter(pc.equal(table["population"], population)).group_by(["day", "series"]).aggregate([])
         return {(line["day"].isoformat(), line["series"]) for line in own.to_pylist()}
@@ -104,9 +118,27 @@ class CellTable:
             InputError: the file cannot be read or renamed.
         """
         advice = "Put back a copy to keep its earlier days."
-        # the checksum is of the whole file, so that one column suffices
-        days = partial(self.read_table, columns=["day"])
-        return read_content(path, days, FileKind.RECORD, advice=advice).notice
+        return read_content(path, self._check_days, FileKind.RECORD, advice=advice).notice
+
+    def _check_days(self, path: Path) -> None:
+        """Check the table; the checksum is of the whole file, so that its list of days, or one column, suffices."""
+        if self._listed_days(path) is None:
+            self.read_table(path, columns=["day"])
+
+    def _listed_days(self, path: Path) -> RecordedDays | None:
+        """Return the days that the metadata of the table list; None without a valid list, also of a damaged file."""
+
+        def parse(path: Path) -> RecordedDays | None:
+            content = path.read_bytes()
+            check_parquet(content)
+            footer = pq.read_metadata(pa.BufferReader(content))
+            schema, listed = footer.schema.to_arrow_schema(), (footer.metadata or {}).get(_DAYS)
+            if listed is None or (schema.names, schema.types) != (self.schema.names, self.schema.types):
+                return None
+            record = json.loads(listed)
+            return record["days"] if record["rows"] == footer.num_rows else None
+
+        return read_content(path, parse, FileKind.DERIVED, advice="").value
 
     def add(self, path: Path, sums: Mapping[tuple[date, str], DailySum], rows: Sequence[ReleaseRecord]) -> None:
         """Add the rows of these sums, as far as they were released; an existing row of the same cell is replaced.
@@ -133,9 +165,16 @@ class CellTable:
                     new_lines = [{**key_columns, **columns} for columns in self.rows_of_release(row, daily_sum)]
                     lines |= {_row_key(line): line for line in new_lines}
             if lines:
-                atomic_files.write_table(
-                    path, table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
-                )
+                table = table_schemas.table_from_rows(self.schema, [lines[key] for key in sorted(lines)])
+                atomic_files.write_table(path, table.replace_schema_metadata({_DAYS: _list_of_days(lines)}))
+
+
+def _list_of_days(keys: Collection[tuple[Any, ...]]) -> bytes:
+    """Return the days of the keys of a table by population and series, with the number of its rows."""
+    days: RecordedDays = {}
+    for population, day, series in sorted({key[:3] for key in keys}):
+        days.setdefault(population, {}).setdefault(series, []).append(day.isoformat())
+    return json.dumps({"rows": len(keys), "days": days}).encode()
 
 
 def _is_summed(row: AnyRelease, sums: Mapping[tuple[date, str], DailySum]) -> bool:
