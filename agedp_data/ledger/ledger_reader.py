@@ -126,6 +126,10 @@ class LedgerReader(ChainReader):
         """Return the newest privacy statement of a population, None before the first."""
         return next(iter(self._statements(self._read().statement_numbers.get(population, [])[-1:])), None)
 
+    def newest_statements(self, population: str, number: int) -> tuple[StatementRecord, ...]:
+        """Return the newest so many privacy statements of a population, oldest first; no others are read."""
+        return self._statements(self._read().statement_numbers.get(population, [])[-number:])
+
     def _statements(self, numbers: Sequence[int]) -> tuple[StatementRecord, ...]:
         return tuple(row for row in self._stored_rows("statement", numbers) if isinstance(row, StatementRecord))
 

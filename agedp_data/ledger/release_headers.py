@@ -38,6 +38,15 @@ AnyRelease = ReleaseHeader | ReleaseRecord
 HEADER_FIELDS = tuple(field.name for field in fields(ReleaseHeader))
 
 
+def outline_of(row: AnyRelease) -> ReleaseRecord:
+    """Return a release without its vector as a record, for functions of complete records that do not read the vector.
+
+    Nothing is computed from the empty vector: the complete row takes its place first (`LedgerReader.rows_of`).
+    """
+    fields_of_row = {name: getattr(row, name) for name in HEADER_FIELDS}
+    return ReleaseRecord(**fields_of_row, cells=(), values=(), households=())
+
+
 def header_of(row: ReleaseRecord) -> ReleaseHeader:
     """Return the header of a release."""
     return ReleaseHeader(*(getattr(row, name) for name in HEADER_FIELDS))

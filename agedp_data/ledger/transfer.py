@@ -20,7 +20,7 @@ from agedp_data.errors import LedgerError
 from agedp_data.format_versions import format_reader_version
 from agedp_data.ledger.backends.ledger_tables import READABLE_VERSIONS, VERSION
 from agedp_data.ledger.hash_chain import HashChain
-from agedp_data.ledger.ledger import Ledger
+from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.lifecycle import (
     LEDGER_POPULATION,
     SINCE_FORM_2,
@@ -34,7 +34,6 @@ from agedp_data.ledger.lifecycle import (
 from agedp_data.ledger.records import (
     NO_HASH,
     ContractRecord,
-    ModelRecord,
     ReleaseRecord,
     Row,
     StatementRecord,
@@ -45,6 +44,7 @@ from agedp_data.ledger.records import (
     table_of,
     text_of,
 )
+from agedp_data.ledger.release_headers import outline_of
 
 SCHEMA: Final = "agedp-ledger-rows-1"
 
@@ -149,7 +149,7 @@ def complete_export(rows: Sequence[Row], *, is_closed: bool = False) -> LedgerEx
     return LedgerExport(first, last, is_complete=True, rows=tuple(rows), is_closed=is_closed)
 
 
-def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerExport:
+def export_population(ledger: LedgerReader, population: str, *, head: str) -> LedgerExport:
     """Return the export of one population for its release folder: contracts, models and releases up to `head`.
 
     The recovery record of a recovered ledger is included; of one with calibration draws or household accounts, these
@@ -158,18 +158,34 @@ def export_population(ledger: Ledger, population: str, *, head: str) -> LedgerEx
     Raises:
         LedgerError: no row of the ledger has the hash `head`.
     """
+    outline = export_outline(ledger, population, head=head)
+    return replace(outline, rows=complete_rows(ledger, outline.rows))
+
+
+def export_outline(ledger: LedgerReader, population: str, *, head: str) -> LedgerExport:
+    """Return the same export with releases of which no vector is read (`release_headers.outline_of`).
+
+    Raises:
+        LedgerError: no row of the ledger has the hash `head`.
+    """
     newest = ledger.row_number(head)
     if newest is None:
         raise LedgerError("the head that was asked for lies on no row of the ledger")
-    earlier = [row for row in ledger.all_rows() if row.seq <= newest]
-    population_rows = [
-        row for row in earlier if isinstance(row, ContractRecord | ReleaseRecord) and row.population == population
-    ]
-    model_ids = {row.model for row in population_rows if isinstance(row, ReleaseRecord)}
-    model_ids |= {contract_model(row) for row in population_rows if isinstance(row, ContractRecord)}
-    models = [row for row in earlier if isinstance(row, ModelRecord) and row.model in model_ids]
-    rows: list[Row] = [*_recovery_rows(earlier), *_record_rows(earlier, population), *population_rows, *models]
+    contracts = ledger.contracts(population)
+    headers = [header for header in ledger.history(population) if header.seq <= newest]
+    model_ids = {row.model for row in headers} | {contract_model(row) for row in contracts if row.seq <= newest}
+    models = [row for row in ledger.models() if row.model in model_ids]
+    records = ledger.statements(LEDGER_POPULATION)
+    found: list[Row] = [*_recovery_rows(records), *_record_rows(records, population), *contracts, *models]
+    rows = [*(row for row in found if row.seq <= newest), *map(outline_of, headers)]
     return LedgerExport(ledger.id, head, is_complete=False, rows=tuple(sorted(rows, key=lambda row: row.seq)))
+
+
+def complete_rows(ledger: LedgerReader, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return rows of a ledger with the complete releases in the places of their outlines."""
+    releases = ledger.rows_of(row for row in rows if isinstance(row, ReleaseRecord))
+    by_number = {row.seq: row for row in releases}
+    return tuple(by_number.get(row.seq, row) for row in rows)
 
 
 def contract_model(row: ContractRecord) -> str:

@@ -5,7 +5,7 @@ The daily averages, the signal against noise and the smoothed estimates have the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -27,16 +27,23 @@ class NoisyMean(NamedTuple):
     households: int
 
 
-def noisy_means(row: ReleaseRecord) -> Iterator[NoisyMean]:
-    """Yield the cells of a released row of a mean, or of a layer of one.
+def noisy_means(row: ReleaseRecord, groups: Collection[str] | None = None) -> Iterator[NoisyMean]:
+    """Yield the cells of a released row of a mean, or of a layer of one; all, or those of some groups.
 
     The variance of the noise is that of the discrete Laplace law, 2 q / (1 - q)^2 with q = exp(-1 / scale), in units
     of the sum.
     """
     deviation = _standard_deviation(row.scale)
-    for group, value, households in zip(row.cells, row.values, row.households, strict=True):
+    for place in range(len(row.cells)) if groups is None else places_of(row.cells, frozenset(groups)):
+        households = row.households[place]
         wh_per_kwh_mean = _WH_PER_KWH * households
-        yield NoisyMean(group, value / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
+        yield NoisyMean(row.cells[place], row.values[place] / wh_per_kwh_mean, deviation / wh_per_kwh_mean, households)
+
+
+@lru_cache(maxsize=8)
+def places_of(cells: tuple[str, ...], groups: frozenset[str]) -> tuple[int, ...]:
+    """Return the places of groups among the cells of a row, in the order of the row; most rows have the same cells."""
+    return tuple(place for place, cell in enumerate(cells) if cell in groups)
 
 
 def rows_of_means(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:

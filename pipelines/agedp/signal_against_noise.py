@@ -97,26 +97,31 @@ class SeriesSignal:
         return self.spans[0]
 
 
-def signals_by_group(rows: Iterable[ReleaseRecord], series: str) -> tuple[SeriesSignal, ...]:
+def signals_by_group(
+    rows: Iterable[ReleaseRecord], series: str, *, most: int | None = None
+) -> tuple[SeriesSignal, ...]:
     """Return the signal of each group of a mean that its newest row has, the largest group first; () without a row.
 
     Args:
         rows: rows of means (`row_means.rows_of_means`), of all series or of this one.
         series: the mean, or any of its layers: layer 1 and the mean before it had layers are one series.
+        most: number of groups, the largest ones, beside the smallest, which speaks for the series; None for all.
     """
     released = [row for row in rows if _continues(row.series, series) and row.state == "released"]
     released.sort(key=lambda row: row.day)
     if not released:
         return ()
     newest = dict(zip(released[-1].cells, released[-1].households, strict=True))
-    daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in newest}
+    groups = sorted(newest, key=lambda cell: (-newest[cell], cell))
+    smallest = min(groups, key=lambda cell: (newest[cell], cell))
+    groups = [*dict.fromkeys([*groups[:most], smallest])]
+    daily: dict[str, list[tuple[int, float, float]]] = {group: [] for group in groups}
     for number, row in zip(_day_numbers(released), released, strict=True):
-        for cell in noisy_means(row):
-            if cell.group in daily:
-                daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
+        for cell in noisy_means(row, daily.keys()):
+            daily[cell.group].append((number, cell.mean_kwh, cell.noise_sd_kwh))
     return tuple(
         SeriesSignal(released[-1].series, group, newest[group], _span_signals_of(daily[group]), len(newest))
-        for group in sorted(newest, key=lambda cell: (-newest[cell], cell))
+        for group in groups
     )
 
 
@@ -171,7 +176,7 @@ def span_signals(
 
 def smallest_group_signal(rows: Iterable[ReleaseRecord], series: str) -> SeriesSignal | None:
     """Return the signal of the group that speaks for a series, None without a released row."""
-    signals = signals_by_group(rows, series)
+    signals = signals_by_group(rows, series, most=0)
     return smallest_of(signals) if signals else None
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
 
@@ -72,6 +72,15 @@ class ConsistentDay:
     def key(self) -> tuple[int, ...]:
         """Return the numbers of its ledger rows."""
         return tuple(part.row.seq for part in self.parts)
+
+    @property
+    def ledger_rows(self) -> tuple[ReleaseRecord, ...]:
+        """Return the ledger rows that it consists of."""
+        return tuple(part.row for part in self.parts)
+
+    def completed(self, rows: Mapping[int, ReleaseRecord]) -> ConsistentDay:
+        """Return the day with complete rows by number in place of outlines."""
+        return ConsistentDay(tuple(replace(part, row=rows[part.row.seq]) for part in self.parts))
 
 
 def consistent_files(

@@ -22,9 +22,10 @@ from agedp.release_folder.partitions import ROWS_TABLE, months_by_table, partiti
 from agedp.release_folder.published_months import published_months
 from agedp.release_folder.result_tables import parquet_bytes
 from agedp.release_folder.unchanged_partitions import UnchangedPartitions
+from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.ledger.monthly_transfer import format_month, rows_by_month
 from agedp_data.ledger.records import sha256
-from agedp_data.ledger.transfer import LedgerExport
+from agedp_data.ledger.transfer import LedgerExport, complete_rows
 from agedp_data.statement.datapackage import datapackage
 from agedp_data.statement.document import Statement
 from agedp_data.statement.partition_resources import (
@@ -46,6 +47,11 @@ class FolderContent:
     def unchanged(self) -> Mapping[str, str]:
         """Return the SHA-256 of the files that stay as they are, by path."""
         return self.kept.checksums
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Return the paths of all files, new and unchanged."""
+        return frozenset({*self.files, *self.unchanged})
 
     def with_files(self, files: Mapping[str, bytes]) -> FolderContent:
         """Return the content with further files."""
@@ -80,22 +86,27 @@ class FolderContent:
 
 def monthly_content(
     statement: Statement,
-    export: LedgerExport,
+    outline: LedgerExport,
+    ledger: LedgerReader,
     words: Mapping[str, bytes],
     *,
     coverage: Decimal,
     unchanged: UnchangedPartitions,
 ) -> FolderContent:
-    """Return statement, ledger rows and tables by month.
+    """Return statement, ledger rows and tables by month; only rows of the months to be written are read completely.
 
     Args:
         statement: of the release.
-        export: all ledger rows of the population.
+        outline: the ledger rows of the population, releases without their vectors (`export_outline`).
+        ledger: that of these rows.
         words: the files of the statement.
         coverage: of the intervals.
         unchanged: the files of closed months that stay as they are.
     """
-    months = rows_by_month(export.rows)
+    months = [
+        month if month.month < unchanged.since else replace(month, rows=complete_rows(ledger, month.rows))
+        for month in rows_by_month(outline.rows)
+    ]
     files = dict(words)
     previous = ""
     for month in months:
@@ -103,9 +114,10 @@ def monthly_content(
         if month.month < unchanged.since:
             previous = unchanged.checksums[path]
         else:
-            text = format_month(month, ledger=export.ledger, previous=previous)
+            text = format_month(month, ledger=outline.ledger, previous=previous)
             files[path], previous = text.encode("ascii"), sha256(text)
-    tables = monthly_tables(statement, published_months(months), coverage=coverage, since=unchanged.since)
+    published = published_months(months)
+    tables = monthly_tables(statement, published, coverage=coverage, since=unchanged.since, ledger=ledger)
     files |= {table.path: parquet_bytes(table.table) for table in tables}
     return FolderContent(files, unchanged)
 

@@ -14,7 +14,7 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -33,13 +33,14 @@ from agedp.release_folder.profile_months import (
     profile_table_of_months,
     profile_terms,
 )
-from agedp.release_folder.published_months import PublishedMonth, newly_closed
+from agedp.release_folder.published_months import PublishedMonth, Span, Unit, completed_units, newly_closed
 from agedp.release_folder.published_series import FILES, PublishedSeries, list_published_series
 from agedp.release_folder.quantile_table import QUANTILE_FILE, quantiles_of_rows
 from agedp.release_folder.result_tables import table_with_guarantee
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.datasets.registry import layout_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
+from agedp_data.ledger.ledger_reader import LedgerReader
 from agedp_data.roster import ALL, columns_of
 from agedp_data.series.levels import level_column
 from agedp_data.statement.document import Statement
@@ -65,16 +66,16 @@ def monthly_tables(
     *,
     coverage: Decimal,
     since: str = "",
-    names: Sequence[str] | None = None,
+    ledger: LedgerReader | None = None,
 ) -> Iterator[MonthlyTable]:
     """Yield the tables of the months from `since` on: those of series by month, then the derived ones.
 
     Args:
         statement: of the newest month.
-        months: all months of the population, oldest first.
+        months: all months of the population, oldest first; the rows since `since` are complete.
         coverage: of the intervals.
         since: the first month to compute.
-        names: of the derived tables to compute; all unless given.
+        ledger: that of rows before `since` which derived lines are made from; None if all rows are complete.
     """
     for month in months:
         if month.month >= since:
@@ -83,10 +84,20 @@ def monthly_tables(
                 if month.amended & series.terms.keys() or any(map(series.has, month.rows)):
                     of_month = _with_levels(common, series, month, coverage)
                     yield MonthlyTable(partition_path(series_folder(series), month.month), of_month)
-    for name in DERIVED_TABLES if names is None else names:
-        for month, table in _derived_tables(name, statement, months, coverage, since):
-            if table.num_rows:
-                yield MonthlyTable(partition_path(name, month.month), table)
+    closed = [(name, *of) for name in DERIVED_TABLES if name in _UNITS for of in _newly_closed(name, months, since)]
+    rows = _complete_rows(months, [unit for _, _, units in closed for unit in units], since, ledger)
+    tables = [
+        (name, month, _derived_table(name, statement, month, completed_units(units, rows), coverage))
+        for name, month, units in closed
+    ]
+    for month in months:
+        if month.month >= since:
+            common = month_guarantee(statement, month)
+            quantiles = quantiles_of_rows(month.rows, month.contracts, common, coverage=coverage)
+            tables.append((QUANTILE_TABLE, month, quantiles))
+    yield from (
+        MonthlyTable(partition_path(name, month.month), table) for name, month, table in tables if table.num_rows
+    )
 
 
 def series_folder(series: PublishedSeries) -> str:
@@ -133,28 +144,46 @@ def month_guarantee(statement: Statement, month: PublishedMonth) -> dict[str, An
     }
 
 
-def _derived_tables(
-    name: str, statement: Statement, months: Sequence[PublishedMonth], coverage: Decimal, since: str
-) -> Iterator[tuple[PublishedMonth, pa.Table]]:
-    """Yield the months from `since` on with the lines of one derived table that they closed."""
+def _newly_closed(
+    name: str, months: Sequence[PublishedMonth], since: str
+) -> Iterator[tuple[PublishedMonth, list[Unit]]]:
+    span, units = _UNITS[name]
+    return newly_closed(months, span, units, since=since)
+
+
+def _complete_rows(
+    months: Sequence[PublishedMonth], units: Sequence[Unit], since: str, ledger: LedgerReader | None
+) -> dict[int, ReleaseRecord]:
+    """Return the complete rows that units are made from, by number; those before `since` are read, each once."""
+    rows = {row.seq: row for month in months if month.month >= since for row in month.rows}
+    missing = {row.seq: row for unit in units for row in unit.ledger_rows if row.seq not in rows}
+    if missing and ledger is not None:
+        rows |= {row.seq: row for row in ledger.rows_of(missing.values())}
+    return rows
+
+
+def _derived_table(
+    name: str, statement: Statement, month: PublishedMonth, units: Sequence[Any], coverage: Decimal
+) -> pa.Table:
+    """Return the lines of one derived table that a month closed."""
+    common = month_guarantee(statement, month)
     if name == CONSISTENT_AVERAGES:
-        for month, days in newly_closed(months, "day", consistent_days, since=since):
-            yield month, consistent_days_table(days, month_guarantee(statement, month))
-    elif name == PROFILE_TABLE:
-        for month, profiles in newly_closed(months, "month", _profiles, since=since):
-            yield month, profile_table_of_months(profiles, month_guarantee(statement, month), coverage=coverage)
-    elif name == QUANTILE_TABLE:
-        for month in months:
-            if month.month >= since:
-                common = month_guarantee(statement, month)
-                yield month, quantiles_of_rows(month.rows, month.contracts, common, coverage=coverage)
-    else:
-        period = PERIOD_TABLES[name]
-        for month, parts in newly_closed(months, period, partial(closed_parts, period), since=since):
-            yield month, period_parts_table(period, parts, month_guarantee(statement, month), coverage=coverage)
+        return consistent_days_table(units, common)
+    if name == PROFILE_TABLE:
+        return profile_table_of_months(units, common, coverage=coverage)
+    ordered = sorted(units, key=lambda part: (part.first_day, part.series, part.version))
+    return period_parts_table(PERIOD_TABLES[name], ordered, common, coverage=coverage)
 
 
 def _profiles(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> list[ProfileMonth]:
     """Return the closed months of profiles; none without a series of profiles."""
     terms = profile_terms(contracts)
     return closed_months(rows, contracts, terms) if any(terms.values()) else []
+
+
+_UNITS: Final[Mapping[str, tuple[Span, Callable[..., Sequence[Unit]]]]] = {
+    CONSISTENT_AVERAGES: ("day", consistent_days),
+    **{table: (period, partial(closed_parts, period)) for table, period in PERIOD_TABLES.items()},
+    PROFILE_TABLE: ("month", _profiles),
+}
+"""The days that a line of a derived table may be made from, and the closed units of rows, by table."""

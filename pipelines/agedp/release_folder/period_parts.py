@@ -6,8 +6,8 @@ mean is a value of the mean by its name in the run file. `period_averages` state
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Final, Literal
 
@@ -54,8 +54,18 @@ class PeriodPart:
     @property
     def key(self) -> tuple[object, ...]:
         """Return what the part is of, and the numbers of its ledger rows."""
-        numbers = tuple(row.seq for value in self.values for row in value.rows)
-        return self.first_day, self.series, self.group_column, self.quantity, numbers
+        return self.first_day, self.series, self.group_column, self.quantity, tuple(row.seq for row in self.ledger_rows)
+
+    @property
+    def ledger_rows(self) -> tuple[ReleaseRecord, ...]:
+        """Return the ledger rows that the part is made from."""
+        return tuple(row for value in self.values for row in value.rows)
+
+    def completed(self, rows: Mapping[int, ReleaseRecord]) -> PeriodPart | None:
+        """Return the part with complete rows by number in place of outlines; None if no layers of it add up."""
+        of_rows = [replace(value, rows=tuple(rows[row.seq] for row in value.rows)) for value in self.values]
+        values = [value for value in of_rows if _have_equal_groups(value.rows)]
+        return replace(self, values=values) if values else None
 
 
 def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord]) -> Iterator[DailyValue]:
@@ -72,9 +82,12 @@ def _daily_values(rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRec
     for (_, contract, name), of_day in layers.items():
         terms = [series[contract][layer] for layer in layers_of(of_day[0].series, series[contract])]
         means = [mean for mean in terms if isinstance(mean, Mean)]
-        have_equal_groups = len({(row.cells, row.households) for row in of_day}) == 1
-        if len(of_day) == len(terms) and have_equal_groups:
+        if len(of_day) == len(terms) and _have_equal_groups(of_day):
             yield DailyValue(name, means[0].level, _summed_quantity(means), versions[contract], tuple(of_day))
+
+
+def _have_equal_groups(layers: Sequence[ReleaseRecord]) -> bool:
+    return len({(row.cells, row.households) for row in layers}) == 1
 
 
 def _summed_quantity(layers: Sequence[Mean]) -> _Quantity:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -79,6 +79,15 @@ class ProfileMonth:
     def key(self) -> tuple[object, ...]:
         """Return what the month is of, and the numbers of its ledger rows."""
         return self.first_day, self.series, self.terms.version, tuple(row.seq for row in self.rows)
+
+    @property
+    def ledger_rows(self) -> tuple[ReleaseRecord, ...]:
+        """Return the ledger rows that the month is made from."""
+        return tuple(self.rows)
+
+    def completed(self, rows: Mapping[int, ReleaseRecord]) -> ProfileMonth:
+        """Return the month with complete rows by number in place of outlines."""
+        return replace(self, rows=[rows[row.seq] for row in self.rows])
 
 
 @dataclass(frozen=True, slots=True)

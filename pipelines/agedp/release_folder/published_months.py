@@ -6,6 +6,10 @@ the rows of a span of days: those since the earliest day that was still open whe
 
 Decisions:
 
+* Which lines a month closed follows from the headers of the rows. Only those of the lines to be written are read
+  completely (`PublishedMonth.rows` of earlier months are outlines), so a night costs what its month does.
+* The sum of layers of different groups is no line. If it enters a period that was closed already, the lines of the
+  period are written once more, unchanged.
 * A line that changes is new: if an amendment extends a schedule that cut a week, the week has another line in a later
   month, and readers take the later one.
 * A month that amends the contract may open or close any day, so all rows are considered in it.
@@ -13,16 +17,17 @@ Decisions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, cast
 
 from agedp.budget import days_by_row
 from agedp.release_folder.period_parts import open_periods
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, ReleaseRecord
 from agedp_data.ledger.monthly_transfer import MonthRows
+from agedp_data.ledger.release_headers import outline_of
 from agedp_data.series.periods import period_of
 
 Span = Literal["day", "week", "month", "year"]
@@ -32,6 +37,7 @@ Span = Literal["day", "week", "month", "year"]
 class PublishedMonth:
     """The release rows of one month of publication, and all contracts up to it, oldest first.
 
+    Rows of months of which no table is computed may be outlines (`release_headers.outline_of`).
     `head` is the hash of its newest ledger row; `amended` are the hashes of contracts registered in it.
     """
 
@@ -48,6 +54,13 @@ class Unit(Protocol):
     @property
     def key(self) -> tuple[object, ...]:
         """Return what the lines are of, and the numbers of the ledger rows that they are made from."""
+
+    @property
+    def ledger_rows(self) -> tuple[ReleaseRecord, ...]:
+        """Return the ledger rows that the lines are made from."""
+
+    def completed(self, rows: Mapping[int, ReleaseRecord]) -> Unit | None:
+        """Return the unit with complete rows by number in place of outlines; None for a unit without lines."""
 
 
 _U = TypeVar("_U", bound=Unit)
@@ -73,7 +86,7 @@ def newly_closed(
     *,
     since: str = "",
 ) -> Iterator[tuple[PublishedMonth, list[_U]]]:
-    """Yield months with the units that they closed.
+    """Yield months with the units that they closed, of outlines of rows (`completed_units`).
 
     Args:
         months: all months, oldest first.
@@ -85,17 +98,23 @@ def newly_closed(
     contracts: tuple[ContractRecord, ...] = ()
     open_since: date | None = None
     for month in months:
+        rows = [*map(outline_of, month.rows)]
         if month.month >= since:
             if open_since is None:
                 open_since = _open_since(earlier, contracts, span)
             first = _first_day(month, open_since, span)
             before = [row for row in earlier if row.day >= first]
-            current = [*before, *month.rows]
+            current = [*before, *rows]
             known = {unit.key for unit in units(before, contracts)} if before else set()
             yield month, [unit for unit in units(current, month.contracts) if unit.key not in known]
             open_since = _open_since(current, month.contracts, span)
-        earlier += month.rows
+        earlier += rows
         contracts = month.contracts
+
+
+def completed_units(units: Sequence[_U], rows: Mapping[int, ReleaseRecord]) -> list[_U]:
+    """Return units with complete rows, by number, in place of outlines; those without lines are left out."""
+    return [cast("_U", unit) for of_outlines in units if (unit := of_outlines.completed(rows)) is not None]
 
 
 def _first_day(month: PublishedMonth, open_since: date, span: Span) -> str:

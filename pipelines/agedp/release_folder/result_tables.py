@@ -179,6 +179,11 @@ def parquet_bytes(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
+def stored_table(content: bytes | None) -> pa.Table | None:
+    """Return the table of a Parquet file, None without a file; the inverse of `parquet_bytes`."""
+    return None if content is None else pq.read_table(pa.BufferReader(content))
+
+
 def table_files(
     statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], *, coverage: Decimal
 ) -> dict[str, bytes]:

@@ -38,14 +38,16 @@ def download_links(name: str, values: Values, file: str = "", *, holds: str = ""
     Args:
         name: what the CSV file is called, without ending.
         values: what the chart shows.
-        file: the Parquet file in the folder of the page that has these values; "" without one.
+        file: the Parquet file in the folder of the page that has these values, or the folder of such files with a
+            "/" at its end; "" without one.
         holds: what the rows of the CSV file are, a part of the link text; "" for nothing.
     """
     if not values.rows:
         return ""
     has_csv = len(values.rows) <= MOST_ROWS
     address = f"data:text/csv;charset=utf-8,{quote(csv_text(values), safe=',.:+')}" if has_csv else ""
-    command = "" if has_csv or not file else _CONVERT.format(file=file, stem=file.removesuffix(".parquet"))
+    stem = file.removesuffix("/").removesuffix(".parquet")
+    command = "" if has_csv or not file else _CONVERT.format(file=file, stem=stem)
     return part("downloads", file, address, f"{name.replace('/', '_')}.csv", f"{len(values.rows):,}", command, holds)
 
 

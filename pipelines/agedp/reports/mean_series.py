@@ -14,6 +14,7 @@ from agedp.reports.downloads import Values, download_links
 from agedp.reports.hover import day_text, positions_per_area, share_of_areas
 from agedp.reports.html import paragraph, side_by_side, table
 from agedp.reports.svg import Line, Marks, chart
+from agedp.row_means import places_of
 from agedp_data import mechanisms
 from agedp_data.ledger import ReleaseRecord
 
@@ -44,16 +45,15 @@ def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str,
     """Return the published means of one series by cell and day, for the `MAX_CELLS` largest cells."""
     released = sorted((row for row in rows if row.state == "released"), key=lambda row: (row.day, row.revision))
     newest = _households(released)
-    shown_cells = set(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
+    shown_cells = frozenset(sorted(newest, key=lambda cell: (-newest[cell], cell))[:MAX_CELLS])
     scales = {row.scale for row in released}
     half_widths = {scale: mechanisms.interval(scale, coverage) for scale in scales}
     deviation = {scale: mechanisms.standard_deviation(scale) for scale in scales}
     by_cell: dict[str, list[CellMean]] = {}
     for row in released:
         day = date.fromisoformat(row.day)
-        for cell, value, households in zip(row.cells, row.values, row.households, strict=True):
-            if cell not in shown_cells:
-                continue
+        for place in places_of(row.cells, shown_cells):
+            cell, value, households = row.cells[place], row.values[place], row.households[place]
             wh_per_kwh_mean, half_width = 1000.0 * households, half_widths[row.scale]
             interval = (value - half_width) / wh_per_kwh_mean, (value + half_width) / wh_per_kwh_mean
             sd = deviation[row.scale] / wh_per_kwh_mean
@@ -65,7 +65,11 @@ def cell_means(rows: Sequence[ReleaseRecord], *, coverage: Decimal) -> dict[str,
 
 def _households(released: Sequence[ReleaseRecord]) -> dict[str, int]:
     """Return the number of households of each cell in its newest release."""
-    return {cell: households for row in released for cell, households in zip(row.cells, row.households, strict=True)}
+    newest: dict[tuple[str, ...], ReleaseRecord] = {}
+    for row in released:  # of rows with the same cells the last one
+        newest.pop(row.cells, None)
+        newest[row.cells] = row
+    return {cell: number for row in newest.values() for cell, number in zip(row.cells, row.households, strict=True)}
 
 
 def series_parts(

@@ -37,7 +37,7 @@ _Row = Mapping[str, Any]
 
 
 def monthly_parts(
-    name: str, rows: Sequence[_Row], *, coverage: Decimal, label: str = "", file: str = ""
+    name: str, rows: Sequence[_Row], *, coverage: Decimal, label: str = "", file: str = "", hidden: int = 0
 ) -> Iterator[str]:
     """Yield charts, links and one table of the months of one series; nothing without a month.
 
@@ -47,6 +47,7 @@ def monthly_parts(
         coverage: that of the intervals.
         label: what titles call the series, "" for nothing.
         file: the Parquet file of the table, beside the page; "" without one.
+        hidden: number of further groups, of which no rows are given.
     """
     if not rows:
         return
@@ -60,7 +61,8 @@ def monthly_parts(
         charts = [_chart(_title(group, label, groups), of_group, months, shown, coverage, len(groups))
                   for group, of_group in groups.items()]  # fmt: skip
         yield side_by_side(charts) if len(charts) > 1 else charts[0]
-    if hidden := len({row["group"] for row in rows}) - len(groups):
+    hidden += len({row["group"] for row in rows}) - len(groups)
+    if hidden:
         where = f"{file} has all of them" if file else "the Parquet files have their days"
         yield paragraph(f"{hidden} more groups, of fewer households, have no bars here; {where}.", "soft")
     values = Values(_CSV_COLUMNS, [tuple(_cell(row[column]) for column in _CSV_COLUMNS) for row in shown])

@@ -15,11 +15,12 @@ from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.derived_tables import DERIVED_FILES
-from agedp.release_folder.period_averages import PERIOD_FILES, period_table
+from agedp.release_folder.monthly_tables import series_folder
+from agedp.release_folder.partitions import is_monthly, months_by_table
+from agedp.release_folder.period_averages import PERIOD_FILES
 from agedp.release_folder.published_series import list_published_series
 from agedp.reports.axes import format_number
 from agedp.reports.html import render_page, statement_to_html
@@ -34,6 +35,7 @@ from agedp.reports.privacy_loss import (
     schedules_table,
     size_parts,
 )
+from agedp.reports.released_rows import ReleasedRows
 from agedp.reports.released_series import layer_label, released_parts, sum_noise_text
 from agedp.reports.report_data import ReportData, household_counts, released_means, series_names
 from agedp.reports.span_growth import spans_over_time
@@ -139,12 +141,12 @@ def public_report(
     run_file: RunFile,
     models: Sequence[ModelRecord],
     statement: Statement,
-    rows: Sequence[ReleaseRecord],
+    released: ReleasedRows,
     contracts: Sequence[ContractRecord],
     *,
     file_names: Collection[str] = (),
 ) -> bytes:
-    """Return report.html for a statement and its rows and contracts; `file_names` are the tables beside it."""
+    """Return report.html for a statement and its rows and contracts; `file_names` are the paths of the tables."""
     series_of_contracts = series_by_contract(contracts)
     promise = promise_of(contracts[-1].promise, series_of_contracts, statement.charges)
     terms = {"promise": promise, "series": series_of_contracts[contracts[-1].hash]}
@@ -152,7 +154,7 @@ def public_report(
         series_of_contracts, statement.charges
     )  # not the present run file's
     accountants = [promise, *compared_accountants(NOTIONS, run.comparison)]
-    days = len({row.day for row in rows if row.state == "released"})
+    days = len({row.day for row in released.history if row.state == "released"})
     noise_means = promise.alternatives(max(days, 1)) if isinstance(promise, Promise) else {}
     contract_texts = {contract.hash: meaning_of(contract.promise) for contract in contracts}
     model_hash = contract_texts[contracts[-1].hash].get("model", {}).get("hash")
@@ -162,7 +164,7 @@ def public_report(
     return public_report_page(
         ReportData(
             statement,
-            rows,
+            released.charted,
             contract_texts,
             accountants,
             leakage_bound,
@@ -170,8 +172,10 @@ def public_report(
             promise,
             noise_means,
             run.publication,
-            _files(rows, contracts, file_names),
-            _months(statement, rows, contracts, coverage),
+            _files(released.history, contracts, file_names),
+            released.months,
+            released.history,
+            released.since,
         )
     ).encode()
 
@@ -179,19 +183,16 @@ def public_report(
 def _files(
     rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], file_names: Collection[str]
 ) -> dict[tuple[str, str], str]:
-    """Return the Parquet files beside the page by statistic and series."""
-    by_series = {(series.kind, series.name): series.file for series in list_published_series(rows, contracts)}
-    by_series["month", ""] = PERIOD_FILES["month"]
-    by_series |= {("derived", file): file for file in DERIVED_FILES}
-    return {key: file for key, file in by_series.items() if file in file_names}
-
-
-def _months(
-    statement: Statement, rows: Sequence[ReleaseRecord], contracts: Sequence[ContractRecord], coverage: Decimal
-) -> list[dict[str, Any]]:
-    """Return the rows of the averages by month."""
-    averages = period_table("month", statement, rows, contracts, coverage=coverage)
-    return [] if averages is None else averages.to_pylist()
+    """Return the Parquet files beside the page by statistic and series; with the layout "monthly" their folders."""
+    published, is_by_month = list_published_series(rows, contracts), is_monthly(file_names)
+    by_series = {
+        (series.kind, series.name): series_folder(series) if is_by_month else series.file for series in published
+    }
+    derived = {file: file.removesuffix(".parquet") if is_by_month else file for file in DERIVED_FILES}
+    by_series["month", ""] = derived[PERIOD_FILES["month"]]
+    by_series |= {("derived", file): name for file, name in derived.items()}
+    present = months_by_table(file_names) if is_by_month else file_names
+    return {key: f"{name}/" if is_by_month else name for key, name in by_series.items() if name in present}
 
 
 def public_report_page(report: ReportData) -> str:
@@ -199,7 +200,7 @@ def public_report_page(report: ReportData) -> str:
     statement = report.statement
     bounds, published = labelled_bounds(statement), statement.published
     promise, leakage_bound = statement.contract.promise.content(), report.leakage_bound
-    days, publication = report.publication.separated(report.rows)
+    days, publication = report.publication.separated(report.all_rows)
     charge = total_charge(publication.charges)
     return render_page(
         "public_report.html",
@@ -240,19 +241,19 @@ def _share_text(leakage_bound: LeakageBound | None) -> str:
 
 
 def _loss_parts(report: ReportData, bounds: Sequence[LabelledBound]) -> Iterator[str]:
-    curves = losses_over_time(report.accountants, report.rows, report.leakage_bound)
-    curves |= spans_over_time(report.statement.bounds, report.rows, report.publication)
+    curves = losses_over_time(report.accountants, report.all_rows, report.leakage_bound)
+    curves |= spans_over_time(report.statement.bounds, report.all_rows, report.publication)
     newest = _newest_mean(report)
     sd = None if newest is None else mechanisms.standard_deviation(newest.scale) / (1000.0 * min(newest.households))
-    factors = noise_factors(report.accountants, report.rows, report.leakage_bound) if newest is not None else {}
+    factors = noise_factors(report.accountants, report.all_rows, report.leakage_bound) if newest is not None else {}
     layer = "" if newest is None else layer_label(report, mean_name(newest.series))
     yield from bounds_table(bounds, factors, sd_kwh=sd, layer=layer)
     if newest is not None and report.noise_means:
         yield _schedules(report, newest)
     yield from growth_parts(bounds, curves)
-    yield from size_parts(report.accountants, report.rows, report.publication, full_wh=_full_wh(report))
+    yield from size_parts(report.accountants, report.all_rows, report.publication, full_wh=_full_wh(report))
     yield from spending_parts(
-        report.rows, report.statement.contract.promise, report.publication, _shown_delta(report.statement)
+        report.all_rows, report.statement.contract.promise, report.publication, _shown_delta(report.statement)
     )
 
 

@@ -15,12 +15,13 @@ from agedp.reports.coverage_series import coverage_parts
 from agedp.reports.distributions import distribution_parts
 from agedp.reports.html import paragraph, part
 from agedp.reports.mean_series import series_parts
-from agedp.reports.monthly_bars import monthly_parts
+from agedp.reports.monthly_bars import MOST_GROUPS, monthly_parts
 from agedp.reports.profile_charts import MOST_DAYS, profile_parts
+from agedp.reports.released_rows import month_rows
 from agedp.reports.report_data import ReportData, series_names, series_rows
 from agedp.reports.signal_table import signal_parts
 from agedp_data.datasets.registry import layout_of
-from agedp_data.series.layers import is_upper, layer_number, layer_text, mean_name
+from agedp_data.series.layers import layer_number, layer_text, mean_name
 from agedp_data.series.profile import Profile
 from agedp_data.series.series import series_in
 
@@ -36,14 +37,17 @@ _DERIVED = {
 def released_parts(report: ReportData) -> Iterator[str]:
     """Yield the parts of every series: means with their months and layers, profiles, coverage, distributions."""
     names = series_names(report, "mean")
+    if report.since:
+        text = f"The charts begin on {report.since}. The tables beside this page have the days before it as well."
+        yield paragraph(text)
     for name in names:
         rows = series_rows(report, name, "mean")
         label = layer_label(report, name) or (name if len(names) > 1 else "")
         file = _file(report, "mean", name)
         yield from series_parts(name, rows, coverage=report.coverage, label=label, file=file)
-        months = [row for row in report.months if mean_name(row["series"]) == name and not is_upper(row["series"])]
+        months, hidden = month_rows(report.months, name, most=MOST_GROUPS)
         month_file = _file(report, "month", "")
-        yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file)
+        yield from monthly_parts(name, months, coverage=report.coverage, label=label, file=month_file, hidden=hidden)
         yield from _layer_parts(report, name)
     yield from signal_parts([row for name in names for row in series_rows(report, name, "mean")])
     yield from _profile_parts(report)

@@ -47,7 +47,8 @@ class ReportData:
 
     `contracts` are the texts of all contracts by hash, oldest first; `noise_means` gives by schedule the mean noise
     scale as a multiple of the clamp, the promised one first. `files` are the Parquet files of the folder by statistic
-    and series, that of the months by ("month", ""); `months` are the rows of the averages by month.
+    and series, that of the months by ("month", ""), or with the layout "monthly" their folders; `months` is the table
+    of the averages by month. `history` are outlines of all rows if `rows` are those of the days since `since` only.
     """
 
     statement: Statement
@@ -60,7 +61,14 @@ class ReportData:
     noise_means: Mapping[str, float]
     publication: Publication = field(default_factory=Publication)
     files: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    months: Sequence[Mapping[str, Any]] = ()
+    months: pa.Table | None = None
+    history: Sequence[ReleaseRecord] = ()
+    since: str = ""
+
+    @property
+    def all_rows(self) -> Sequence[ReleaseRecord]:
+        """Return all rows of the release, for what needs no values: losses, and the names of series."""
+        return self.history or self.rows
 
 
 def series_names(report: ReportData, statistic: str) -> list[str]:
@@ -74,7 +82,7 @@ def series_names(report: ReportData, statistic: str) -> list[str]:
         for name, series in terms["series"].items()
         if _is_daily(series, statistic)
     ]
-    released = [row.series for row in report.rows if _has_statistic(report, row, statistic)]
+    released = [row.series for row in report.all_rows if _has_statistic(report, row, statistic)]
     return list(dict.fromkeys(mean_name(name) for name in [*released, *in_contracts] if not is_upper(name)))
 
 

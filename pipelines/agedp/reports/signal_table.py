@@ -41,7 +41,7 @@ _SPAN_NAMES: Final = {1: "days", 7: "weeks", 28: "months (28 days)", 365: "years
 def signal_parts(rows: Sequence[ReleaseRecord]) -> Iterator[str]:
     """Yield the sentence about each mean of these rows, and its table with each group and span."""
     names = mean_names(row.series for row in rows)
-    signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name))}
+    signals_by_name = {name: signals for name in names if (signals := signals_by_group(rows, name, most=MAX_CELLS))}
     for name, signals in signals_by_name.items():
         yield paragraph(signal_text(smallest_of(signals)))
         yield _signal_table(signals[:MAX_CELLS], f" ({name})" if len(names) > 1 else "")

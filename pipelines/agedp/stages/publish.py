@@ -23,9 +23,11 @@ from agedp.ledger_session import LedgerSession
 from agedp.release_folder.derived_tables import derived_files
 from agedp.release_folder.folder_content import FolderContent, json_bytes, monthly_content
 from agedp.release_folder.folder_writer import locked_release_folder, write_release_files
+from agedp.release_folder.period_averages import PERIOD_FILES, period_table
 from agedp.release_folder.release_folder import REPORT, ROWS, STATEMENT, SUMS, WORDS, ReleaseFolder, open_release
-from agedp.release_folder.result_tables import table_files
+from agedp.release_folder.result_tables import stored_table, table_files
 from agedp.release_folder.unchanged_partitions import UnchangedPartitions, unchanged_partitions
+from agedp.reports.released_rows import ReleasedRows, charted_rows
 from agedp.stage_values import DueDays
 from agedp.stages.release import naming_charged_days
 from agedp.stages.unchanged_publication import is_published, note_publication
@@ -33,7 +35,7 @@ from agedp.statement_facts import statement_facts
 from agedp_data.config import RunFile
 from agedp_data.errors import InputError, LedgerError
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord, StatementRecord
-from agedp_data.ledger.transfer import export_population, format_export
+from agedp_data.ledger.transfer import export_outline, export_population, format_export
 from agedp_data.statement.document import Statement, read_statement
 from agedp_data.statement.facts import build_statement
 from agedp_data.statement.markdown import markdown
@@ -42,6 +44,8 @@ __all__ = ["ReleaseFolder", "open_release", "publish_release", "write_folder_as_
 
 
 _ATTEMPTS = 5
+_RECENT_STATEMENTS = 5
+"""A folder of an earlier statement, a copy put back for example, is written completely with the layout "monthly"."""
 
 
 def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder | None:
@@ -102,9 +106,10 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[FolderCon
     run, folder = session.run.run_file, session.run.release_folder
     unchanged = UnchangedPartitions()
     if run.output.layout == "monthly":
-        recorded = {dict(row.files).get(SUMS, "") for row in ledger.statements(session.population)}
+        newest = ledger.newest_statements(session.population, _RECENT_STATEMENTS)
+        recorded = {dict(row.files).get(SUMS, "") for row in newest}
         unchanged = unchanged_partitions(folder, ledger=ledger.id, recorded=recorded, coverage=run.output.interval)
-    content = folder_content(run, ledger, statement, session.rows, view.contracts, unchanged=unchanged)
+    content = folder_content(run, ledger, statement, view.contracts, unchanged=unchanged)
     ledger.record(
         text,
         population=session.population,
@@ -139,28 +144,31 @@ def folder_content(
     run: RunFile,
     ledger: Ledger,
     statement: Statement,
-    rows: Sequence[ReleaseRecord],
     contracts: Sequence[ContractRecord],
     *,
     unchanged: UnchangedPartitions,
 ) -> FolderContent:
     """Return a release folder without its checksums; it depends on the run file by interval and layout only."""
-    export = export_population(ledger, run.population.name, head=statement.ledger.head)
-    words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
-    if run.output.layout == "monthly":
-        content = monthly_content(statement, export, words, coverage=run.output.interval, unchanged=unchanged)
-    else:
-        content = FolderContent(
-            {
-                **words,
-                ROWS: format_export(export).encode(),
-                **table_files(statement, rows, contracts, coverage=run.output.interval),
-                **derived_files(statement, rows, contracts, coverage=run.output.interval),
-            }
-        )
     from agedp.reports.public_report import public_report  # noqa: PLC0415  (charts and templates)
 
-    report = public_report(run, ledger.models(), statement, rows, contracts, file_names=content.files)
+    coverage, head = run.output.interval, statement.ledger.head
+    words = {STATEMENT: json_bytes(statement.content()), WORDS: markdown(statement).encode()}
+    if run.output.layout == "monthly":
+        outline = export_outline(ledger, run.population.name, head=head)
+        content = monthly_content(statement, outline, ledger, words, coverage=coverage, unchanged=unchanged)
+        history = [row for row in outline.rows if isinstance(row, ReleaseRecord)]
+        rows = ledger.rows_of(charted_rows(history))
+        months = period_table("month", statement, rows, contracts, coverage=coverage)
+    else:
+        export = export_population(ledger, run.population.name, head=head)
+        rows = tuple(row for row in export.rows if isinstance(row, ReleaseRecord))
+        history = [*rows]
+        derived = derived_files(statement, rows, contracts, coverage=coverage)
+        tables = table_files(statement, rows, contracts, coverage=coverage)
+        content = FolderContent({**words, ROWS: format_export(export).encode(), **tables, **derived})
+        months = stored_table(derived.get(PERIOD_FILES["month"]))
+    released = ReleasedRows(rows, history, months)
+    report = public_report(run, ledger.models(), statement, released, contracts, file_names=content.paths)
     # the data package lists all other files, so it comes last
     return content.with_files({REPORT: report}).with_package(statement)
 
@@ -200,9 +208,8 @@ def _write_folder(session: LedgerSession, statement_record: StatementRecord) -> 
     session.check_contract_unchanged()
     statement = read_statement(statement_record.claim)
     newest = ledger.row_number(statement.ledger.head) or 0
-    rows = [row for row in session.rows if row.seq <= newest]
     contracts = [contract for contract in session.contracts if contract.seq <= newest]
-    content = folder_content(session.run.run_file, ledger, statement, rows, contracts, unchanged=UnchangedPartitions())
+    content = folder_content(session.run.run_file, ledger, statement, contracts, unchanged=UnchangedPartitions())
     is_same = content.stated_checksums() == dict(statement_record.files)
     if not is_same:
         _check_bounds_agree(content.files)

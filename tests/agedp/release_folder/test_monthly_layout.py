@@ -145,7 +145,6 @@ def folder_content_of(session):
         run.run_file,
         ledger,
         read_statement(statement.read_bytes()),
-        session.rows,
         session.contracts,
         unchanged=unchanged,
     )
