@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from agedp_data import mechanisms
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.ledger import ContractRecord, Ledger, ReleaseRecord
-from agedp_data.ledger.release_headers import AnyRelease
+from agedp_data.ledger.release_headers import AnyRelease, ReleaseHeader
 from agedp_data.series.series import is_daily_mean, series_of
 
 _WH_PER_KWH: Final = 1000.0
@@ -49,7 +49,7 @@ def places_of(cells: tuple[str, ...], groups: frozenset[str]) -> tuple[int, ...]
 def rows_of_means(rows: Sequence[AnyRelease], contracts: Sequence[ContractRecord]) -> list[ReleaseRecord]:
     """Return the rows that were means of a day, or layers of one, under the contract by which they were charged."""
     means = _mean_rows(rows, contracts)
-    complete = [row for row in means if isinstance(row, ReleaseRecord)]
+    complete = [row for row in means if not isinstance(row, ReleaseHeader)]
     if len(complete) < len(means):
         raise TypeError("means are asked for, but only the headers of their rows were read")
     return complete
