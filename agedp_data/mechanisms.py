@@ -28,6 +28,7 @@ import secrets
 import sys
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -274,8 +275,12 @@ def interval(scale: float, coverage: epsilon.EpsilonLike) -> int:
     return max(int(bound) - 1, 0)
 
 
+@lru_cache(maxsize=64)
 def _measurement(scale: float) -> Any:  # noqa: ANN401 - OpenDP has no types
-    """Return OpenDP's discrete Laplace measurement on integer vectors; only a draw needs OpenDP."""
+    """Return OpenDP's discrete Laplace measurement on integer vectors; only a draw needs OpenDP.
+
+    It has no state: each call of it draws anew. The days of an archive have few scales.
+    """
     import opendp.prelude as dp  # noqa: PLC0415
 
     dp.enable_features("contrib")

@@ -194,9 +194,11 @@ class ChainReader:
 
     def _read_newer(self, connection: Connection) -> None:
         last, head = self._chain.length, self._chain.head
-        if last and ledger_tables.heads_since(connection, last) == [(last, head)]:
+        heads = ledger_tables.heads_since(connection, last) if last else []
+        if last and [(number, digest) for number, digest, _ in heads] == [(last, head)]:
             return
-        for page in ledger_tables.pages_since(connection, last):
+        few = ledger_tables.few_rows(connection, heads)
+        for page in ledger_tables.pages_since(connection, last) if few is None else [few]:
             newer = page
             if last and head:
                 if not page or page[0][1]["hash"] != head:

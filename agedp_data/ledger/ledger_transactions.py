@@ -139,7 +139,7 @@ class LedgerTransactions(LedgerReader):
             raise LedgerError(f"the ledger cannot take this {table_of(row)}: {'; '.join(texts)}")
 
     def _insert(self, row: Row) -> None:
-        self._write_connection.execute(ledger_tables.TABLES[table_of(row)].insert().values(columns_of(row)))
+        self._write_connection.execute(ledger_tables.TABLES[table_of(row)].insert(), columns_of(row))
 
     @property
     def _write_connection(self) -> Connection:

@@ -20,9 +20,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    bindparam,
     or_,
     select,
-    union_all,
+    text,
 )
 from sqlalchemy import inspect as inspector
 
@@ -107,6 +108,20 @@ PAGE: Final = 64
 """Rows of one table that are read at a time; a row may have thousands of cells."""
 
 
+# Built once: a release asks both questions, and building them takes longer than answering them.
+_PAGES = {
+    name: select(table).where(table.c.seq >= bindparam("since")).order_by(table.c.seq).limit(PAGE)
+    for name, table in TABLES.items()
+}
+_HEADS = text(
+    " UNION ALL ".join(
+        f"SELECT seq, hash, '{name}' FROM \"{name}\" WHERE {where}"  # noqa: S608 (our own names)
+        for name in TABLES
+        for where in ("seq >= :since", "seq < 1")  # apart: together, SQLite would scan the table
+    )
+)
+
+
 def rows_since(connection: Connection, since: int) -> list[StoredRow]:
     """Return the stored rows of all tables from number `since` on, in the order of their numbers.
 
@@ -132,9 +147,7 @@ def pages_since(connection: Connection, since: int) -> Iterator[list[StoredRow]]
 
 
 def _page(connection: Connection, name: str, since: int) -> list[StoredRow]:
-    table = TABLES[name]
-    query = select(table).where(table.c.seq >= since).order_by(table.c.seq).limit(PAGE)
-    return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
+    return [(name, dict(columns)) for columns in connection.execute(_PAGES[name], {"since": since}).mappings()]
 
 
 def _unnumbered_rows(connection: Connection, name: str) -> list[StoredRow]:
@@ -143,14 +156,20 @@ def _unnumbered_rows(connection: Connection, name: str) -> list[StoredRow]:
     return [(name, dict(columns)) for columns in connection.execute(query).mappings()]
 
 
-def heads_since(connection: Connection, since: int) -> list[tuple[Any, str]]:
-    """Return (number, hash) of the rows from number `since` on, and of those with a number below 1, by one query."""
-    heads = [
-        select(table.c.seq, table.c.hash).where(where)
-        for table in TABLES.values()
-        for where in (table.c.seq >= since, table.c.seq < 1)  # apart: together, SQLite would scan the table
-    ]
-    return [(number, digest) for number, digest in connection.execute(union_all(*heads))]
+def heads_since(connection: Connection, since: int) -> list[tuple[Any, str, str]]:
+    """Return (number, hash, table) of the rows from number `since` on, and of those below 1, by one query."""
+    return [(number, digest, name) for number, digest, name in connection.execute(_HEADS, {"since": since})]
+
+
+def few_rows(connection: Connection, heads: Sequence[tuple[Any, str, str]]) -> list[StoredRow] | None:
+    """Return the rows with these heads, in the order of their numbers, from their tables alone.
+
+    None if they do not fit into a page, or if a number is not valid; `pages_since` reads these.
+    """
+    if not 0 < len(heads) <= PAGE or not all(is_row_number(number) for number, _, _ in heads):
+        return None
+    since = min(number for number, _, _ in heads)
+    return sort_rows(row for name in {name for _, _, name in heads} for row in _page(connection, name, since))
 
 
 def rows_numbered(connection: Connection, name: str, numbers: Sequence[int]) -> Iterator[StoredRow]:
