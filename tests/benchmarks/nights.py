@@ -125,6 +125,7 @@ def _new_file(made: Path, name: str, day: date, days: int, homes: int) -> Measur
         settled()
         found.append(measure(name, made / "run.toml", rows=homes * 48 * days, module=COMMAND, words=("run",)))
         delivered.unlink()
+    shutil.move(made / "new.csv", delivered)  # it is one of the nights of the history that follows
     shutil.rmtree(kept)
     return _least(found)
 
