@@ -28,7 +28,8 @@ class Delivery:
     """The content of the input files, all of it in the store: content ids in file order, months, counts by reason.
 
     `fresh` are the content ids of files that were not in the store before; `late_rows` counts their rows of released
-    days. Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason.
+    days. `first_days` has the first day with a row of each file, since 1970; of a file without rows none.
+    Confidential: `unreadable` contains one line for each file that was rejected as a whole, with the reason.
     """
 
     contents: tuple[str, ...]
@@ -42,6 +43,7 @@ class Delivery:
     fresh: tuple[str, ...] = field(default=(), compare=False)
     unreadable: tuple[str, ...] = field(default=(), compare=False)
     late_rows: int = field(default=0, compare=False)
+    first_days: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

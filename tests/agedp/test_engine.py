@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import NoReturn
 
 import pytest
@@ -97,3 +98,15 @@ def test_task_keys_are_a_stage_name_and_a_running_number() -> None:
 
 def _throw(error: InputError) -> NoReturn:
     raise error
+
+
+@pytest.mark.parametrize("engine", [Engine("synchronous", 1), THREADS])
+def test_one_item_has_the_progress_and_errors_of_many(engine: Engine) -> None:
+    counted: list[tuple[str, int, int]] = []
+    watched = replace(engine, progress=lambda *counts: counted.append(counts))
+    assert map_merge("stage", [[3]], function=operator.neg, merge=tuple, engine=watched) == [(-3,)]
+    assert map_reduce("stage", [3], function=operator.neg, combine=sum, engine=watched) == -3
+    assert counted == [("stage", 1, 2), ("stage", 2, 2)] * 2
+    with pytest.raises(TaskFailed) as failed:
+        map_items("stage", ["home A"], function=operator.neg, engine=engine)
+    assert "home A" not in str(failed.value)

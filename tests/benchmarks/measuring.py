@@ -1,4 +1,8 @@
-"""One contender in a process of its own: wall and CPU time, peak memory of the process tree, or why it failed."""
+"""One contender in a process of its own: wall and CPU time, peak memory of the process tree, or why it failed.
+
+A contender keeps its compiled modules, as the command does where it is installed: PYTHONDONTWRITEBYTECODE is unset for
+it. Else each start would compile Python's source anew, which costs more than a night with nothing due.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +87,7 @@ def measure(
             stdout=out,
             stderr=err,
             cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": source_path(), "POLARS_MAX_THREADS": "2"},
+            env=environment(POLARS_MAX_THREADS="2"),
             start_new_session=True,
         )
         watch = _Watch(process.pid, memory_gb * 1e9, minutes * 60)
@@ -113,6 +117,12 @@ def measure(
         others=others,
         start_mb=own.get("start_mb", 0.0),
     )
+
+
+def environment(**further: str) -> dict[str, str]:
+    """Return the environment of a measured process: its modules are those of this checkout, and compiled once."""
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPATH": source_path(), **further}
 
 
 def _reason(status: int, messages: str) -> str:

@@ -31,7 +31,8 @@ from agedp_data.ledger.backends.backend import transaction
 from agedp_data.ledger.backends.connect import database_at
 from agedp_data.ledger.records import columns_of, sha256, table_of, text_of
 from tests.benchmarks.lcl import name_of, write_night
-from tests.source_path import ROOT, source_path
+from tests.benchmarks.measuring import environment
+from tests.source_path import ROOT
 
 _RUN = """version = 1
 [input]
@@ -176,9 +177,8 @@ def main() -> None:
 
 def _used(*arguments: str) -> tuple[float, float]:
     """Return processor seconds and peak memory [MB] of a command, its children included."""
-    environment = {**os.environ, "PYTHONPATH": source_path()}
     command = [sys.executable, "-W", "ignore", "-m", "agedp_flows", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT, env=environment())
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

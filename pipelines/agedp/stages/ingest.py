@@ -283,7 +283,9 @@ def _count_rows(
     rows_read = sum(manifest.rows_read for manifest in manifests.values())
     if rows_read != rows_kept + sum(rejected.values()):
         raise RuntimeError(f"{rows_read} rows read are not {rows_kept} kept and {sum(rejected.values())} rejected")
-    return Delivery(tuple(manifests), months, rows_read, rows_kept, dict(sorted(rejected.items())), *counts)
+    first_days = {content: day for content, manifest in manifests.items() if (day := manifest.first_day) is not None}
+    by_reason = dict(sorted(rejected.items()))
+    return Delivery(tuple(manifests), months, rows_read, rows_kept, by_reason, *counts, first_days=first_days)
 
 
 def read_readings(

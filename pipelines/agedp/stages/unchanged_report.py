@@ -6,6 +6,8 @@ A night with nothing new would make the same page again, with charts of every da
 
 Decisions:
 
+* A file of days that are not released yet changes one table, the rows of all files by reason. It alone is no reason to
+  make the page again: the table follows with the next released day, and quality.parquet is always current.
 * A report with a warning about a damaged file is not recorded, so every run repeats the warning.
 * Where it cannot be told whether something has changed, the report is written again.
 """
@@ -16,6 +18,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -28,6 +31,7 @@ from agedp.stage_values import Delivery
 from agedp.statement_facts import SOFTWARE
 from agedp_data.config.model_section import EstimatedModel
 from agedp_data.datasets.filesystem import file_status
+from agedp_data.datasets.timestamps import day_number
 from agedp_data.errors import AgedpError
 
 REPORT: Final = "report.html"
@@ -62,7 +66,7 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
             "run file": repr(run.run_file),
             "roster": file_status(run.run_file.population.roster).fingerprint,
             "ledger": session.open_ledger.head(),
-            "files": [delivery.contents, delivery.months, run.store.retained_from()],
+            "files": [_contents_of_released_days(session, delivery), run.store.retained_from()],
             "tables": [(path.name, file_status(str(path)).fingerprint) for path in _confidential_tables(session)],
         }
     except (OSError, AgedpError):
@@ -71,13 +75,20 @@ def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None
     return {"sources": hashlib.sha256(text).hexdigest(), "page": hashlib.sha256(page).hexdigest()}
 
 
+def _contents_of_released_days(session: LedgerSession, delivery: Delivery) -> list[str]:
+    """Return the files that may have rows of days up to the newest released one, in order."""
+    newest = max((row.day for row in session.history if row.state == "released"), default="")
+    last = day_number(date.fromisoformat(newest)) if newest else 0
+    return [content for content in delivery.contents if delivery.first_days.get(content, 0) <= last]
+
+
 def _confidential_tables(session: LedgerSession) -> Iterator[Path]:
     """Yield the tables that the report reads, as far as they exist."""
     run, paths = session.run, session.run.paths
     model, folders = run.run_file.model, list[Path]()
     if isinstance(model, EstimatedModel) and run.run_file.schedule.reads_input:  # else no file of the model is read
         folders = [paths.folder / "forgetting", Path(model.file)]
-    tables = (paths.true_means, paths.true_counts, paths.coverage, paths.counted_states, paths.quality)
+    tables = (paths.true_means, paths.true_counts, paths.coverage, paths.counted_states)
     yield from (path for path in tables if path.exists())
     for folder in folders:
         yield from sorted(path for path in folder.glob("*") if path.is_file())

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import date
 from typing import Any, Final, Self
+
+from agedp_data.datasets.timestamps import day_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,16 @@ class Part:
                 return False
         return self.rows_read == self.rows_kept + sum(self.rejected.values()) and self.rows_kept == month_rows
 
+    @property
+    def first_day(self) -> int | None:
+        """Return the first day with a row, since 1970, or the first of its month; None without a row.
+
+        >>> Part(2, 2, months={"2013-03": (2, 900, 200)}).first_day == day_number(date(2013, 3, 1))
+        True
+        """
+        firsts = (self.days[month][0] if month in self.days else _first_of(month) for month in self.months)
+        return min(firsts, default=None)
+
     def stored_sizes(self) -> Iterator[tuple[str, int, int, int]]:
         """Yield month, bucket, size of the READINGS and size of the PART_DAYS [bytes] of each pair of stored files."""
         for month, (_, size, days_size) in self.months.items():
@@ -86,7 +99,8 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return the manifest as a JSON object with the keys of the stored files; two differ from the attributes."""
-        return {**asdict(self), "parts": [_part_to_json(part) for part in self.parts]}
+        record = {each.name: getattr(self, each.name) for each in fields(self)}  # asdict would copy all counts: 1 ms
+        return {**record, "parts": [_part_to_json(part) for part in self.parts]}
 
     @property
     def content(self) -> str:
@@ -118,6 +132,11 @@ class Manifest:
         """Return the months with readings of the file."""
         return frozenset(month for part in self.parts for month in part.months)
 
+    @property
+    def first_day(self) -> int | None:
+        """Return the first day with a row, as of a part."""
+        return min((part.first_day for part in self.parts if part.first_day is not None), default=None)
+
     def first_row(self, number: int) -> int:
         """Return the number of rows of the file before a part: the row number at which the part begins."""
         return sum(part.rows_read for part in self.parts[:number])
@@ -132,7 +151,7 @@ _JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}
 
 
 def _part_to_json(part: Part) -> dict[str, Any]:
-    return {_JSON_KEYS.get(name, name): value for name, value in asdict(part).items()}
+    return {_JSON_KEYS.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
 
 
 def _part_from_json(record: Mapping[str, Any]) -> Part:
@@ -147,6 +166,10 @@ def content_id(digest: str, read_as: Mapping[str, Any]) -> str:
     never mix in the store.
     """
     return hashlib.sha256(json.dumps([digest, read_as], sort_keys=True).encode()).hexdigest()
+
+
+def _first_of(month: str) -> int:
+    return day_number(date.fromisoformat(f"{month}-01"))
 
 
 def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
