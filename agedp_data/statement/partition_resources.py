@@ -1,7 +1,8 @@
 """Tables of a release by month of publication -> their resources in datapackage.json, and verification of these.
 
 A table is one resource whose `path` lists its files. `partitions` adds checksum and size of each file, because a
-resource of several files can have no `hash`.
+resource of several files can have no `hash`. `partition_format` is the format of the columns: files of another one are
+written again, so that all months of a table have the same columns.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ BY_MONTH: Final = (
     "; a file for each month of publication (`published_month`), which is never written again once a later month has "
     "begun: late days, amendments and releases of periods are in the month in which they were published"
 )
+PARTITION_FORMAT: Final = 1
+"""Format of the files of months. A change of columns, their meaning or the guarantee adds 1; all are written again."""
+FORMAT_KEY: Final = "partition_format"
 _ROWS: Final = "the ledger records that the values were published from, one JSON object per line"
 
 
@@ -56,6 +60,7 @@ def _resource(table: PartitionedTable, statement: Statement) -> dict[str, Any]:
         "format": "parquet" if is_table else "jsonl",
         "mediatype": "application/vnd.apache.parquet" if is_table else "application/x-ndjson",
         "description": f"{description}{BY_MONTH}",
+        FORMAT_KEY: PARTITION_FORMAT,
         "partitions": [
             {"path": file.path, "bytes": file.size, "hash": f"sha256:{file.digest}"} for file in table.files
         ],

@@ -127,6 +127,18 @@ def test_where_5_2_was_called_true_and_0_7_is_the_estimate_says_so():
     assert {round(signal.daily.estimate.change, 3) for signal in signals_by_group(groups, "daily_mean")} == {0.7}
 
 
+def test_the_largest_groups_have_the_signals_of_all():
+    households = (5, 70, 20, 70)
+    rows = [
+        replace(row, cells=tuple("abcd"), values=tuple(i % 5 * 10_000 * n for n in households), households=households)
+        for i, row in enumerate(rows_of([0] * 40))
+    ]
+    every = signals_by_group(rows, "daily_mean")
+    assert [signal.group for signal in every] == ["b", "d", "c", "a"]
+    assert signals_by_group(rows, "daily_mean", most=1) == (every[0], every[3])
+    assert (smallest_group_signal(rows, "daily_mean"),) == signals_by_group(rows, "daily_mean", most=0) == every[3:]
+
+
 def test_skips_other_clamps_and_missing_groups_leave_gaps():
     rows = rows_of([1_000_000 + 70_000 * (i % 2) for i in range(60)])
     skipped = [

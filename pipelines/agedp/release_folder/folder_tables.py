@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from agedp.release_folder.folder_files import ROWS
+from agedp.release_folder.folder_statement import read_folder_statement
 from agedp.release_folder.partitioned_tables import joined_table, read_months, tables_by_file
 from agedp.release_folder.partitions import ROWS_TABLE, is_monthly, months_by_table, partition_path
 from agedp_data.errors import InputError, LedgerError
@@ -79,6 +80,16 @@ class FolderTables:
             raise InputError(
                 f"{escape_text(table)}: a month is missing or damaged; ask for the release again"
             ) from None
+
+    def table(self, name: str, months: Collection[str] = ()) -> pa.Table:
+        """Return a table by the file name that it has in the layout "single", in either layout.
+
+        Raises:
+            InputError: a file or month that is missing or damaged.
+        """
+        if not self.is_monthly:
+            return self.read(name)
+        return self.join(self.files().get(name, name), read_folder_statement(self.path), months)
 
     def ledger_rows(self) -> LedgerExport:
         """Return the ledger rows of the folder; of the layout "monthly", their head is that of the newest row.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +27,13 @@ from agedp.release_folder.folder_files import (
     check_package,
     check_sums,
     is_release_file,
+)
+from agedp.release_folder.folder_statement import (
+    parse_checksums,
+    read_checksum_text,
+    read_folder_statement,
+    read_statement_document,
+    release_path,
 )
 from agedp.release_folder.folder_tables import FolderTables
 from agedp.release_folder.monthly_check import check_months
@@ -53,11 +60,10 @@ from agedp.release_folder.release_check import (
     interval_coverage,
 )
 from agedp.release_folder.span_bounds import SpanBound, span_bounds
-from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
 from agedp_data.ledger.transfer import LedgerExport
-from agedp_data.messages import escape_text, suggest_file
-from agedp_data.statement.document import SCHEMA, Statement, read_statement
+from agedp_data.messages import escape_text
+from agedp_data.statement.document import SCHEMA, Statement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +81,6 @@ __all__ = [
     "open_release",
 ]
 
-ESTIMATES_RECORD = "smoothing.json"
 _INCOMPLETE = (LookupError, TypeError, ValueError, ArithmeticError)
 _INCOMPLETE_TEXT = f"its tables, {ROWS} or {STATEMENT} lack entries of a release"
 
@@ -232,15 +237,8 @@ class ReleaseFolder:
         Raises:
             InputError: a file that is missing or damaged.
         """
-        return (
-            self.averages()
-            | self.periods()
-            | self.layers()
-            | self.distributions()
-            | self.profiles()
-            | self.profile_releases()
-            | self.coverages()
-        )
+        kinds = (MEANS, PERIODS, LAYERS, DISTRIBUTION, PROFILE, PROFILE_MONTHS, COVERAGE)
+        return {name: table for kind in kinds for name, table in self._tables(kind).items()}
 
     def _tables(self, kind: str) -> dict[str, pa.Table]:
         return {name: self._arrow(name) for name in self._all_tables().files() if name.startswith(kind)}
@@ -250,16 +248,12 @@ class ReleaseFolder:
 
     @property
     def _stored(self) -> FolderTables:
-        try:
+        with suppress(InputError):  # a table can be read without checksums
             return self._all_tables()
-        except InputError:  # a table can be read without checksums
-            return FolderTables(self.path, {})
+        return FolderTables(self.path, {})
 
     def _arrow(self, name: str, months: Collection[str] = ()) -> pa.Table:
-        stored = self._stored
-        if not stored.is_monthly:
-            return stored.read(name)
-        return stored.join(stored.files().get(name, name), self.read_statement(), months)
+        return self._stored.table(name, months)
 
     @property
     def statement(self) -> dict[str, Any]:
@@ -268,13 +262,7 @@ class ReleaseFolder:
         Raises:
             InputError: statement.json is missing or damaged.
         """
-        try:
-            statement = json.loads((self.path / STATEMENT).read_bytes())
-        except (OSError, ValueError):
-            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-        if not isinstance(statement, dict):
-            raise InputError(f"{STATEMENT} is not a statement; ask for the release again")
-        return statement
+        return read_statement_document(self.path)
 
     def read_statement(self) -> Statement:
         """Return the statement, validated.
@@ -282,12 +270,7 @@ class ReleaseFolder:
         Raises:
             InputError: statement.json is missing, damaged or not as agedp writes it.
         """
-        try:
-            return read_statement((self.path / STATEMENT).read_bytes())
-        except OSError:
-            raise InputError(f"{STATEMENT} is missing or damaged; ask for the release again") from None
-        except ValueError as error:
-            raise InputError(f"{STATEMENT}: {error}; ask for the release again") from None
+        return read_folder_statement(self.path)
 
     @property
     def checksums(self) -> dict[str, str]:
@@ -296,16 +279,7 @@ class ReleaseFolder:
         Raises:
             InputError: SHA256SUMS is missing or damaged.
         """
-        return {
-            name: digest
-            for digest, _, name in (line.partition("  ") for line in self._checksum_text().split("\n")[:-1])
-        }
-
-    def _checksum_text(self) -> str:
-        try:
-            return (self.path / SUMS).read_bytes().decode("ascii")
-        except (OSError, UnicodeDecodeError):
-            raise InputError(f"{SUMS} is missing: no release folder, or one that was cut off") from None
+        return parse_checksums(read_checksum_text(self.path))
 
     def ledger_rows(self) -> LedgerExport:
         """Return the ledger rows that the tables were published from.
@@ -343,7 +317,7 @@ class ReleaseFolder:
         Raises:
             InputError: a file or value that differs from what was published.
         """
-        check_sums(self.path, self._checksum_text(), self.checksums)
+        check_sums(self.path, read_checksum_text(self.path), self.checksums)
         if self.statement.get("schema") not in (SCHEMA, *WITHOUT_PACKAGE):
             raise InputError(f"{STATEMENT} is of a version that this agedp does not know; update agedp")
         statement, stored = self.read_statement(), self._all_tables()
@@ -356,13 +330,9 @@ class ReleaseFolder:
                 check_months(self.path, stored.checksums, statement, export)
                 check_claims(statement, export, words=self._words())
             else:
-                check_release(
-                    statement,
-                    export,
-                    words=self._words(),
-                    released=self.series_tables(),
-                    derived={name: self._arrow(name) for name in self.checksums if name in DERIVED_FILES},
-                )
+                released, derived_names = self.series_tables(), self.checksums.keys() & DERIVED_FILES
+                derived = {name: self._arrow(name) for name in sorted(derived_names)}
+                check_release(statement, export, words=self._words(), released=released, derived=derived)
         except _INCOMPLETE:
             raise InputError(_INCOMPLETE_TEXT) from None
         check_package(self.path, self.checksums.keys(), statement)
@@ -377,25 +347,4 @@ def open_release(folder: str | Path) -> ReleaseFolder:
     Raises:
         InputError: the folder does not exist, may not be read, contains estimates, or is a URL.
     """
-    if filesystem.is_url(str(folder)):
-        location = filesystem.format_location(str(folder))
-        raise InputError(f"{location} is a URL; download its files into a folder, then name that folder")
-    path = Path(folder)
-    try:
-        exists = path.is_dir()
-        names = {entry.name for entry in path.iterdir()} if exists else set()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
-    if not exists:
-        message = f"{path} is not a folder; name the release folder itself"
-        raise InputError(message, private=f"{message}{suggest_file(path)}")
-    if ESTIMATES_RECORD in names and STATEMENT not in names:
-        raise InputError(
-            f"{path} contains estimates of agedp smooth, not a release. Check them in that folder by sha256sum --check "
-            f"{SUMS}, and name the release folder for anything else"
-        )
-    if not names & {STATEMENT, SUMS}:
-        inside = next((name for name in sorted(names) if (path / name / STATEMENT).is_file()), None)
-        message = f"{path} is not a release folder; name the release folder itself"
-        raise InputError(message, private=message if inside is None else f"{message}, such as {path / inside}")
-    return ReleaseFolder(path)
+    return ReleaseFolder(release_path(folder))

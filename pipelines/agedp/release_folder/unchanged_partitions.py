@@ -8,7 +8,8 @@ Decisions:
 
 * The newest month that SHA256SUMS lists was not closed, so it is always written again.
 * One file that is not as it was has its month, and those after it, computed again.
-* Another [output] interval has all months computed again.
+* Another [output] interval, or another format of the columns (`partition_resources.PARTITION_FORMAT`), has all months
+  computed again.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from agedp.release_folder.partitions import is_monthly, partition_of
 from agedp.release_folder.release_folder import ReleaseFolder
 from agedp.release_folder.table_comparison import interval_coverage
 from agedp_data.errors import InputError
+from agedp_data.statement.partition_resources import FORMAT_KEY, PARTITION_FORMAT
 
 _DAMAGED: Final = (OSError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException)
 
@@ -95,6 +97,8 @@ def _listed_document(path: Path, digest: str) -> dict[str, Any]:
 
 def _listed_sizes(folder: Path, digest: str) -> Iterator[tuple[str, int]]:
     for resource in _listed_document(folder / PACKAGE, digest)["resources"]:
+        if "partitions" in resource and resource.get(FORMAT_KEY) != PARTITION_FORMAT:
+            raise ValueError("the files of months have another format")
         for part in resource.get("partitions", ()):
             yield part["path"], int(part["bytes"])
 

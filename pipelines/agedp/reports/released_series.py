@@ -59,7 +59,8 @@ def released_parts(report: ReportData) -> Iterator[str]:
     for name in series_names(report, "distribution"):
         rows, file = series_rows(report, name, "distribution"), _file(report, "distribution", name)
         yield from distribution_parts(name, rows, report.contracts, coverage=report.coverage, file=file)
-    if files := [(file, text) for file, text in _DERIVED.items() if ("derived", file) in report.files]:
+    derived = {file: report.files[key] for file in _DERIVED if (key := ("derived", file)) in report.files}
+    if files := [(name, _DERIVED[file]) for file, name in derived.items()]:
         yield part("file_list", files)
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agedp.local_files import atomic_files
+from agedp.release_folder.folder_statement import ESTIMATES_RECORD
 from agedp.release_folder.folder_writer import add_checksums
-from agedp.release_folder.release_folder import ESTIMATES_RECORD, STATEMENT
+from agedp.release_folder.release_folder import STATEMENT
 from agedp_data.datasets import filesystem
 from agedp_data.errors import InputError
 from agedp_data.statement.document import Statement

@@ -1,7 +1,7 @@
 """The layout "monthly": the reader gets the tables of "single", and no file of a closed month is ever written again.
 
-A live series over three months, with late and given-up days, an amendment, levels, profiles, counts and releases of
-months. The expected tables are those that "single" publishes of the same ledger.
+A live series over two months, with late and given-up days, an amendment, levels, profiles, counts and releases of
+weeks. The expected tables are those that "single" publishes of the same ledger.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
+from dataclasses import replace
 from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
@@ -21,22 +23,27 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from agedp.ledger_transfer import recover, verify
 from agedp.local_files import atomic_files
+from agedp.release_folder import unchanged_partitions as unchanged_module
 from agedp.release_folder.folder_writer import RemoteFolder, write_release_files
 from agedp.release_folder.partitions import list_files, partition_of
 from agedp.release_folder.release_folder import PACKAGE, SUMS, open_release
 from agedp.release_folder.unchanged_partitions import unchanged_partitions
+from agedp.reports.released_rows import ReleasedRows, charted_rows
+from agedp.stages import publish as publish_module
 from agedp.stages.amend import amend
 from agedp.stages.publish import folder_content, publish_release, write_folder_as_of
 from agedp_data import clock
 from agedp_data.errors import InputError
+from agedp_data.ledger.chain_reader import ChainReader
 from agedp_data.ledger.monthly_transfer import rows_by_month
 from agedp_data.statement.document import read_statement
 from tests.agedp.release_folder.resealed import digest
 
-FIRST, DAYS = date(2013, 1, 28), 40
-TODAYS = (date(2013, 2, 2), date(2013, 2, 20), date(2013, 3, 3), date(2013, 3, 21))
-AMENDED_ON = date(2013, 2, 20)
-LATE, GIVEN_UP = date(2013, 1, 30), date(2013, 3, 5)
+FIRST, DAYS = date(2013, 2, 11), 22
+TODAYS = (date(2013, 2, 15), date(2013, 2, 24), date(2013, 3, 3), date(2013, 3, 20))
+EARLIER = Path(__file__).with_name("earlier_release")
+AMENDED_ON = date(2013, 2, 24)
+LATE, GIVEN_UP = date(2013, 2, 13), date(2013, 3, 4)
 AREAS = {home: ("north,n1", "north,n2", "south,s1")[i // 2] for i, home in enumerate("ABCDEF")}
 LEVELS = ('by = "area"\nshare = 0.3', 'by = ["street", "area"]\nshare = [0.2, 0.1]')
 REST = """[series.total]
@@ -60,7 +67,7 @@ share = 0.1
 [series.billed]
 statistic = "mean"
 clamp_kwh = 50
-every = "month"
+every = "week"
 share = 0.1
 """
 MARKED = 'wait_for = "markers/{day}"\ngive_up_days = 12\n'
@@ -86,7 +93,7 @@ def prepare(house):
 def deliver(house, days, today):
     """Write the markers of the days before today; one comes late, one never."""
     for day in days:
-        if day < today and day != GIVEN_UP and not (day == LATE and today < date(2013, 2, 10)):
+        if day < today and day != GIVEN_UP and not (day == LATE and today == TODAYS[0]):
             (house.folder / "markers" / str(day)).touch()
 
 
@@ -211,7 +218,7 @@ def test_no_closed_month_is_written_again(series):
         for later in nights[night + 1 :]:
             assert {name: later.get(name) for name in closed} == closed  # contents and times
     months = {of[1] for name in nights[-1] if (of := partition_of(name))}
-    assert months == {"2013-02", "2013-03"} | ({"2013-01"} & months)
+    assert months == {"2013-02", "2013-03"}
 
 
 def test_late_days_are_in_the_month_of_their_publication(series):
@@ -438,3 +445,66 @@ def test_a_url_gets_changed_objects_only(series, tmp_path, monkeypatch):
     assert uploaded
     assert not {*uploaded} & closed.keys()
     assert not [name for name in uploaded if earlier.get(name) == files[name]]
+
+
+def test_a_night_reads_rows_of_its_month_and_charts(copy, monkeypatch):
+    publish(copy)
+    session, read = copy.session(today=TODAYS[-1]), list[str]()
+    real = ChainReader._checked_rows
+
+    def checked_rows(reader, connection, table, numbers):
+        for row in real(reader, connection, table, numbers):
+            if table == "release":
+                read.append(row.published_on)
+            yield row
+
+    monkeypatch.setattr(ChainReader, "_checked_rows", checked_rows)
+    monkeypatch.setattr(publish_module, "charted_rows", lambda _: [])  # the report apart
+    folder_content_of(session)
+    by_month = Counter(day[:7] for day in read)
+    assert by_month["2013-03"] >= len([row for row in session.history if row.published_on >= "2013-03"])
+    # of February the rows of lines that March closed; counts and coverage have none
+    undivided = [row for row in session.history if row.series not in ("counts", "usable", "billed")]
+    assert 0 < by_month["2013-02"] <= len([row for row in undivided if row.published_on < "2013-03"])
+
+
+def test_another_format_of_columns_is_written_anew(copy, monkeypatch):
+    publish(copy)
+    monkeypatch.setattr(unchanged_module, "PARTITION_FORMAT", 2)
+    session = copy.session(today=TODAYS[-1])
+    assert not folder_content_of(session).unchanged
+
+
+def test_the_report_links_the_folders_of_tables(series):
+    report = (series[0].folder / "release" / "report.html").read_text()
+    assert 'href="daily_averages_total/"' in report
+    assert 'href="averages_by_week/"' in report
+    linked = {link.partition('"')[0] for link in report.split('href="')[1:]}
+    folders = {link for link in linked if link.endswith("/")}
+    assert all((series[0].folder / "release" / folder).is_dir() for folder in folders)
+
+
+def test_a_folder_of_an_early_version_gets_months(copy):
+    release = copy.folder / "release"
+    shutil.rmtree(release)
+    shutil.copytree(EARLIER, release)
+    for path in release.iterdir():
+        path.chmod(0o644)
+    assert not unchanged_partitions(release, ledger="", recorded={digest(release / SUMS)}, coverage="0.95").checksums
+    files = contents(stored(copy))
+    assert {"daily_averages.parquet", "ledger_rows.jsonl"} <= files.keys()
+    shutil.rmtree(release)
+    publish(copy, "single")
+    (release / "datapackage.json").unlink()  # as early versions left it
+    publish(copy).verify()
+    assert not [name for name in list_files(release) if name in files and name.endswith((".parquet", "rows.jsonl"))]
+
+
+def test_charts_begin_with_a_month_a_year_ago(copy):
+    [row, *_] = copy.session(today=TODAYS[-1]).rows
+    days = [FIRST - timedelta(days=i) for i in range(800)]
+    charted = charted_rows([replace(row, day=str(day)) for day in days])
+    assert (min(one.day for one in charted), len(charted)) == ("2012-02-01", (FIRST - date(2012, 2, 1)).days + 1)
+    rows = [replace(row, day=str(day)) for day in days]
+    assert ReleasedRows(charted, rows).since == "2012-02-01"
+    assert not ReleasedRows(rows, rows).since
