@@ -7,8 +7,9 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install -qq --constra
 OUT    ?= out
 
 LOWEST ?= .venv-lowest
+BASE   ?= main
 
-.PHONY: run test check long lowest papers docs reference clean
+.PHONY: run test check long lowest papers docs reference benchmarks compare clean
 
 run: $(VENV)/.run
 	@$(BIN)/agedp demo $(OUT)
@@ -45,6 +46,14 @@ lowest:
 	@$(LOWEST)/bin/agedp run $(OUT)/lowest/ausgrid/ausgrid.toml
 	@$(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -W default tests/agedp/test_ingest.py tests/agedp/test_release_and_publish.py tests/agedp_data/ledger tests/agedp_data/config tests/statistics tests/laws tests/agedp_flows/test_command.py
 
+# Measures everything that docs/benchmarks.md and docs/scale.md print: about half an hour on a machine that does nothing else.
+benchmarks: $(VENV)/.bench
+	@$(BIN)/python -m tests.benchmarks --all
+
+# The commit BASE against the present one, on this machine: fails if a measurement became 10 % slower. Six minutes.
+compare: $(VENV)/.bench
+	@$(BIN)/python -m tests.benchmarks.compare $(BASE)
+
 clean:
 	rm -rf $(VENV) $(LOWEST) $(OUT) docs/_build
 
@@ -60,6 +69,11 @@ $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/.test: $(VENV)/.run
 	@echo "Adding the test tools ..."
 	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.run
+	@echo "Adding the contenders of the benchmarks ..."
+	@$(PIP) --editable '.[bench,prefect]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.run

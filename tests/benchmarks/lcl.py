@@ -6,6 +6,8 @@ off-grid `Null` row, as in the real set. Sorted by household and time, as publis
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -16,26 +18,27 @@ FIRST = np.datetime64("2012-06-01T00:30", "m")
 _MONTH_OF_SLOTS = 31 * 48
 ODD_ROW = 9_647
 _LARGEST_WH = 9_999
+_BLOCK_OF_HOMES = 20_000
 _READINGS = np.array([f"{wh // 1000}.{wh % 1000:03d} \r\n" for wh in range(_LARGEST_WH + 1)], "S8")
 
 
-def write_lcl(path: Path, *, rows: int, seed: int = 1) -> int:
+def write_lcl(path: Path, *, rows: int, rows_per_home: int = ROWS_PER_HOME, seed: int = 1) -> int:
     """Write at least `rows` data rows, whole homes; return how many there are."""
-    homes = homes_of(rows)
-    slots = slots_of_rows()
+    homes = homes_of(rows, rows_per_home)
+    slots = slots_of_rows(rows_per_home)
     between = bytes_between(slots)
     rng = np.random.default_rng(seed)
     with path.open("wb") as stream:
         stream.write(HEADER)
         for home in range(homes):
             stream.write(rows_of_home(name_of(home).encode(), between, energy_of_rows(slots, rng)))
-    return homes * ROWS_PER_HOME
+    return homes * rows_per_home
 
 
-def slots_of_rows() -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def slots_of_rows(rows: int = ROWS_PER_HOME) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the half-hours of a home's rows, from 0; the last of 31 days is there twice."""
-    slot = np.arange(ROWS_PER_HOME)
-    return np.repeat(slot, 1 + (slot % _MONTH_OF_SLOTS == _MONTH_OF_SLOTS - 1))[:ROWS_PER_HOME]
+    slot = np.arange(rows)
+    return np.repeat(slot, 1 + (slot % _MONTH_OF_SLOTS == _MONTH_OF_SLOTS - 1))[:rows]
 
 
 def bytes_between(slots: np.ndarray) -> np.ndarray:
@@ -58,20 +61,20 @@ def rows_of_home(name: bytes, between: np.ndarray, energy: np.ndarray) -> bytes:
     rows[:, : len(name)] = np.frombuffer(name, np.uint8)
     rows[:, len(name) : -_READINGS.itemsize] = between
     rows[:, -_READINGS.itemsize :] = _READINGS[energy].view(np.uint8).reshape(len(energy), -1)
-    width = rows.shape[1]
-    odd = rows[ODD_ROW, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
+    width, odd_row = rows.shape[1], min(ODD_ROW, len(energy) // 3)
+    odd = rows[odd_row, : -_READINGS.itemsize].tobytes().replace(b":00.0000000, ", b":37.0000000,") + b"Null\r\n"
     flat = rows.tobytes()
-    return flat[: ODD_ROW * width] + odd + flat[(ODD_ROW + 1) * width :]
+    return flat[: odd_row * width] + odd + flat[(odd_row + 1) * width :]
 
 
-def homes_of(rows: int) -> int:
+def homes_of(rows: int, rows_per_home: int = ROWS_PER_HOME) -> int:
     """Return how many homes a file of at least so many rows has."""
-    return -(-rows // ROWS_PER_HOME)
+    return -(-rows // rows_per_home)
 
 
-def period() -> tuple[str, str]:
+def period(rows_per_home: int = ROWS_PER_HOME) -> tuple[str, str]:
     """Return the first and the last day that a file speaks of."""
-    last = FIRST + int(30 * slots_of_rows()[-1]) - 30  # the reading that ends at 00:00 is the day's before
+    last = FIRST + int(30 * slots_of_rows(rows_per_home)[-1]) - 30  # the reading that ends at 00:00 is the day's before
     return str(FIRST.astype("M8[D]")), str(last.astype("M8[D]"))
 
 
@@ -80,14 +83,52 @@ def name_of(home: int) -> str:
     return f"MAC{home + 2:06d}"
 
 
-def write_night(path: Path, *, day: str, homes: int) -> None:
-    """Write one day of all homes, as a nightly delivery would bring it."""
-    rng = np.random.default_rng(int(np.datetime64(day).astype(int)))
-    stamps = np.datetime64(f"{day}T00:30", "m") + np.arange(48) * np.timedelta64(30, "m")
-    texts = [f",Std,{str(stamp).replace('T', ' ')}:00.0000000, ".encode() for stamp in stamps]
-    energy = np.minimum(rng.gamma(1.2, 200, (homes, 48)), _LARGEST_WH).astype(np.int64)
+def write_night(path: Path, *, day: str, homes: int, days: int = 1, first_home: int = 0) -> None:
+    """Write one day of all homes, or several days, as a nightly delivery would bring them."""
+    stamps, rng = _stamps(day, days), _night_rng(day, first_home)
+    texts = [f",Std,{str(stamp).replace('T', ' ')}:00.0000000, " for stamp in stamps]
+    between = np.frombuffer("".join(texts).encode(), np.uint8).reshape(len(texts), -1)
     with path.open("wb") as stream:
         stream.write(HEADER)
-        for home in range(homes):
-            name, readings = name_of(home).encode(), _READINGS[energy[home]]
-            stream.write(b"".join(name + text + reading for text, reading in zip(texts, readings, strict=True)))
+        for names in _blocks_of_names(first_home, first_home + homes):
+            name = np.frombuffer("".join(names).encode(), np.uint8).reshape(len(names), 1, -1)
+            energy = _night_energy(rng, len(names), len(stamps))
+            rows = np.empty((len(names), len(stamps), name.shape[2] + between.shape[1] + _READINGS.itemsize), np.uint8)
+            rows[:, :, : name.shape[2]] = name
+            rows[:, :, name.shape[2] : -_READINGS.itemsize] = between
+            rows[:, :, -_READINGS.itemsize :] = _READINGS[energy].view(np.uint8).reshape(*energy.shape, -1)
+            stream.write(rows.data)
+
+
+def write_night_table(path: Path, *, day: str, homes: int) -> None:
+    """Write one day of all homes as Parquet, in a tenth of the room: for the nights of a long history."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stamps = _stamps(day, 1)
+    names = pa.array([name_of(home) for home in range(homes)])
+    energy = _night_energy(_night_rng(day, 0), homes, len(stamps))
+    household = pa.DictionaryArray.from_arrays(np.repeat(np.arange(homes, dtype=np.int32), len(stamps)), names)
+    end = np.tile(stamps.astype("M8[ms]"), homes)
+    columns = [household.cast(pa.string()), pa.array(end), pa.array(energy.ravel() / 1000)]
+    pq.write_table(pa.table(columns, ["LCLid", "DateTime", "KWH/hh (per half hour) "]), path)
+
+
+def _stamps(day: str, days: int) -> np.ndarray:
+    return np.datetime64(f"{day}T00:30", "m") + np.arange(48 * days) * np.timedelta64(30, "m")
+
+
+def _night_rng(day: str, first_home: int) -> np.random.Generator:
+    return np.random.default_rng([int(np.datetime64(day).astype(int)), first_home])
+
+
+def _night_energy(rng: np.random.Generator, homes: int, slots: int) -> np.ndarray:
+    return np.minimum(rng.gamma(1.2, 200, (homes, slots)), _LARGEST_WH).astype(np.int64)
+
+
+def _blocks_of_names(first: int, stop: int) -> Iterator[list[str]]:
+    """Return the names of homes in blocks of one width."""
+    for start in range(first, stop, _BLOCK_OF_HOMES):
+        names = [name_of(home) for home in range(start, min(start + _BLOCK_OF_HOMES, stop))]
+        for _, block in groupby(names, len):
+            yield list(block)

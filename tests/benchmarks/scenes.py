@@ -1,13 +1,14 @@
-"""What the contenders work on: a file of so many rows, run files beside it, and a store of a year of nights."""
+"""What the contenders work on: files of so many rows, of few and of 5,566 households, and run files beside them."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from tests.benchmarks.lcl import homes_of, name_of, period, write_lcl, write_night
+from tests.benchmarks.lcl import ROWS_PER_HOME, homes_of, name_of, period, write_lcl
+from tests.benchmarks.tuned import PARQUET
 
 _RUN = """version = 1
 [input]
@@ -51,43 +52,87 @@ publish = "envelope"
 """
 
 
+HOUSEHOLDS = 5_566
+SHORTEST_DAYS = 14
+"""A calibration needs days; sizes that would give 5,566 households fewer have fewer households."""
+_WIDE = ("agedp calibrate", "limit, 5,566 households")
+_FOLDERS = {"agedp run": "run", "agedp run again": "run", "agedp calibrate": "calibrate"}
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A folder with the input of one size; what stands in `out/` was made by a contender."""
+    """A folder with the input of one size: `lcl.csv` of long series, `wide/lcl.csv` of 5,566 households if possible."""
 
     folder: Path
     rows: int
+    wide_rows: int
 
     @property
     def csv(self) -> Path:
-        """Return the input file."""
+        """Return the file of long series."""
         return self.folder / "lcl.csv"
+
+    def rows_of(self, contender: str) -> int:
+        """Return the rows of the file that a contender reads."""
+        return self.wide_rows if contender in _WIDE else self.rows
 
     def ready(self, contender: str) -> Path:
         """Return what a contender is told, everything cleared away that it would find done."""
-        if contender == "agedp run":
-            shutil.rmtree(self.folder / "run" / "out", ignore_errors=True)
-        if contender == "agedp calibrate":
-            shutil.rmtree(self.folder / "calibrate" / "out", ignore_errors=True)
-        own = {"agedp run": "run", "agedp run again": "run", "agedp calibrate": "calibrate"}
-        return self.folder / own[contender] / "run.toml" if contender in own else self.csv
+        if contender in ("agedp run", "agedp calibrate"):
+            shutil.rmtree(self.folder / _FOLDERS[contender] / "out", ignore_errors=True)
+        if contender == "conversion to Parquet":
+            shutil.rmtree(self.folder / PARQUET, ignore_errors=True)
+        if contender in _FOLDERS:
+            return self.folder / _FOLDERS[contender] / "run.toml"
+        return self.folder / "wide" / "lcl.csv" if contender in _WIDE else self.csv
 
 
 def scene(folder: Path, rows: int) -> Scene:
     """Return the input of a size; made if it is not there."""
-    made = Scene(folder / f"rows-{rows}", rows)
-    size = made.folder / "size"
+    made = folder / f"rows-{rows}"
+    (made / "wide").mkdir(parents=True, exist_ok=True)
+    size, wide = made / "size.json", made / "wide" / "lcl.csv"
+    per_home = wide_rows_per_home(rows)
     if not size.exists():
-        made.folder.mkdir(parents=True, exist_ok=True)
-        real = write_lcl(made.csv, rows=rows)
-        size.write_text(str(real))
+        real = write_lcl(made / "lcl.csv", rows=rows)
+        wide.unlink(missing_ok=True)
+        if per_home == ROWS_PER_HOME:
+            wide.symlink_to("../lcl.csv")
+        wide_rows = real if wide.is_symlink() else write_lcl(wide, rows=rows, rows_per_home=per_home)
+        size.write_text(json.dumps({"rows": real, "wide_rows": wide_rows}))
+    _write_runs(made, rows, rows_per_home=per_home, calibrated="../wide/lcl.csv")
+    return Scene(made, **json.loads(size.read_text()))
+
+
+def write_comparison(folder: Path, *, rows: int) -> Path:
+    """Write the input of a comparison of two commits: one file, a run file and one with a model."""
+    folder.mkdir(parents=True)
+    write_lcl(folder / "lcl.csv", rows=rows)
+    _write_runs(folder, rows, rows_per_home=ROWS_PER_HOME, calibrated="../lcl.csv")
+    return folder
+
+
+def _write_runs(folder: Path, rows: int, *, rows_per_home: int, calibrated: str) -> None:
     first, last = period()
-    run = run_text(files="../lcl.csv", first=first, last=last)
-    for name, text in (("run", run), ("calibrate", run + _MODEL.format(first=first, last=last))):
-        (made.folder / name).mkdir(exist_ok=True)
-        (made.folder / name / "run.toml").write_text(text)
-        write_roster(made.folder / name / "roster.csv", homes_of(rows), first)
-    return Scene(made.folder, int(size.read_text()))
+    _write_run(folder / "run", run_text(files="../lcl.csv", first=first, last=last), homes_of(rows), first)
+    first, last = period(rows_per_home)
+    text = run_text(files=calibrated, first=first, last=last) + _MODEL.format(first=first, last=last)
+    _write_run(folder / "calibrate", text, homes_of(rows, rows_per_home), first)
+
+
+def wide_rows_per_home(rows: int) -> int:
+    """Return the rows of each household of the file for calibrations: 5,566 households where that gives enough days.
+
+    >>> wide_rows_per_home(40_000_000), wide_rows_per_home(167_932_474), wide_rows_per_home(1_000_000)
+    (7187, 30171, 672)
+    """
+    return min(ROWS_PER_HOME, max(SHORTEST_DAYS * 48, -(-rows // HOUSEHOLDS)))
+
+
+def _write_run(folder: Path, text: str, homes: int, first: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "run.toml").write_text(text)
+    write_roster(folder / "roster.csv", homes, first)
 
 
 def write_roster(path: Path, homes: int, first: str) -> None:
@@ -98,19 +143,3 @@ def write_roster(path: Path, homes: int, first: str) -> None:
 def run_text(*, files: str, first: str, last: str) -> str:
     """Return a run file that releases every day of files."""
     return _RUN.format(files=files, mode="archive", first=first, last=f"last_day = {last}", age="")
-
-
-def year_of_nights(folder: Path, homes: int, nights: int = 365) -> tuple[Path, Path, date]:
-    """Return the run file of a nightly series, its folder of deliveries, and the day that is still to come."""
-    made = folder / f"nights-{homes}"
-    shutil.rmtree(made, ignore_errors=True)
-    (made / "in").mkdir(parents=True)
-    coming = datetime.now(UTC).date() - timedelta(days=3)
-    first = coming - timedelta(days=nights)
-    for night in range(nights):
-        day = first + timedelta(days=night)
-        write_night(made / "in" / f"{day}.csv", day=str(day), homes=homes)
-    text = _RUN.format(files="in/*.csv", mode="live", first=first, last="", age="age_days = 1")
-    (made / "run.toml").write_text(text + "[engine]\nkeep_days = 1000\n")
-    write_roster(made / "roster.csv", homes, str(first))
-    return made / "run.toml", made / "in", coming
