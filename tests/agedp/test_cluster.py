@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 from http.client import HTTPConnection
 from pathlib import Path
@@ -17,8 +18,9 @@ import fsspec
 import pytest
 from distributed import Client, LocalCluster
 
-from agedp.compute import cluster
-from agedp.compute.engine import map_items
+from agedp.compute import cluster, worker_check
+from agedp.compute import engine as engine_module
+from agedp.compute.engine import map_items, map_merge, map_reduce
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
@@ -68,8 +70,8 @@ def told(folder: Path, engine: Engine) -> list[object]:
     for month in delivery.months:
         of = load_month_readings(store, month, delivery.contents)
         found += [of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
-        days = read_daily_totals(store, month, delivery.contents).to_pylist()
-        found.append(sorted(days, key=lambda row: (row["household_id"], row["day"])))  # chunks decide their order
+        totals = read_daily_totals(store, month, delivery.contents).to_pylist()
+        found.append(sorted(totals, key=operator.itemgetter("household_id", "day")))  # the parts decide their order
     return found
 
 
@@ -89,10 +91,89 @@ def test_two_workers_give_the_same_bits_and_one_may_die(tmp_path: Path) -> None:
     assert killed
 
 
+def _negative_once_a_worker_died(item: tuple[int, str]) -> int:
+    """Return -number; kill this worker if the file does not exist, which this makes."""
+    number, path = item
+    if path:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return -number
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -number
+
+
+def _kill_worker(_: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+@pytest.mark.parametrize(("workers", "dies"), [(1, False), pytest.param(2, True, marks=pytest.mark.long)])
+def test_an_adaptive_cluster_starts_from_no_workers(
+    tmp_path: Path, workers: int, dies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster has workers while it has tasks; one may die in the first tree, which is then computed again."""
+    monkeypatch.setattr(engine_module, "_TREE_ITEMS", 8)
+    monkeypatch.setattr(cluster, "_TASKS_SENT", 20)
+    monkeypatch.setattr(cluster, "_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(cluster, "_POLL_S", 0.5)
+    items = [(number, str(tmp_path / "dead") if dies and number == 5 else "") for number in range(40)]
+    with running(tmp_path, workers=0) as found:
+        found.adapt(minimum=0, maximum=workers, interval="100ms")
+        engine = Engine(found.scheduler_address, 2)
+        cluster.check_shared(tmp_path, engine)
+        total = map_reduce("stage", items, function=_negative_once_a_worker_died, combine=sum, engine=engine)
+    assert total == -sum(range(40))
+    assert (tmp_path / "dead").exists() == dies
+    assert list(tmp_path.glob(".probe*")) == []
+
+
+def test_a_task_that_kills_its_workers_is_one_line(tmp_path: Path) -> None:
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), running(tmp_path, workers=1) as found:
+        engine = Engine(found.scheduler_address, 2)
+        line = r"^\[engine\] scheduler: workers died repeatedly in the same task of stage 'days' .* lower block_mib$"
+        with pytest.raises(InputError, match=line):
+            map_items("days", [1], function=_kill_worker, engine=engine)
+
+
+def test_tasks_are_sent_as_others_finish(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scheduler never has more than the bound, and results keep their order over all groups."""
+    monkeypatch.setattr(cluster, "_TASKS_SENT", 20)
+    monkeypatch.setattr(cluster, "_TASKS_AT_ONCE", 10)
+    most: list[int] = []
+
+    def count(stage: str, done: int, total: int) -> None:
+        if done % 10 == 0:
+            most.append(len(cluster.find_client(shared.scheduler, 2).futures))
+        assert total == 60
+
+    groups = [[number, number + 1] for number in range(60)]
+    engine = replace(shared, progress=count)
+    assert map_merge("stage", groups, function=operator.neg, merge=sum, engine=engine) == [
+        -2 * i - 1 for i in range(60)
+    ]
+    assert 0 < max(most) <= 10  # futures are of groups, with three tasks each
+
+
+def test_a_worker_that_joins_later_is_checked(tmp_path: Path, shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert map_items("negative", [3], function=operator.neg, engine=shared) == [-3]
+    cluster.check_shared(tmp_path, shared)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker_check.Path, "touch", lambda *_, **__: None)
+        with pytest.raises(InputError, match=r"a worker that joined during the run does not see"):
+            map_items("negative", [3], function=operator.neg, engine=shared)
+    original = worker_check.version
+    monkeypatch.setattr(worker_check, "version", lambda name: "0.0.1" if name == "numpy" else original(name))
+    with pytest.raises(InputError, match=r"numpy is 0\.0\.1 here and .* on a worker"):
+        map_items("negative", [3], function=operator.neg, engine=shared)
+
+
 def test_nobody_at_the_address_and_no_workers_are_one_line_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_TIMEOUT", 1.0)
+    monkeypatch.setattr(cluster, "_NO_WORKERS_S", 1.0)
+    monkeypatch.setattr(cluster, "_POLL_S", 0.2)
     monkeypatch.setattr(cluster, "_ATTEMPTS", 1)
     with pytest.raises(InputError, match="no Dask scheduler answers at the address"):
         map_items("negative", [1], function=operator.neg, engine=Engine("tcp://127.0.0.1:9"))
@@ -101,8 +182,8 @@ def test_nobody_at_the_address_and_no_workers_are_one_line_each(
 
 
 def test_other_versions_on_a_worker_are_refused(shared: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = cluster.version
-    monkeypatch.setattr(cluster, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
+    original = worker_check.version
+    monkeypatch.setattr(worker_check, "version", lambda name: "0.0.1" if name == "pyarrow" else original(name))
     with pytest.raises(InputError, match=r"pyarrow is 0\.0\.1 here and .* on a worker"):
         map_items("negative", [3], function=operator.neg, engine=shared)
 

@@ -9,8 +9,9 @@ from typing import NoReturn
 import pytest
 from dask.callbacks import Callback
 
-from agedp.compute.engine import TaskFailed, map_items, map_merge, map_reduce
+from agedp.compute.engine import map_items, map_merge, map_reduce
 from agedp.compute.engine_settings import Engine
+from agedp.compute.task_failure import TaskFailed
 from agedp_data.errors import InputError
 
 THREADS = Engine("threads", 2)

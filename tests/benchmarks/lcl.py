@@ -100,6 +100,13 @@ def write_night(path: Path, *, day: str, homes: int, days: int = 1, first_home: 
             stream.write(rows.data)
 
 
+def night_wh(day: str, *, homes: int, first_home: int = 0) -> int:
+    """Return the energy that `write_night` writes for one day, in watt-hours."""
+    rng, slots = _night_rng(day, first_home), len(_stamps(day, 1))
+    blocks = _blocks_of_names(first_home, first_home + homes)
+    return sum(int(_night_energy(rng, len(names), slots).sum()) for names in blocks)
+
+
 def write_night_table(path: Path, *, day: str, homes: int) -> None:
     """Write one day of all homes as Parquet, in a tenth of the room: for the nights of a long history."""
     import pyarrow as pa

@@ -130,8 +130,8 @@ def _new_file(made: Path, name: str, day: date, days: int, homes: int) -> Measur
     return _least(found)
 
 
-def million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> list[Measured]:
-    """Return what a released day of very many households takes, with its stages."""
+def build_million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> Path:
+    """Write one day of very many households, unless a folder has it already, and return the folder of the scene."""
     made = folder / f"million-{homes}"
     day = today() - timedelta(days=1)
     if _begin(made, "daily_mean", _MEAN, first=day, homes=homes):
@@ -139,6 +139,12 @@ def million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> list[Measured]:
             number = min(PER_FILE, homes - first_home)
             write_night(made / "in" / f"{first_home:08}.csv", day=str(day), homes=number, first_home=first_home)
         (made / "built").touch()
+    return made
+
+
+def million(folder: Path, *, homes: int = MILLION_HOUSEHOLDS) -> list[Measured]:
+    """Return what a released day of very many households takes, with its stages."""
+    made = build_million(folder, homes=homes)
     shutil.rmtree(made / "out", ignore_errors=True)
     settled()
     return [measure(MILLION, made / "run.toml", rows=48 * homes, module=__name__)]

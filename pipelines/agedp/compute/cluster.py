@@ -1,92 +1,205 @@
 """The same tasks on a Dask cluster: one on this machine, or any by its address.
 
-Workers must run the same versions and access the same files as this process: both are checked before any task is sent,
-so that an error is one line. If a worker dies its tasks are repeated, if a scheduler restarts the stage is: tasks write
-files atomically and by name, so repeating them does no harm. Task numbers begin at random: two runs that share a
-scheduler must not share a task key, or one would receive the results of the other.
+Workers must run the same versions and access the same files as this process: `worker_check` says when that is checked.
+If a worker dies its tasks are repeated, if a scheduler restarts the tasks without a result are: tasks write files
+atomically and by name, so repeating them does no harm. Task numbers begin at random: two runs that share a scheduler
+must not share a task key, or one would receive the results of the other.
+
+Decisions:
+
+* Tasks are sent as others finish, and each result is released when it is read. So scheduler and client hold a few
+  thousand tasks, however many a stage has.
+* A cluster without workers is waited for, with a task in its queue: adaptive clusters start workers for tasks only.
+* After a failure no further task is sent, but those that were sent are waited for: none may write a file after the
+  run has ended.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
-from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
-from typing import Any
-from weakref import WeakValueDictionary
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from agedp.compute.engine_settings import Engine
+from agedp.compute.task_failure import Failure
+from agedp.compute.worker_check import WorkerCheck, check_versions, installed_versions, path_exists, probe_file
 from agedp_data.errors import InputError
 
 try:
     from dask import config as dask_config
-    from distributed import Client, LocalCluster, get_worker
+    from dask.utils import parse_timedelta
+    from distributed import Client, Future, LocalCluster, get_worker
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
-    from distributed.scheduler import KilledWorker
+    from distributed.scheduler import KilledWorker, NoValidWorkerError, NoWorkerError
 except ImportError:
     raise InputError(
         "[engine] scheduler: clusters need Dask's distributed, which is not installed; "
         "install agedp with its extra cluster"
     ) from None
 
-LOCAL_CLUSTER = "local-cluster"
+LOCAL_CLUSTER: Final = "local-cluster"
 _ADOPTED: WeakValueDictionary[str, Client] = WeakValueDictionary()
 _OF_CLUSTERS: list[Client] = []
+_SHARED: WeakKeyDictionary[Client, Path] = WeakKeyDictionary()
+"""The folder that the workers of a client must see."""
 _ATTEMPTS = 3
 _TIMEOUT = 20.0
-_VERSIONS = ("agedp", "dask", "distributed", "numpy", "pyarrow")
+_NO_WORKERS_S = 300.0
+_POLL_S = 2.0
+_TASKS_SENT, _TASKS_AT_ONCE = 4096, 1024
 _CONNECTION_ERRORS = (CancelledError, FutureCancelledError, CommClosedError, TimeoutError, OSError)
 
+LazyTasks = Callable[[int, WorkerCheck], Iterator[Any]]
+"""Returns the lazy results of a stage; their tasks are numbered from its argument on and check their worker."""
 
-def run_on_cluster(tasks: Callable[[int], Sequence[Any]], *, stage: str, engine: Engine) -> list[Any]:
-    """Return the results of tasks, in order.
+
+def run_on_cluster(tasks: LazyTasks, *, count: int, stage: str, engine: Engine) -> Generator[Any]:
+    """Yield the results of tasks, in order, as far as they are done.
 
     Args:
-        tasks: returns the tasks, numbered from its argument on.
-        stage: stage name for the progress callback.
+        tasks: returns the lazy results, in the same order each time.
+        count: their number, for the progress callback.
+        stage: stage name for the progress callback and for errors.
         engine: scheduler, workers and callbacks.
 
     Raises:
-        InputError: the cluster cannot be reached, runs different versions, or lost the tasks repeatedly.
+        InputError: the cluster cannot be reached, has no workers or others than this process, or lost the tasks
+            repeatedly.
     """
-    for attempt in range(_ATTEMPTS):
+    done, attempt = 0, 0
+    while True:
+        attempt += 1
         client = find_client(engine.scheduler, engine.workers)
         if engine.dashboard is not None and engine.scheduler != LOCAL_CLUSTER and client.dashboard_link:
             engine.dashboard(str(client.dashboard_link))
         try:
-            return _gather_results(client, tasks(int.from_bytes(os.urandom(6))), stage=stage, engine=engine)
-        except KilledWorker:
-            raise InputError(
-                f"[engine] scheduler: workers died repeatedly in the same task of stage {stage!r}. "
-                "The usual cause is too little memory: give them more, or lower block_mib"
-            ) from None
+            with _worker_check(client) as check:
+                lazy = islice(tasks(int.from_bytes(os.urandom(6)), check), done, None)
+                with closing(_results(client, lazy, stage)) as results:
+                    for result in results:
+                        done, attempt = done + 1, 1
+                        if engine.progress is not None:
+                            engine.progress(stage, done, count)
+                        yield result
+            return
         except _CONNECTION_ERRORS as error:
             if engine.scheduler not in _ADOPTED:
                 connect.cache_clear()
                 with suppress(Exception):
                     client.close(timeout=0)
-            if attempt == _ATTEMPTS - 1:
+            if attempt >= _ATTEMPTS:
                 raise InputError(
                     f"[engine] scheduler: the cluster was lost during stage {stage!r} ({type(error).__name__}), "
                     f"{_ATTEMPTS} times; run again when it is available"
                 ) from None
-    raise RuntimeError("unreachable")
 
 
-def _gather_results(client: Client, tasks: Sequence[Any], *, stage: str, engine: Engine) -> list[Any]:
-    futures = client.compute(list(tasks), retries=0)
+@contextmanager
+def _worker_check(client: Client) -> Iterator[WorkerCheck]:
+    """Return what each worker checks before its first task; the file that it must see exists until the stage ends."""
+    versions, folder = tuple(installed_versions().items()), _SHARED.get(client)
+    if folder is None or not folder.is_dir():
+        yield WorkerCheck(versions, None)
+        return
+    with probe_file(folder) as probe:
+        yield WorkerCheck(versions, probe)
+
+
+def _results(client: Client, lazy: Iterator[Any], stage: str) -> Generator[Any]:
+    """Yield results in order; tasks are sent while fewer than `_TASKS_SENT` are without a result."""
+    sent: deque[tuple[Future[Any], int]] = deque()
     try:
-        for done, future in enumerate(futures, 1):
-            future.result()
-            if engine.progress is not None:
-                engine.progress(stage, done, len(futures))
-        return [future.result() for future in futures]
+        while True:
+            while sum(size for _, size in sent) < _TASKS_SENT and (batch := _batch(lazy)):
+                futures = client.compute([task for task, _ in batch], retries=0)
+                sent.extend(zip(futures, (size for _, size in batch), strict=True))
+            if not sent:
+                return
+            result = _wait_for_result(client, sent[0][0], stage)
+            sent.popleft()[0].release()
+            if isinstance(result, Failure):
+                for future, _ in sent:
+                    _wait_for_workers(client, future, stage)
+            yield result
     finally:
-        client.cancel(futures)
+        client.cancel([future for future, _ in sent])
+
+
+def _batch(lazy: Iterator[Any]) -> list[tuple[Any, int]]:
+    """Return the next lazy results with their numbers of tasks, about `_TASKS_AT_ONCE` tasks."""
+    batch: list[tuple[Any, int]] = []
+    tasks = 0
+    while tasks < _TASKS_AT_ONCE and (task := next(lazy, None)) is not None:
+        batch.append((task, len(task.dask)))
+        tasks += batch[-1][1]
+    return batch
+
+
+def _wait_for_result(client: Client, future: Future[Any], stage: str) -> Any:  # noqa: ANN401  (any result of a stage)
+    """Return the result of a task.
+
+    Raises:
+        InputError: workers died in it, could not load it, or do not come.
+    """
+    _wait_for_workers(client, future, stage)
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise InputError(
+            f"[engine] scheduler: workers died repeatedly in the same task of stage {stage!r} "
+            f"({error.allowed_failures + 1} times). The usual cause is too little memory: give them more, or lower "
+            "block_mib"
+        ) from None
+    except (NoValidWorkerError, NoWorkerError):
+        raise _no_workers_error(stage, _patience_s()) from None
+    except _CONNECTION_ERRORS:
+        raise
+    except Exception as error:  # a task never raises; its message may quote arguments
+        raise InputError(
+            f"[engine] scheduler: scheduler or worker cannot load the tasks of agedp ({type(error).__name__}); install "
+            "the same versions there as here"
+        ) from None
+
+
+def _wait_for_workers(client: Client, future: Future[Any], stage: str) -> None:
+    """Wait until a task is done, as long as the cluster has workers that take tasks or may start some."""
+    last_seen, done = time.monotonic(), threading.Event()
+    future.add_done_callback(lambda _: done.set())
+    while not done.wait(_POLL_S):
+        workers = client.scheduler_info()["workers"].values()
+        now, statuses = time.monotonic(), [worker["status"] for worker in workers]
+        if "running" in statuses:
+            last_seen = now
+        elif now - last_seen > _patience_s():
+            raise _no_workers_error(stage, _patience_s(), paused=statuses.count("paused"))
+
+
+def _patience_s() -> float:
+    """Return how long a cluster may have no worker that takes tasks [s]; Dask's setting takes precedence."""
+    configured = dask_config.get("distributed.scheduler.no-workers-timeout", None)
+    return _NO_WORKERS_S if configured is None else float(parse_timedelta(configured))
+
+
+def _no_workers_error(stage: str, seconds: float, *, paused: int = 0) -> InputError:
+    if paused:
+        return InputError(
+            f"[engine] scheduler: all {paused} workers paused for {seconds:.0f} s in stage {stage!r}, because they use "
+            "nearly all of their memory; give them more, or lower block_mib"
+        )
+    return InputError(
+        f"[engine] scheduler: the cluster has no workers; none came within {seconds:.0f} s. Start some, or set Dask's "
+        "distributed.scheduler.no-workers-timeout if they need longer"
+    )
 
 
 def adopt(client: Client) -> str:
@@ -190,51 +303,38 @@ def _check_outside_worker() -> None:
 
 
 def _check_versions(client: Client) -> None:
-    """Raise InputError if a worker runs different versions from this process."""
-    own_versions = {name: version(name) for name in _VERSIONS}
-    try:
-        client.wait_for_workers(1, timeout=_TIMEOUT)
-    except TimeoutError:
-        raise InputError("[engine] scheduler: the cluster has no workers; start some") from None
-    versions_by_worker = client.run(_versions, on_error="return")
-    for worker_versions in versions_by_worker.values():
-        if not isinstance(worker_versions, dict):
+    """Raise InputError if a worker runs different versions from this process, or if the cluster has no workers."""
+    if not client.scheduler_info()["workers"]:
+        _wait_for_result(client, client.submit(installed_versions, pure=False), "start")
+    own_versions = installed_versions()
+    for versions in _ask_workers(client, installed_versions):
+        if not isinstance(versions, dict):
             raise InputError(
                 f"[engine] scheduler: the workers cannot run agedp {own_versions['agedp']} "
-                f"({type(worker_versions).__name__}); install the same version there"
+                f"({type(versions).__name__}); install the same version there"
             )
-        package = next((name for name in own_versions if worker_versions.get(name) != own_versions[name]), None)
-        if package is not None:
-            raise InputError(
-                f"[engine] scheduler: {package} is {own_versions[package]} here and "
-                f"{worker_versions.get(package)} on a worker; install the same versions on both"
-            )
+        check_versions(own_versions, versions)
 
 
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _VERSIONS}
+def _ask_workers(client: Client, function: Callable[..., Any], *arguments: Any) -> list[Any]:  # noqa: ANN401
+    """Return the answers of all workers, or their errors; workers that leave meanwhile are left out."""
+    answers = client.run(function, *arguments, on_error="return").values()
+    return [answer for answer in answers if not isinstance(answer, OSError) or isinstance(answer, PermissionError)]
 
 
 def check_shared(folder: Path, engine: Engine) -> None:
-    """Check that every worker can access the confidential folder of this process.
+    """Check that every worker can access the confidential folder of this process, also those that join later.
 
     Raises:
         InputError: a worker cannot read what this process wrote.
     """
     client = find_client(engine.scheduler, engine.workers)
-    probe = folder / f".probe-{os.urandom(8).hex()}"
-    probe.touch(mode=0o600)
-    try:
-        seen = client.run(_path_exists, str(probe), on_error="return")
-    finally:
-        probe.unlink()
-    if not all(is_seen is True for is_seen in seen.values()):
-        blind = sum(is_seen is not True for is_seen in seen.values())
+    with probe_file(folder) as probe:
+        seen = _ask_workers(client, path_exists, probe)
+    if not all(is_seen is True for is_seen in seen):
+        blind = sum(is_seen is not True for is_seen in seen)
         raise InputError(
             f"[engine] scheduler: {blind} of {len(seen)} workers do not see [output] confidential; it must be a folder "
             "that all of them share"
         )
-
-
-def _path_exists(path: str) -> bool:
-    return Path(path).exists()
+    _SHARED[client] = folder

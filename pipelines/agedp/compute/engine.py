@@ -1,7 +1,7 @@
 """Map and merge: with `cluster`, the only modules that import Dask.
 
 `map_merge` runs one function on every item of every group and another on each group's results, in order. `map_reduce`
-combines the results of all items as a tree, so that one result reaches the client. The results do not depend on the
+combines the results of all items as trees, so that few results reach the client. The results do not depend on the
 scheduler, the number of workers or the order in which tasks finish. Task keys are a stage name and a running number. A
 task never raises: it returns its error, so that no scheduler logs its arguments, and the first failure in the order of
 the items is raised here.
@@ -17,20 +17,23 @@ import site
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from agedp.compute.engine_settings import Engine
 from agedp.compute.freed_memory import reuse_freed_memory
+from agedp.compute.task_failure import Failure
 from agedp_data.config.loading import read_scheduler
 from agedp_data.errors import AgedpError, InputError
 
 LOCAL_SCHEDULERS = ("threads", "processes", "synchronous")
 IN_PROCESS_SCHEDULERS = ("threads", "synchronous")
+_TREE_ITEMS = 512
 
 
 def scheduler_name(scheduler: Any) -> str:  # noqa: ANN401
@@ -105,24 +108,6 @@ def explain_worker_errors(engine: Engine) -> Iterator[None]:
         raise InputError(f"{error}; {hint}", private=f"{error.private}; {hint}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The error of a task, returned instead of raised."""
-
-    error: AgedpError | None
-    trace: str
-
-    def raise_error(self) -> None:
-        """Raise the error of the task."""
-        if self.error is not None:
-            raise self.error
-        raise TaskFailed(self.trace)
-
-
-class TaskFailed(RuntimeError):
-    """A bug inside a task; the traceback is text without values."""
-
-
 def map_merge(
     stage: str,
     groups: Sequence[Sequence[Any]],
@@ -132,11 +117,16 @@ def map_merge(
     engine: Engine,
 ) -> list[Any]:
     """Return [merge([function(item) for item in group]) for group in groups], computed by the engine."""
-    if not groups:
-        return []
     if len(groups) == 1 and _needs_no_scheduler(groups[0], engine):
         return [_run_here(stage, groups[0], function, merge, engine)]
-    return _run(stage, lambda first: _tasks(stage, groups, function, merge, first_number=first), engine)
+
+    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
+        of_item, of_group = before(function), before(merge)
+        for group in groups:
+            parts = _lazy_items(stage, group, of_item, numbers)
+            yield _lazy_merge(stage, parts, of_group, numbers)
+
+    return list(_results(stage, tasks, len(groups), engine)) if groups else []
 
 
 def map_reduce(
@@ -148,7 +138,9 @@ def map_reduce(
     engine: Engine,
     fan_in: int = 8,
 ) -> Any:  # noqa: ANN401  (any result of a stage)
-    """Return the combined results of function(item), computed by the engine as a tree: one result reaches the client.
+    """Return the combined results of function(item), computed by the engine as a tree.
+
+    The client of a cluster receives one result for each tree of 512 items, and holds two at a time.
 
     Args:
         stage: stage name for the keys of the tasks and the progress callback.
@@ -163,7 +155,23 @@ def map_reduce(
         return combine([])
     if _needs_no_scheduler(items, engine):
         return _run_here(stage, items, function, combine, engine)
-    return _run(stage, lambda first: [_reduced(stage, items, function, combine, (first, fan_in))], engine)[0]
+    size = len(items) if engine.scheduler in LOCAL_SCHEDULERS else _TREE_ITEMS
+
+    def tasks(numbers: Iterator[int], before: _Before) -> Iterator[Any]:
+        for tree in _slices(items, size):
+            level = _lazy_items(stage, tree, before(function), numbers)
+            while True:
+                groups = _slices(level, fan_in)
+                level = [_lazy_merge(stage, group, before(combine), numbers) for group in groups]
+                if len(level) == 1:
+                    break
+            yield level[0]
+
+    with closing(_results(stage, tasks, -(-len(items) // size), engine)) as results:
+        total = next(results)
+        for result in results:
+            total = _raise_failure(_merge_results(combine, [total, result]))
+    return total
 
 
 def _needs_no_scheduler(items: Sequence[Any], engine: Engine) -> bool:
@@ -188,70 +196,55 @@ def _run_here(
     result = _merge_results(merge, results)
     if engine.progress is not None:
         engine.progress(stage, total, total)
+    return _raise_failure(result)
+
+
+def _slices(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+_Before = Callable[[Callable[[Any], Any]], Callable[[Any], Any]]
+"""Returns what a task runs instead of a function: on a cluster, a check of the worker before it."""
+
+
+def _lazy_items(stage: str, items: Iterable[Any], function: Callable[[Any], Any], numbers: Iterator[int]) -> list[Any]:
+    """Return the lazy results of function(item)."""
+    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
+
+    return [delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{next(numbers)}") for item in items]
+
+
+def _lazy_merge(stage: str, parts: Sequence[Any], merge: Callable[[list[Any]], Any], numbers: Iterator[int]) -> Any:  # noqa: ANN401
+    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
+
+    return delayed(_merge_results, pure=False)(merge, list(parts), dask_key_name=f"{stage}-{next(numbers)}")
+
+
+def _results(
+    stage: str, tasks: Callable[[Iterator[int], _Before], Iterator[Any]], total: int, engine: Engine
+) -> Generator[Any]:
+    """Yield the results of tasks in order; raises the first failure in their order."""
+    if engine.scheduler in LOCAL_SCHEDULERS:
+        local = _run_locally(stage, list(tasks(count(1), lambda function: function)), engine)
+        results = (result for result in local)
+    else:
+        from agedp.compute.cluster import run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
+        from agedp.compute.worker_check import WorkerCheck  # noqa: PLC0415  (for clusters)
+
+        def checked(first: int, check: WorkerCheck) -> Iterator[Any]:
+            return tasks(count(first), check.before)
+
+        results = run_on_cluster(checked, count=total, stage=stage, engine=engine)
+    with closing(results):
+        for result in results:
+            yield _raise_failure(result)
+
+
+def _raise_failure(result: Any) -> Any:  # noqa: ANN401
+    """Return a result; raise the error of one that failed."""
     if isinstance(result, Failure):
         result.raise_error()
     return result
-
-
-def _reduced(
-    stage: str,
-    items: Sequence[Any],
-    function: Callable[[Any], Any],
-    combine: Callable[[list[Any]], Any],
-    first_number_and_fan_in: tuple[int, int],
-) -> Any:  # noqa: ANN401
-    """Return one lazy result: the items' results, combined level by level."""
-    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
-
-    number, fan_in = first_number_and_fan_in
-    level = []
-    for item in items:
-        number += 1
-        level.append(delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{number}"))
-    while True:
-        groups = [level[start : start + fan_in] for start in range(0, len(level), fan_in)]
-        level = []
-        for group in groups:
-            number += 1
-            level.append(delayed(_merge_results, pure=False)(combine, group, dask_key_name=f"{stage}-{number}"))
-        if len(level) == 1:
-            return level[0]
-
-
-def _run(stage: str, tasks: Callable[[int], list[Any]], engine: Engine) -> list[Any]:
-    """Return the results of tasks, which are numbered from an argument on; raises the first failure in their order."""
-    if engine.scheduler in LOCAL_SCHEDULERS:
-        results = _run_locally(stage, tasks(0), engine)
-    else:
-        from agedp.compute.cluster import run_on_cluster  # noqa: PLC0415  (an extra, and slow to import)
-
-        results = run_on_cluster(tasks, stage=stage, engine=engine)
-    for result in results:
-        if isinstance(result, Failure):
-            result.raise_error()
-    return results
-
-
-def _tasks(
-    stage: str,
-    groups: Sequence[Sequence[Any]],
-    function: Callable[[Any], Any],
-    merge: Callable[[list[Any]], Any],
-    *,
-    first_number: int,
-) -> list[Any]:
-    """Return one lazy result for each group; task numbers start at `first_number`."""
-    from dask.delayed import delayed  # noqa: PLC0415  (slow to import)
-
-    tasks, number = [], first_number
-    for group in groups:
-        parts = []
-        for item in group:
-            number += 1
-            parts.append(delayed(_run_task, pure=False)(function, item, dask_key_name=f"{stage}-{number}"))
-        number += 1
-        tasks.append(delayed(_merge_results, pure=False)(merge, parts, dask_key_name=f"{stage}-{number}"))
-    return tasks
 
 
 def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:

@@ -1,0 +1,196 @@
+"""A day of a million meters on two worker processes of 1 GB each: finishes, also if a worker is killed midway.
+
+    python -m tests.benchmarks.million_meters FOLDER [--homes 1000000] [--limit-mb 1000] [--kill | --only-killed]
+
+The scene is that of `nights`: files of 50,000 households, released once. A cluster of two worker processes, one thread
+each, runs it; Dask ends a worker at 95 % of its limit and starts another. With `--kill` the same day is released once
+more, and one worker receives SIGKILL when half of the files are parsed. Checked are the confidential sums, before
+noise: of each run they equal the sum of the generated readings. Printed are wall and CPU time, and the largest resident
+memory of this process (client and scheduler) and of each worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow.parquet as pq
+
+from tests.benchmarks.contenders import Found, run_contender
+from tests.benchmarks.lcl import night_wh
+from tests.benchmarks.measuring import Measured, measure, settled
+from tests.benchmarks.nights import MILLION_HOUSEHOLDS, PER_FILE, build_million
+
+UNDISTURBED, KILLED = "two workers", "two workers, one killed"
+SETTINGS = "cluster.json"
+MODULE = "tests.benchmarks.million_meters"
+LIMIT_MB = 1000
+WORKERS = 2
+_EVERY_S = 0.05
+
+
+@dataclass
+class _Memory:
+    """The largest resident memory of this process and of each worker process, sampled [MB]."""
+
+    own_mb: float = 0.0
+    worker_mb: dict[int, float] = field(default_factory=dict)
+
+    def sample(self, pids: list[int]) -> None:
+        self.own_mb = max(self.own_mb, psutil.Process().memory_info().rss / 1e6)
+        for pid in pids:
+            with suppress(psutil.Error):
+                resident_mb = psutil.Process(pid).memory_info().rss / 1e6
+                self.worker_mb[pid] = max(self.worker_mb.get(pid, 0.0), resident_mb)
+
+
+def on_cluster(path: Path, *, kills: bool) -> Found:
+    """Release the day on two workers, and return its sums, the time of the stages and the memory of all processes."""
+    from distributed import Client, LocalCluster
+
+    from agedp.compute.engine_settings import ProgressReporter
+    from agedp.pipeline import STAGES, run_stages
+    from agedp.run_context import RunContext
+
+    limit = json.loads((path.parent / SETTINGS).read_text())["limit_mb"] * 10**6
+    memory, ended, killed = _Memory(), threading.Event(), []
+
+    def watch() -> None:
+        while not ended.wait(_EVERY_S):
+            memory.sample(_pids(cluster))
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if kills and stage == "read" and 2 * done >= total and not killed:
+            killed.append(_pids(cluster)[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+    with (
+        LocalCluster(
+            n_workers=WORKERS,
+            threads_per_worker=1,
+            memory_limit=limit,
+            dashboard_address=":0",
+            local_directory=str(path.parent / "dask"),
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        clock = [time.perf_counter()]
+        try:
+            run = RunContext.load(path, scheduler=client, progress=ProgressReporter(progress))
+            summary = run_stages(run, done=lambda: clock.append(time.perf_counter()))
+        finally:
+            ended.set()
+            thread.join()
+        summary.check_not_refused()
+        pids = _pids(cluster)
+    clock = clock[: len(STAGES)] + clock[-1:]
+    stages = {stage: clock[i + 1] - clock[i] for i, stage in enumerate(STAGES)}
+    own_cpu = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "sums": pq.read_table(run.paths.sums).to_pydict() | {"day": []},
+        "released": len(summary.drawn),
+        "stages_s": stages,
+        "client_mb": memory.own_mb,
+        "client_cpu_s": own_cpu.ru_utime + own_cpu.ru_stime,
+        "worker_mb": list(memory.worker_mb.values()),
+        "killed": len(killed),
+        "restarted": len(set(pids) | set(memory.worker_mb)) - WORKERS,
+    }
+
+
+def _pids(cluster: Any) -> list[int]:
+    return [worker.pid for worker in list(cluster.workers.values()) if worker.pid is not None]
+
+
+def _run_undisturbed(path: Path) -> Found:
+    return on_cluster(path, kills=False)
+
+
+def _run_with_a_kill(path: Path) -> Found:
+    return on_cluster(path, kills=True)
+
+
+CONTENDERS: dict[str, tuple[Callable[[Path], Found], str]] = {
+    UNDISTURBED: (_run_undisturbed, "import agedp.pipeline, distributed"),
+    KILLED: (_run_with_a_kill, "import agedp.pipeline, distributed"),
+}
+
+
+def measure_cluster(folder: Path, *, homes: int, limit_mb: int, names: Sequence[str]) -> list[Measured]:
+    """Return what the day takes undisturbed, or with a worker killed.
+
+    Raises:
+        RuntimeError: a run failed, or its sums are not those of the generated readings.
+    """
+    made = build_million(folder, homes=homes)
+    (made / SETTINGS).write_text(json.dumps({"limit_mb": limit_mb}))
+    measured: list[Measured] = []
+    for name in names:
+        shutil.rmtree(made / "out", ignore_errors=True)
+        settled()
+        one = measure(name, made / "run.toml", rows=48 * homes, module=MODULE)
+        if one.failed:
+            raise RuntimeError(f"{name}: {one.failed}")
+        check_sums(one, made, homes)
+        measured.append(one)
+    return measured
+
+
+def check_sums(one: Measured, made: Path, homes: int) -> None:
+    """Compare the sums of a run with the generated readings.
+
+    Raises:
+        RuntimeError: they differ, or a worker was not killed that should have been.
+    """
+    day = next(line for line in (made / "run.toml").read_text().splitlines() if line.startswith("first_day"))
+    firsts = range(0, homes, PER_FILE)
+    wh = sum(night_wh(day[-10:], homes=min(PER_FILE, homes - first), first_home=first) for first in firsts)
+    sums = one.found["sums"]
+    if (sums["value"], sums["usable"], sums["clamped"]) != ([wh], [homes], [0]):
+        raise RuntimeError(f"{one.contender}: the sums are {sums}, and the readings add up to {wh} Wh")
+    if one.found["killed"] != (one.contender == KILLED):
+        raise RuntimeError(f"{one.contender}: {one.found['killed']} workers were killed")
+
+
+def format_measured(one: Measured) -> str:
+    """Return one line for people."""
+    stages = ", ".join(f"{name} {seconds:.1f}" for name, seconds in one.found["stages_s"].items() if seconds > 0.05)
+    workers = ", ".join(f"{mb:.0f}" for mb in one.found["worker_mb"])
+    return (
+        f"{one.contender}: {one.rows:,} rows, {one.work_s:.1f} s, CPU {one.cpu_s:.1f} s "
+        f"(client {one.found['client_cpu_s']:.1f} s), largest memory: client {one.found['client_mb']:.0f} MB, "
+        f"workers {workers} MB; {one.found['killed']} killed, {one.found['restarted']} restarted; stages: {stages} s"
+    )
+
+
+def main() -> None:
+    """Measure, and print a line for each run."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--homes", type=int, default=MILLION_HOUSEHOLDS)
+    parser.add_argument("--limit-mb", type=int, default=LIMIT_MB)
+    parser.add_argument("--kill", action="store_true", help="release again, and kill a worker")
+    parser.add_argument("--only-killed", action="store_true", help="release once, and kill a worker")
+    chosen = parser.parse_args()
+    names = (UNDISTURBED, KILLED)[chosen.only_killed : 1 + (chosen.kill or chosen.only_killed)]
+    for one in measure_cluster(chosen.folder, homes=chosen.homes, limit_mb=chosen.limit_mb, names=names):
+        print(format_measured(one), flush=True)
+
+
+if __name__ == "__main__":
+    main() if sys.argv[1:2] not in ([UNDISTURBED], [KILLED]) else run_contender(CONTENDERS)
