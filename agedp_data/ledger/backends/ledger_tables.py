@@ -21,9 +21,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     bindparam,
+    literal,
     or_,
     select,
-    text,
+    union_all,
 )
 from sqlalchemy import inspect as inspector
 
@@ -113,11 +114,12 @@ _PAGES = {
     name: select(table).where(table.c.seq >= bindparam("since")).order_by(table.c.seq).limit(PAGE)
     for name, table in TABLES.items()
 }
-_HEADS = text(
-    " UNION ALL ".join(
-        f"SELECT seq, hash, '{name}' FROM \"{name}\" WHERE {where}"  # noqa: S608 (our own names)
-        for name in TABLES
-        for where in ("seq >= :since", "seq < 1")  # apart: together, SQLite would scan the table
+_HEADS = union_all(
+    *(
+        select(table.c.seq, table.c.hash, literal(name)).where(where)
+        for name, table in TABLES.items()
+        # apart: together, SQLite would scan the table
+        for where in (table.c.seq >= bindparam("since"), table.c.seq < 1)
     )
 )
 
