@@ -28,8 +28,10 @@ Artefacts = dict[str, dict[str, bytes]]
 
 _TEXT_SUFFIXES = {".md", ".html", ".txt"}
 _TEXT_FILES = {"SHA256SUMS"}  # it changes with each text that it sums up
-_VARYING = {"store", "household_register.key", "household_register.sqlite"}
-"""Entries of the confidential folder that contain where and when the input was found, or random bytes."""
+_VARYING = {"store", "household_register.key", "household_register.sqlite", "publication.json", "report.json"}
+"""Entries of the confidential folder that contain where and when files were found, or random bytes."""
+_PLACE_KEYS = {"agedp.lines"}
+"""Metadata of confidential tables that contain a digest of where the input was found."""
 _WRITER = re.compile(rb"parquet-cpp-arrow version [0-9.]+")
 
 
@@ -156,6 +158,7 @@ def _rows(path: Path) -> bytes:
     with pq.ParquetFile(path) as file:
         table = file.read()
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    metadata = {key: value for key, value in metadata.items() if key not in _PLACE_KEYS}
     lines = [json.dumps(metadata, sort_keys=True)]
     lines += [f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in table.schema]
     lines += [json.dumps(row, default=str) for row in table.to_pylist()]
