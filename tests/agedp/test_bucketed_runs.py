@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agedp.pipeline import calibrate
+from agedp.calibration_pipeline import calibrate
 from agedp.store import buckets
 from tests.agedp.test_damaged_files import FEBRUARY, FIRST, PROMISE, REST, World
 
