@@ -62,7 +62,9 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
     for name, digest in expected.items():
         inside = name if partition_of(name) else Path(name).name
         path = folder / inside
-        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+        if not path.is_file():
+            raise InputError(f"{escape_text(inside)} is missing; ask for the release again")
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             raise InputError(f"{escape_text(inside)} differs from the published file; ask for the release again")
     names = set(filter(is_release_file, list_files(folder)))
     if unlisted := sorted(names - set(expected) - {SUMS}):
