@@ -42,9 +42,9 @@ def disconnect() -> None:
 
 @contextmanager
 def running(folder: Path, *, workers: int) -> Iterator[LocalCluster]:
-    """A scheduler on loopback, and workers as processes of their own."""
+    """A scheduler on loopback, and workers as processes of their own, with 1 GB each."""
     with LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=":0", local_directory=str(folder)
+        n_workers=workers, threads_per_worker=1, memory_limit="1GB", dashboard_address=":0", local_directory=str(folder)
     ) as found:
         yield found
         disconnect()
@@ -63,14 +63,15 @@ def shared(scheduler: str) -> Iterator[Engine]:
     disconnect()
 
 
-def told(folder: Path, engine: Engine) -> list[object]:
-    store = Store(folder / "store", "london", ReadingRules())
+def told(folder: Path, engine: Engine, *, buckets: int = 1) -> list[object]:
+    store = Store(folder / "store", "london", ReadingRules(), buckets=buckets)
     delivery = ingest(store, [str(folder.parent / "in")], engine=engine)
     found: list[object] = [delivery.rows_read, delivery.rejected]
     for month in delivery.months:
         of = load_month_readings(store, month, delivery.contents)
-        found += [of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
-        totals = read_daily_totals(store, month, delivery.contents).to_pylist()
+        found += [of.ids, of.household.tolist(), of.time.tolist(), of.energy_wh.tolist()]
+        by_bucket = (read_daily_totals(store, month, delivery.contents, bucket) for bucket in range(buckets))
+        totals = [row for table in by_bucket for row in table.to_pylist()]
         found.append(sorted(totals, key=operator.itemgetter("household_id", "day")))  # the parts decide their order
     return found
 
@@ -87,7 +88,7 @@ def test_two_workers_give_the_same_bits_and_one_may_die(tmp_path: Path) -> None:
 
     with running(tmp_path, workers=2) as found:
         engine = Engine(found.scheduler_address, 2, 2_000, 1, progress=kill)
-        assert told(tmp_path / "there", engine) == expected
+        assert told(tmp_path / "there", engine, buckets=3) == expected
     assert killed
 
 
