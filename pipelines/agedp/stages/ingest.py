@@ -145,13 +145,15 @@ def ingest(
     ]
     fresh_contents = {file.content for file in fresh}
     unreadable: dict[str, UnreadableFile] = {}
+    if fresh:  # parts of an interrupted run may be more than those that are written now
+        store.discard_parts_except(stored_manifests.keys() - fresh_contents)
     try:
         unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
     finally:
         stored_manifests |= {
             file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
         }
-        if fresh:
+        if not fresh_contents <= stored_manifests.keys():
             store.discard_parts_except(stored_manifests)
     for file in listed:
         if file.is_read or file.content in fresh_contents:
