@@ -264,6 +264,22 @@ def test_parts_that_a_killed_run_left_do_not_count(tmp_path: Path) -> None:
     assert totals(store, delivery) == expected
 
 
+@pytest.mark.parametrize("at", [0.1, 0.5])
+def test_rejected_rows_with_a_flipped_bit_are_written_again(tmp_path: Path, at: float) -> None:
+    rows = b"".join(line("MAC000002", step, kwh) for step in range(40) for kwh in ("0.1", "0.2"))
+    folder = write(tmp_path / "in", readings=HEADER + rows)
+    store = Store(tmp_path / "c" / "store", "london", ReadingRules())
+    ingest(store, [str(folder)], engine=ONE)
+    path = tmp_path / "c" / "quarantine_settled.parquet"
+    before = path.read_bytes()
+    spoilt = bytearray(before)
+    spoilt[int(at * len(spoilt))] ^= 4
+    path.write_bytes(spoilt)
+    ingest(store, [str(folder)], engine=ONE)
+    assert path.read_bytes() == before
+    assert pq.read_table(path).num_rows == 80
+
+
 def sum_by_day(rows: dict[tuple[str, int], int]) -> dict[tuple[str, date], int]:
     """Return Wh by household and day; step 0 ends the last half-hour of the day before."""
     found: dict[tuple[str, date], int] = {}
