@@ -104,6 +104,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {  # how a night ends after damage to a ki
     "confidential/roster/counts.parquet": ("silent",),
     "confidential/roster/file.json": ("silent",),
     "confidential/roster/ranges.json": ("silent",),
+    f"{STORE}/buckets.json": ("silent",),
 }
 ALWAYS = (
     "confidential/true_means.parquet", "confidential/released_rosters.parquet", f"{STORE}/forgotten_before",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
 from agedp.stages import ingest as reading
 from agedp.stages.ingest import ingest, read_readings
+from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
 from agedp.store.store import FileOrder, Store
 from agedp_data.datasets.validation import ReadingRules
@@ -238,3 +240,55 @@ def test_readings_as_a_frame_are_the_rows_and_leave_nothing_behind(tmp_path: Pat
     assert read_readings([folder / "b.csv"], dataset="london").empty
     with pytest.raises(InputError, match='"paris" is not one of london, ausgrid'):
         read_readings([folder], dataset="paris")
+
+
+def test_parts_that_a_killed_run_left_do_not_count(tmp_path: Path) -> None:
+    rows = {("MAC000002", step): 100 + step for step in range(96)}
+    lines = [line(home, step, f"{wh / 1000}") for (home, step), wh in rows.items()]
+    folder = write(tmp_path / "in", readings=HEADER + b"".join(lines))
+    store = Store(tmp_path / "c" / "store", "london", ReadingRules())
+    ingest(store, [str(folder)], engine=Engine("synchronous", 1, 256))
+    parts = sorted((store.folder / "month=2013-01").glob("*.parquet"))
+    stale = {path: path.read_bytes() for path in (*parts, *(store.folder / "part_days").rglob("*.parquet"))}
+    next((store.folder / "files").glob("*.json")).unlink()  # as if killed before the file was complete
+    shutil.rmtree(store.folder / "days")
+    delivery = ingest(store, [str(folder)], engine=ONE)
+    left = sorted((store.folder / "month=2013-01").glob("*.parquet"))
+    assert len(left) == 1 < len(parts)
+    expected = sum_by_day(rows)
+    assert totals(store, delivery) == expected
+    for path, content in stale.items():  # as a version that did not remove them left them
+        if not path.exists():
+            path.write_bytes(content)
+    assert len(store.month_parts("2013-01", delivery.contents)) == 1
+    assert totals(store, delivery) == expected
+
+
+@pytest.mark.parametrize("at", [0.1, 0.5])
+def test_rejected_rows_with_a_flipped_bit_are_written_again(tmp_path: Path, at: float) -> None:
+    rows = b"".join(line("MAC000002", step, kwh) for step in range(40) for kwh in ("0.1", "0.2"))
+    folder = write(tmp_path / "in", readings=HEADER + rows)
+    store = Store(tmp_path / "c" / "store", "london", ReadingRules())
+    ingest(store, [str(folder)], engine=ONE)
+    path = tmp_path / "c" / "quarantine_settled.parquet"
+    before = path.read_bytes()
+    spoilt = bytearray(before)
+    spoilt[int(at * len(spoilt))] ^= 4
+    path.write_bytes(spoilt)
+    ingest(store, [str(folder)], engine=ONE)
+    assert path.read_bytes() == before
+    assert pq.read_table(path).num_rows == 80
+
+
+def sum_by_day(rows: dict[tuple[str, int], int]) -> dict[tuple[str, date], int]:
+    """Return Wh by household and day; step 0 ends the last half-hour of the day before."""
+    found: dict[tuple[str, date], int] = {}
+    for (home, step), wh in rows.items():
+        key = home, date(2013, 1, 30) + timedelta(days=(step - 1) // 48)
+        found[key] = found.get(key, 0) + wh
+    return found
+
+
+def totals(store: Store, delivery: Delivery) -> dict[tuple[str, date], int]:
+    table = read_daily_totals(store, "2013-01", delivery.contents)
+    return {(row["household_id"], row["day"]): row["energy_wh"] for row in table.to_pylist()}

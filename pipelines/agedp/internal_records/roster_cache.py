@@ -8,7 +8,8 @@ they changed, the digest of the bytes decides. The rows are read when somebody n
 
 Decisions:
 
-* Both files are derived. A damaged one is written again.
+* Both files are derived. A damaged one is written again, and so are the numbers that another version computed: it may
+  read rosters differently.
 * Small rosters are parsed in less time than a cache takes: they have none.
 * The times of a file that changed within two seconds of being read are not stored: it may change again unnoticed. A
   file at a URL is always read.
@@ -21,6 +22,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -39,7 +41,6 @@ from agedp_data.text_columns import TextColumn, as_strings
 LEAST_BYTES: Final = 2**20
 """Rosters below this size have no cache [bytes]."""
 _SETTLING_NS: Final = 2 * 10**9
-_FORMAT: Final = b"1"
 _DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
 _GROUP: Final = "group "
 
@@ -72,6 +73,10 @@ def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -
     if content is not None:
         _write_status(folder, location, digest, status if is_settled else None)
     return Roster.of_counts(counts, partial(_load_rows, location, digest, path_columns), file_digest=digest)
+
+
+def _version() -> bytes:
+    return version("agedp").encode()
 
 
 def _status(location: str) -> FileStatus | None:
@@ -107,7 +112,7 @@ def _read_counts(folder: Path, digest: str) -> RosterCounts | None:
     """Return the stored numbers of the roster with this digest."""
     table = read_content(folder / "counts.parquet", read_columns, FileKind.DERIVED, advice="").value
     metadata = {} if table is None else table.schema.metadata or {}
-    if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _FORMAT):
+    if table is None or (metadata.get(_DIGEST), metadata.get(_VERSION)) != (digest.encode(), _version()):
         return None
     groups = {
         name.removeprefix(_GROUP): TextColumn(column.unify_dictionaries().combine_chunks())
@@ -130,7 +135,7 @@ def _write(folder: Path, location: str, roster: Roster, status: FileStatus | Non
         }
     )
     read_off = b"1" if roster.read_off else b"0"
-    metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _FORMAT}
+    metadata = {_DIGEST: roster.file_digest.encode(), _READ_OFF: read_off, _VERSION: _version()}
     with suppress(InputError):
         atomic_files.make_private(folder)
         atomic_files.write_table(folder / "counts.parquet", table.replace_schema_metadata(metadata), sync=False)

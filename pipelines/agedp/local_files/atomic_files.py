@@ -108,13 +108,15 @@ def write_tables(path: Path, schema: pa.Schema, tables: Iterable[pa.Table]) -> N
 
 
 def read_metadata(path: Path) -> dict[bytes, bytes]:
-    """Return the schema metadata in the footer of a Parquet file; empty if it is missing or damaged.
+    """Return the schema metadata of a Parquet file whose content is checked; empty if it is missing or damaged.
 
     Raises:
         InputError: the system denies access.
     """
     try:
-        return pq.read_schema(path).metadata or {}
+        content = path.read_bytes()
+        check_parquet(content)
+        return pq.read_schema(pa.BufferReader(content)).metadata or {}
     except (OSError, ValueError, pa.ArrowException) as error:
         number = getattr(error, "errno", None)
         if number not in (None, errno.ENOENT):

@@ -79,8 +79,8 @@ def _unreported_days(session: LedgerSession, released: Sequence[ReleaseHeader], 
     """Return released days with retained readings whose input is not reported yet; none if this is not recorded."""
     if reported is None:
         return set()
-    days = [row.day for row in released][reported:]
-    return {date.fromisoformat(day) for day in days if day[:7] >= session.run.store.retained_from()}
+    days, retained_from = [row.day for row in released][reported:], session.run.store.retained_from()
+    return {date.fromisoformat(day) for day in days if day[:7] >= retained_from}
 
 
 def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> list[ReleaseRecord]:
@@ -96,7 +96,8 @@ def _unrecorded_rows(session: LedgerSession, rows: Sequence[ReleaseHeader]) -> l
         for name, series in run.run_file.series.items()
     }
     missing = [row for row in rows if _is_missing(session, row, recorded)]
-    retained = [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= run.store.retained_from()]
+    retained_from = run.store.retained_from()
+    retained = [row for row in missing if f"{_covered_days(session, row)[0]:%Y-%m}" >= retained_from]
     complete = session.open_ledger.rows_of(retained) if retained else ()
     return [row for row in complete if run.run_file.series[row.series].holds(row.cells)]
 

@@ -145,31 +145,34 @@ def ingest(
     ]
     fresh_contents = {file.content for file in fresh}
     unreadable: dict[str, UnreadableFile] = {}
+    if fresh:  # parts of an interrupted run may be more than those that are written now
+        store.discard_parts_except(stored_manifests.keys() - fresh_contents)
     try:
         unreadable = _ingest_new_files(store, fresh, engine=engine, has_begun=has_begun)
     finally:
         stored_manifests |= {
             file.content: manifest for file in fresh if (manifest := store.manifest(file.content)) is not None
         }
-        if fresh:
+        if not fresh_contents <= stored_manifests.keys():
             store.discard_parts_except(stored_manifests)
     for file in listed:
         if file.is_read or file.content in fresh_contents:
             file.source.check_unchanged()
+    if fresh:
+        record_buckets(store.folder, store.buckets)
     readable = [file for file in listed if file.content not in unreadable]
     earlier = select_counted_manifests(store, stored_manifests, readable)
     named_contents = [(file.content, file.source.location, file.source.modified_ns) for file in readable]
     named_contents += [(content, file.name, file.modified_ns) for content, file in earlier.items()]
     contents = store.order_contents(named_contents)
     manifests = {content: stored_manifests[content] for content in contents}
-    months = sorted({month for manifest in manifests.values() for month in manifest.months})
-    months = [month for month in months if month >= store.retained_from()]
+    retained_from = store.retained_from()
+    months = sorted({month for manifest in manifests.values() for month in manifest.months if month >= retained_from})
     deduplicated = deduplicate_months(store, manifests, months, engine=engine)
     write_quarantine_of_months(store, deduplicated, contents)
     rejected = deduplicated.rejected
     write_quality(store, listed, manifests, rejected, unreadable)
-    counts = len(listed), len(fresh), listing.ignored
-    delivery = _count_rows(manifests, tuple(months), rejected, counts)
+    delivery = _count_rows(manifests, tuple(months), rejected, (len(listed), len(fresh), listing.ignored))
     return replace(
         delivery,
         fresh=tuple(

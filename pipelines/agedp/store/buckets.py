@@ -1,6 +1,6 @@
 """Household buckets: the store and the roster are split by household as well as by month, so that tasks stay small.
 
-    <confidential>/store/buckets.json       {"buckets": 7}, written when a store of several buckets is created
+    <confidential>/store/buckets.json       {"buckets": 7}, written by the first run; one bucket by the first file
 
 The bucket of a household is the CRC-32 of its id, modulo the number of buckets. A store keeps its number for ever. A
 store without the record has the number of its manifests: those of earlier versions have one bucket.
@@ -66,16 +66,17 @@ def store_buckets(folder: Path, households: int) -> int:
 
 
 def record_buckets(folder: Path, buckets: int) -> None:
-    """Record the number of buckets of a store if it has more than one.
+    """Record the number of buckets of a store, so that no manifest is read for it; one bucket once it has a file.
 
     Raises:
         ValueError: the store has another number already.
         InputError: the system denies access.
     """
     number = read_content(folder / _RECORD, _parse_number, FileKind.DERIVED, advice="").value
-    if (number or _manifests_number(folder / "files") or buckets) != buckets:
+    stored = number or _manifests_number(folder / "files")
+    if (stored or buckets) != buckets:
         raise ValueError(f"the store is opened with {buckets} household buckets, but has another number")
-    if number is None and buckets > 1:
+    if number is None and (buckets > 1 or stored):
         atomic_files.write(folder / _RECORD, checked_json({"buckets": buckets}))
 
 

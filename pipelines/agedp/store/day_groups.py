@@ -22,40 +22,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
-from agedp.store.manifest import Manifest
+from agedp.store.manifest import Manifest, PartSpan, SpansByMonth
 from agedp.store.store import PartMonth, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import Ints
 
 _ALL_DAYS: Final = (0, 2**31 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class PartSpan:
-    """The days of a part in one month, since 1970, the rows of its file before it, and its rows in the month."""
-
-    first: int
-    last: int
-    rows_before: int
-    rows: int
-
-
-SpansByMonth = Mapping[str, PartSpan]
-"""The spans of one part by month; without those of manifests that name no days."""
-
-
-def part_spans(manifest: Manifest) -> tuple[SpansByMonth, ...]:
-    """Return the spans of each part of a file."""
-    before = np.cumsum([0, *(part.rows_read for part in manifest.parts)]).tolist()
-    return tuple(
-        {month: PartSpan(*part.days[month], rows_before, part.months[month][0]) for month in part.days}
-        for rows_before, part in zip(before, manifest.parts, strict=False)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +73,7 @@ def stored_groups(store: Store, month: str, contents: Sequence[str], bucket: int
         InputError: the system denies access.
     """
     parts = store.month_parts(month, contents, bucket)
-    return group_parts(store, month, parts, {part.content: _stored_spans(store, part.content) for part in parts})
-
-
-def _stored_spans(store: Store, content: str) -> tuple[SpansByMonth, ...]:
-    path = store.folder / "files" / f"{content}.json"
-    try:
-        stat = path.stat()
-    except OSError:
-        return ()
-    return _read_spans(store, content, stat.st_mtime_ns, stat.st_size)
-
-
-@lru_cache(maxsize=1024)
-def _read_spans(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[SpansByMonth, ...]:
-    manifest = store.manifest(content)
-    return () if manifest is None else part_spans(manifest)
+    return group_parts(store, month, parts, {part.content: store.part_spans(part.content) for part in parts})
 
 
 def planned_parts(

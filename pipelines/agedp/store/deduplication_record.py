@@ -27,8 +27,8 @@ from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp.store.daily_totals import deduplicate_group
-from agedp.store.day_groups import DayGroup, group_parts, part_spans, planned_parts
-from agedp.store.manifest import Manifest
+from agedp.store.day_groups import DayGroup, group_parts, planned_parts
+from agedp.store.manifest import Manifest, part_spans
 from agedp.store.store import Store
 from agedp_data import table_schemas
 from agedp_data.datasets.validation import RejectionReason

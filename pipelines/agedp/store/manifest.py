@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from typing import Any, Final, Self
 
+import numpy as np
+
 from agedp_data.datasets.timestamps import day_number
 
 
@@ -144,6 +146,29 @@ class Manifest:
     def is_consistent(self) -> bool:
         """Return whether the counts of every part are consistent."""
         return all(part.is_consistent() for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PartSpan:
+    """The days of a part in one month, since 1970, the rows of its file before it, and its rows in the month."""
+
+    first: int
+    last: int
+    rows_before: int
+    rows: int
+
+
+SpansByMonth = Mapping[str, PartSpan]
+"""The spans of one part by month; without those of manifests that name no days."""
+
+
+def part_spans(manifest: Manifest) -> tuple[SpansByMonth, ...]:
+    """Return the spans of each part of a file."""
+    before = np.cumsum([0, *(part.rows_read for part in manifest.parts)]).tolist()
+    return tuple(
+        {month: PartSpan(*part.days[month], rows_before, part.months[month][0]) for month in part.days}
+        for rows_before, part in zip(before, manifest.parts, strict=False)
+    )
 
 
 _JSON_KEYS: Final = {"rows_kept": "kept", "rejected": "aside"}

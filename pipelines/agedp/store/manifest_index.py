@@ -4,7 +4,8 @@
 
 The manifests stay the truth. An entry counts as long as the file of its manifest has the size, the times and the inode
 that it had when it was read, and no entry counts without a file. The index is derived: it is written again whenever it
-differs, so a missing or damaged one costs one reading of every manifest.
+differs, so a missing or damaged one costs one reading of every manifest. A damaged manifest has no entry: a later
+version may be able to read it.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from agedp.store.manifest import Manifest
 from agedp.store.store import Store
 
 INDEX: Final = "manifests.json"
+_FORMAT: Final = 1
+"""Version of the entries; an index of another version is written again."""
 _SUFFIX: Final = ".json"
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The state of the file of a manifest, and the manifest; None for a damaged one."""
+    """The state of the file of a manifest, and the manifest."""
 
     state: str
-    manifest: Manifest | None
+    manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +58,17 @@ def read_manifests(store: Store) -> StoredManifests:
     """
     states = _file_states(store.folder / "files")
     indexed = _read_index(store)
-    entries = {
-        content: entry
-        if (entry := indexed.get(content)) is not None and entry.state == state
-        else _Entry(state, store.manifest(content))
-        for content, state in sorted(states.items())
-    }
+    entries: dict[str, _Entry] = {}
+    for content, state in sorted(states.items()):
+        entry = indexed.get(content)
+        if entry is not None and entry.state == state:
+            entries[content] = entry
+        elif (manifest := store.manifest(content)) is not None:
+            entries[content] = _Entry(state, manifest)
     if any(indexed.get(content) is not entry for content, entry in entries.items()) or len(entries) != len(indexed):
         _write_index(store, entries)
-    manifests = {content: entry.manifest for content, entry in entries.items() if entry.manifest is not None}
-    return StoredManifests(manifests, frozenset(entries.keys() - manifests.keys()))
+    manifests = {content: entry.manifest for content, entry in entries.items()}
+    return StoredManifests(manifests, frozenset(states.keys() - manifests.keys()))
 
 
 def _file_states(folder: Path) -> dict[str, str]:
@@ -88,20 +92,18 @@ def _read_index(store: Store) -> dict[str, _Entry]:
         check, _, body = path.read_bytes().partition(b"\n")
         if check != _checksum(body):
             raise ValueError("the checksum differs")
-        return {
-            content: _Entry(str(state), None if record is None else Manifest.from_json(record))
-            for content, (state, record) in json.loads(body).items()
-        }
+        index = json.loads(body)
+        if index["format"] != _FORMAT:
+            raise ValueError("it is of another version")
+        manifests = index["manifests"].items()
+        return {content: _Entry(str(state), Manifest.from_json(record)) for content, (state, record) in manifests}
 
     return read_content(store.folder / INDEX, parse, FileKind.DERIVED, advice="").value or {}
 
 
 def _write_index(store: Store, entries: Mapping[str, _Entry]) -> None:
-    records = {
-        content: (entry.state, None if entry.manifest is None else entry.manifest.to_json())
-        for content, entry in entries.items()
-    }
-    body = json.dumps(records).encode()
+    records = {content: (entry.state, entry.manifest.to_json()) for content, entry in entries.items()}
+    body = json.dumps({"format": _FORMAT, "manifests": records}).encode()
     atomic_files.write(store.folder / INDEX, _checksum(body) + b"\n" + body)
 
 

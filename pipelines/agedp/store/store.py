@@ -30,7 +30,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.checksums import read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
-from agedp.store.manifest import Manifest, content_id
+from agedp.store.manifest import Manifest, SpansByMonth, content_id, part_spans
 from agedp.store.retained_months import read_retained_from
 from agedp_data import table_schemas
 from agedp_data.datasets.file_listing import natural_sort_key
@@ -130,6 +130,14 @@ class Store:
 
         return read_content(self.folder / "files" / f"{content}.json", parse, FileKind.DERIVED, advice="").value
 
+    def part_spans(self, content: str) -> tuple[SpansByMonth, ...]:
+        """Return the spans of each part of a stored file; none if its manifest is missing or damaged."""
+        try:
+            status = (self.folder / "files" / f"{content}.json").stat()
+        except OSError:
+            return ()
+        return _read_spans(self, content, status.st_mtime_ns, status.st_size)
+
     def order_contents(self, named_contents: Iterable[tuple[str, str, int]]) -> tuple[str, ...]:
         """Return content ids from the earliest file to the latest, by their (content, name, modified_ns).
 
@@ -190,6 +198,8 @@ class Store:
     def month_parts(self, month: str, contents: Sequence[str], bucket: int = 0) -> tuple[PartMonth, ...]:
         """Return the parts of these files that have readings of a month and bucket, in the files' order.
 
+        Parts beyond those of a file's manifest are left out: an interrupted run split the file into more.
+
         Raises:
             InputError: the system denies access to the folder.
         """
@@ -205,7 +215,7 @@ class Store:
         parts = sorted(
             (index_by_content[content], number, content)
             for content, number in identified
-            if content in index_by_content
+            if content in index_by_content and number < (len(self.part_spans(content)) or number + 1)
         )
         return tuple(PartMonth(file_index, content, number) for file_index, number, content in parts)
 
@@ -239,6 +249,12 @@ class PartMonth:
     def name(self) -> str:
         """Return the file name of the part."""
         return f"{self.content}-{self.number}.parquet"
+
+
+@lru_cache(maxsize=1024)
+def _read_spans(store: Store, content: str, _modified_ns: int, _size: int) -> tuple[SpansByMonth, ...]:
+    manifest = store.manifest(content)
+    return () if manifest is None else part_spans(manifest)
 
 
 @lru_cache(maxsize=64)

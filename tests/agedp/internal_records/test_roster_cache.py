@@ -61,6 +61,16 @@ def test_an_unchanged_file_is_not_read_again(tmp_path, monkeypatch):
     assert (list(again.ids), again.last.tolist()) == (list(first.ids), first.last.tolist())
 
 
+def test_another_version_reads_the_roster_again(tmp_path, monkeypatch):
+    location = write(tmp_path / "r.csv", text(ROWS))
+    load(tmp_path, location)
+    with monkeypatch.context() as patch:
+        patch.setattr(roster_cache, "version", lambda _: "99.1")
+        assert load(tmp_path, location).has_rows
+        assert not load(tmp_path, location).has_rows
+    assert load(tmp_path, location).has_rows
+
+
 @pytest.mark.parametrize("damage", ["times", "content", "counts.parquet", "file.json", "gone"])
 def test_the_cache_follows_the_file(tmp_path, damage):
     location = write(tmp_path / "r.csv", text(ROWS))

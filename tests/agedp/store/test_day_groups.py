@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from agedp.compute.engine_settings import Engine
 from agedp.stages.ingest import ingest
 from agedp.store import daily_totals, deduplication_record
-from agedp.store.day_groups import PartSpan, group_parts, stored_groups
+from agedp.store.day_groups import group_parts, stored_groups
+from agedp.store.manifest import PartSpan
 from agedp.store.store import FileOrder, PartMonth, Store
 from agedp_data.datasets.timestamps import day_number
 from agedp_data.datasets.validation import ReadingRules

@@ -122,6 +122,8 @@ def test_a_manifest_that_comes_back_counts_again(store: Store, tmp_path: Path) -
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(bytes(path.stat().st_size)),
         lambda path: path.write_bytes(manifest_index._checksum(b"[]") + b"\n[]"),
+        lambda path: write_index(path, {"format": 1, "manifests": {"a": ["", {}]}}),
+        lambda path: write_index(path, {"format": 2, "manifests": {}}),
         lambda path: path.write_bytes(manifest_index._checksum(b'{"a": ["", {}]}') + b'\n{"a": ["", {}]}'),
     ],
 )
@@ -131,6 +133,24 @@ def test_a_damaged_index_is_written_again(store: Store, damage: Callable[[Path],
     damage(index)
     assert read_manifests(store).manifests == read_one_by_one(store)
     assert index.read_bytes() == before
+
+
+def write_index(path: Path, index: object) -> None:
+    body = json.dumps(index).encode()
+    path.write_bytes(manifest_index._checksum(body) + b"\n" + body)
+
+
+def test_a_manifest_of_a_later_version_counts_after_the_upgrade(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, first = read_one_by_one(store), manifest_paths(store)[0]
+    (store.folder / INDEX).unlink()
+    parse = stores.Store.manifest
+    monkeypatch.setattr(
+        stores.Store, "manifest", lambda store, content: None if content == first.stem else parse(store, content)
+    )
+    for _ in range(2):
+        assert read_manifests(store).damaged == {first.stem}
+    monkeypatch.undo()
+    assert read_manifests(store).manifests == expected
 
 
 def test_a_stale_index_costs_the_new_files_only(
