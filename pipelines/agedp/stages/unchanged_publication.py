@@ -8,7 +8,8 @@ Decisions.
 
 * A folder at a URL is always published again: other machines may write there, and only reading it back shows it.
 * A run that has read the ledger completely publishes in any case. So once a month (`ledger_checkpoint`) every byte of
-  the folder is compared with the ledger, whatever times of change say.
+  the folder is compared with the ledger, whatever times of change say: closed months of the layout "monthly" by the
+  SHA-256 in SHA256SUMS, whose own the ledger has, and all other files with what the rows give.
 * Where it cannot be told whether something has changed, the folder is published again.
 """
 
