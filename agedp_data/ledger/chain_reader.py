@@ -75,7 +75,10 @@ class ChainReader:
         return self._url
 
     def close(self) -> None:
-        """Close the database connection and discard the rows that were read; the next call reads all rows again."""
+        """Close the database connection and discard the rows that were read.
+
+        The next call reads the rows again: all of them, or those after the checkpoint.
+        """
         self._database.engine.dispose()
         self._chain, self._last_head = HashChain(), NO_HASH
 

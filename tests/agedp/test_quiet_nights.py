@@ -132,6 +132,40 @@ def test_an_older_ledger_alone_is_refused_by_the_checkpoint(homes):
     assert len(homes.ledger().rows()) == draws
 
 
+def test_an_older_copy_is_noticed_after_an_upgrade(homes, monkeypatch):
+    path = homes.folder / "confidential" / "ledger_checkpoint.json"
+    heading, _, body = path.read_text().partition("\n")
+    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    assert homes.session(today=NIGHT).open_ledger.is_read_completely
+    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    monkeypatch.setattr(LedgerSession, "accounts", None)
+    shutil.rmtree(homes.folder / "release")
+    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
+        homes.session(today=NIGHT).checked()
+
+
+def test_two_populations_share_a_confidential_folder(homes, writes):
+    text = homes.run_file.read_text()
+    texts = (text, text.replace('"homes"', '"others"').replace("ledger.sqlite", "second.sqlite"))
+    texts = (texts[0], texts[1].replace('release = "release"', 'release = "second"'))
+    for _ in range(3):
+        writes.clear()
+        for of_population in texts:
+            homes.run_file.write_text(of_population)
+            homes.run(today=date(2013, 1, 5))
+    assert writes == []
+    for of_population in texts:
+        homes.run_file.write_text(of_population)
+        session = homes.session(today=date(2013, 1, 5))
+        assert not session.open_ledger.is_read_completely
+        assert session.publication.population == session.population
+    shutil.move(homes.folder, homes.folder.with_name("moved"))
+    moved = House(homes.folder.with_name("moved"))
+    assert not moved.session(today=date(2013, 1, 5)).open_ledger.is_read_completely
+
+
 def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes, monkeypatch):
     shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
     monkeypatch.setattr(LedgerSession, "accounts", None)
