@@ -200,8 +200,9 @@ class ChainReader:
         heads = ledger_tables.heads_since(connection, last) if last else []
         if last and [(number, digest) for number, digest, _ in heads] == [(last, head)]:
             return
-        few = ledger_tables.few_rows(connection, heads)
-        for page in ledger_tables.pages_since(connection, last) if few is None else [few]:
+        page_of_heads = ledger_tables.page_of_heads(connection, heads)
+        pages = ledger_tables.pages_since(connection, last) if page_of_heads is None else [page_of_heads]
+        for page in pages:
             newer = page
             if last and head:
                 if not page or page[0][1]["hash"] != head:

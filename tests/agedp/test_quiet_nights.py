@@ -7,6 +7,7 @@ import os
 import shutil
 from datetime import date, timedelta
 
+import fsspec
 import pytest
 
 from agedp.ledger_session import LedgerSession
@@ -99,6 +100,17 @@ def test_another_title_or_software_is_published(homes, writes, monkeypatch):
     monkeypatch.setattr(unchanged_publication, "version", lambda name: f"{name} of tomorrow")
     homes.run(today=NIGHT)
     assert writes == ["release", "release"]
+
+
+def test_another_roster_at_a_url_is_published(homes, writes):
+    path = homes.folder / "roster.csv"
+    url = f"memory:/{homes.folder}/roster.csv"
+    homes.edit(('"roster.csv"', f'"{url}"'))
+    for content, expected in ((path.read_text(), ["release"]), (path.read_text() + "D,2014-01-01,\n", ["release"] * 2)):
+        fsspec.filesystem("memory").pipe_file(url, content.encode())
+        for _ in range(2):
+            homes.run(today=NIGHT)
+        assert writes == expected
 
 
 def test_every_thirty_days_everything_is_read_and_compared(homes, writes, monkeypatch):

@@ -49,8 +49,8 @@ class PublicationRecord:
     files: dict[str, FileState]
     sums: str
 
-    def is_of(self, folder: Path, *, sums: str) -> bool:
-        """Return whether a folder has these files, unchanged since they were written; `sums` names its checksums."""
+    def is_of_folder(self, folder: Path, *, sums: str) -> bool:
+        """Return whether this is the folder, its files unchanged since they were written; `sums` names its list."""
         return (
             self.folder == str(folder.absolute())
             and self.files == folder_state(folder)
