@@ -18,7 +18,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,9 +116,9 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
         if not target.is_dir():
             with atomic_files.complete_folder(target) as temporary:
                 _write_buckets(temporary, whole, buckets)
-        os.utime(target, ns=(time.time_ns(),) * 2)
+        os.utime(target)
         folders = [path for path in target.parent.iterdir() if path.is_dir()]
-        for path in sorted(folders, key=lambda path: path.stat().st_mtime_ns)[:-_MOST]:
+        for path in sorted(folders, key=lambda path: (path == target, path.stat().st_mtime_ns))[:-_MOST]:
             shutil.rmtree(path, ignore_errors=True)
     return BucketedRoster(target, buckets)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from datetime import date, timedelta
 
@@ -76,7 +77,10 @@ def test_one_bucket_writes_no_file(tmp_path):
 
 def test_files_of_the_last_used_rosters_are_kept(tmp_path):
     sizes = (5, 6, 7, 8, 5, 9)
-    stored = [write_bucketed_roster(tmp_path, roster_of(some_rows(size)), 2) for size in sizes]
+    stored = []
+    for size in sizes:
+        stored.append(write_bucketed_roster(tmp_path, roster_of(some_rows(size)), 2))
+        time.sleep(0.01)  # times of folders are exact to some milliseconds
     assert stored[0] == stored[4]
     folders = {path for path in stored[0].folder.parent.iterdir() if path.is_dir()}
     assert folders == {of_size.folder for of_size in stored[2:]}
