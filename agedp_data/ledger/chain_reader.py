@@ -75,7 +75,10 @@ class ChainReader:
         return self._url
 
     def close(self) -> None:
-        """Close the database connection and discard the rows that were read; the next call reads all rows again."""
+        """Close the database connection and discard the rows that were read.
+
+        The next call reads the rows again: all of them, or those after the checkpoint.
+        """
         self._database.engine.dispose()
         self._chain, self._last_head = HashChain(), NO_HASH
 
@@ -197,8 +200,9 @@ class ChainReader:
         heads = ledger_tables.heads_since(connection, last) if last else []
         if last and [(number, digest) for number, digest, _ in heads] == [(last, head)]:
             return
-        few = ledger_tables.few_rows(connection, heads)
-        for page in ledger_tables.pages_since(connection, last) if few is None else [few]:
+        page_of_heads = ledger_tables.page_of_heads(connection, heads)
+        pages = ledger_tables.pages_since(connection, last) if page_of_heads is None else [page_of_heads]
+        for page in pages:
             newer = page
             if last and head:
                 if not page or page[0][1]["hash"] != head:

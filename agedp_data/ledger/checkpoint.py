@@ -3,14 +3,15 @@
 It holds what `HashChain` holds: numbers and hashes of all rows, contracts, records of the ledger's life, headers of
 releases. It is derived. A checkpoint that is missing, damaged or of another version costs one complete reading.
 
-    {"checkpoint": 1, "sha256": "5b1c...", "software": "0.1.0", "verified_on": "2026-03-04"}
+    {"checkpoint": 1, "ledger": "../l.sqlite", "sha256": "5b1c...", "software": "0.1.0", "verified_on": "2026-03-04"}
     {"content_head": "9f3c...", "hashes": ["1b7a...", ...], "releases": {"day": ["2013-01-01", ...], ...}, ...}
 
 Decisions.
 
 * The checksum finds damage, not forgery: who can write here can write the ledger too. Hashes on release folders and at
   the witness, and complete readings by the calendar, are what finds a forged ledger.
-* The software's version is part of it: another version may have further rules for rows, so it reads all of them.
+* The software's version is part of it: another version may have further rules for rows, so it reads all of them. The
+  hashes of an earlier version's checkpoint are still compared, so that an older copy is noticed.
 """
 
 from __future__ import annotations
@@ -35,10 +36,17 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheckpoint:
-    """The state of a hash chain after a reading, as JSON, and the date of the last reading of all rows (UTC)."""
+    """The state of a hash chain after a reading.
+
+    Attributes:
+        state: the state, as JSON.
+        verified_on: the date of the last reading of all rows (UTC).
+        address: where the ledger is, in the words of whoever keeps the checkpoint.
+    """
 
     state: Mapping[str, Any]
     verified_on: date
+    address: str = ""
 
     @classmethod
     def of(cls, chain: HashChain, verified_on: date) -> LedgerCheckpoint:
@@ -105,7 +113,7 @@ class LedgerCheckpoint:
     def format(self) -> bytes:
         """Return the content of a checkpoint's file."""
         body = json.dumps(self.state, separators=(",", ":")).encode()
-        heading = _heading(body, self.verified_on.isoformat())
+        heading = _heading(body, self.verified_on.isoformat(), self.address)
         return json.dumps(heading, sort_keys=True).encode() + b"\n" + body + b"\n"
 
 
@@ -115,19 +123,31 @@ def parse_checkpoint(content: bytes) -> LedgerCheckpoint:
     Raises:
         ValueError: it is damaged, or of another version; the ledger has to be read completely.
     """
-    heading, _, body = content.partition(b"\n")
-    body = body.removesuffix(b"\n")
-    verified_on = json.loads(heading)["verified_on"]
-    if json.loads(heading) != _heading(body, verified_on):
-        raise ValueError("a checkpoint that is damaged, or of another version")
-    checkpoint = LedgerCheckpoint(json.loads(body), date.fromisoformat(verified_on))
+    checkpoint = parse_checkpoint_of_any_version(content)
+    if json.loads(content.partition(b"\n")[0])["software"] != version("agedp"):
+        raise ValueError("a checkpoint of another version")
     checkpoint.chain()
     return checkpoint
 
 
-def _heading(body: bytes, verified_on: str) -> dict[str, Any]:
+def parse_checkpoint_of_any_version(content: bytes) -> LedgerCheckpoint:
+    """Return the checkpoint in the content of a file, whose hashes can be compared; no chain may go on from it.
+
+    Raises:
+        ValueError: it is damaged, or of another format.
+    """
+    first_line, _, body = content.partition(b"\n")
+    body, heading = body.removesuffix(b"\n"), json.loads(first_line)
+    verified_on, address = heading["verified_on"], heading["ledger"]
+    if heading != {**_heading(body, verified_on, address), "software": heading["software"]}:
+        raise ValueError("a checkpoint that is damaged, or of another format")
+    return LedgerCheckpoint(json.loads(body), date.fromisoformat(verified_on), address)
+
+
+def _heading(body: bytes, verified_on: str, address: str) -> dict[str, Any]:
     digest = sha256(verified_on.encode() + body).hexdigest()
-    return {"checkpoint": FORMAT, "sha256": digest, "software": version("agedp"), "verified_on": verified_on}
+    facts = {"checkpoint": FORMAT, "software": version("agedp"), "verified_on": verified_on, "ledger": address}
+    return {**facts, "sha256": digest}
 
 
 def _row(table: str, text: str, hashes: list[str]) -> object:

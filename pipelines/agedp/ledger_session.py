@@ -154,7 +154,8 @@ class LedgerSession:
     @property
     def publication(self) -> PublicationRecord | None:
         """Return the last complete publication of the release folder; None at a URL, where others may write too."""
-        return None if self.remote_folder is not None else read_publication(self.run.paths.publication)
+        run = self.run
+        return None if self.remote_folder else read_publication(run.paths.publication, run.release_folder)
 
     def _open_ledger(self, *, create: bool) -> Ledger:
         ledger = open_ledger(self.run.run_file.output.ledger, self.run.paths.ledger_checkpoint, create=create)

@@ -7,6 +7,7 @@ import os
 import shutil
 from datetime import date, timedelta
 
+import fsspec
 import pytest
 
 from agedp.ledger_session import LedgerSession
@@ -101,6 +102,17 @@ def test_another_title_or_software_is_published(homes, writes, monkeypatch):
     assert writes == ["release", "release"]
 
 
+def test_another_roster_at_a_url_is_published(homes, writes):
+    path = homes.folder / "roster.csv"
+    url = f"memory:/{homes.folder}/roster.csv"
+    homes.edit(('"roster.csv"', f'"{url}"'))
+    for content, expected in ((path.read_text(), ["release"]), (path.read_text() + "D,2014-01-01,\n", ["release"] * 2)):
+        fsspec.filesystem("memory").pipe_file(url, content.encode())
+        for _ in range(2):
+            homes.run(today=NIGHT)
+        assert writes == expected
+
+
 def test_every_thirty_days_everything_is_read_and_compared(homes, writes, monkeypatch):
     today, verified_on = clock.today(), checkpoint_date(homes)
     for days, complete in ((29, False), (30, True), (31, False)):
@@ -130,6 +142,40 @@ def test_an_older_ledger_alone_is_refused_by_the_checkpoint(homes):
         homes.run(today=NIGHT)
     assert isinstance(caught.value, LedgerBehind)
     assert len(homes.ledger().rows()) == draws
+
+
+def test_an_older_copy_is_noticed_after_an_upgrade(homes, monkeypatch):
+    path = homes.folder / "confidential" / "ledger_checkpoint.json"
+    heading, _, body = path.read_text().partition("\n")
+    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    assert homes.session(today=NIGHT).open_ledger.is_read_completely
+    path.write_text(json.dumps({**json.loads(heading), "software": "0.0"}) + "\n" + body)
+    shutil.copy(homes.folder / "older.sqlite", homes.folder / "ledger.sqlite")
+    monkeypatch.setattr(LedgerSession, "accounts", None)
+    shutil.rmtree(homes.folder / "release")
+    (homes.folder / "confidential" / "released_rosters.parquet").unlink()
+    with pytest.raises(LedgerBehind, match="lacks rows that an earlier run has read"):
+        homes.session(today=NIGHT).checked()
+
+
+def test_two_populations_share_a_confidential_folder(homes, writes):
+    text = homes.run_file.read_text()
+    texts = (text, text.replace('"homes"', '"others"').replace("ledger.sqlite", "second.sqlite"))
+    texts = (texts[0], texts[1].replace('release = "release"', 'release = "second"'))
+    for _ in range(3):
+        writes.clear()
+        for of_population in texts:
+            homes.run_file.write_text(of_population)
+            homes.run(today=date(2013, 1, 5))
+    assert writes == []
+    for of_population in texts:
+        homes.run_file.write_text(of_population)
+        session = homes.session(today=date(2013, 1, 5))
+        assert not session.open_ledger.is_read_completely
+        assert session.publication.population == session.population
+    shutil.move(homes.folder, homes.folder.with_name("moved"))
+    moved = House(homes.folder.with_name("moved"))
+    assert not moved.session(today=date(2013, 1, 5)).open_ledger.is_read_completely
 
 
 def test_the_checkpoint_knows_a_ledger_that_was_shortened(homes, monkeypatch):

@@ -163,7 +163,7 @@ def heads_since(connection: Connection, since: int) -> list[tuple[Any, str, str]
     return [(number, digest, name) for number, digest, name in connection.execute(_HEADS, {"since": since})]
 
 
-def few_rows(connection: Connection, heads: Sequence[tuple[Any, str, str]]) -> list[StoredRow] | None:
+def page_of_heads(connection: Connection, heads: Sequence[tuple[Any, str, str]]) -> list[StoredRow] | None:
     """Return the rows with these heads, in the order of their numbers, from their tables alone.
 
     None if they do not fit into a page, or if a number is not valid; `pages_since` reads these.

@@ -1,10 +1,11 @@
-"""The last complete publication of a release folder, so that a night without a change does not write it again.
+"""The last complete publication of each release folder, so that a night without a change does not write it again.
 
-    <confidential>/publication.json     derived; without it the folder is written again, with the same bytes
+    <confidential>/publication.json     derived; without it the folders are written again, with the same bytes
 
-It names the head of the ledger, a digest of everything else that the folder's bytes depend on, and the files as they
-were written: size, times of the last change, and the digest of SHA256SUMS, which has the digests of all files. A file
-that was replaced, edited or restored has another time of change, so the folder is read and repaired as ever.
+Populations that share the confidential folder have a release folder each. A record names the head of the ledger, a
+digest of everything else that the folder's bytes depend on, and the files as they were written: size, times of the last
+change, and the digest of SHA256SUMS, which has the digests of all files. A file that was replaced, edited or restored
+has another time of change, so the folder is read and repaired as ever.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class PublicationRecord:
     files: dict[str, FileState]
     sums: str
 
-    def is_of(self, folder: Path, *, sums: str) -> bool:
-        """Return whether a folder has these files, unchanged since they were written; `sums` names its checksums."""
+    def is_of_folder(self, folder: Path, *, sums: str) -> bool:
+        """Return whether this is the folder, its files unchanged since they were written; `sums` names its list."""
         return (
             self.folder == str(folder.absolute())
             and self.files == folder_state(folder)
@@ -100,23 +101,33 @@ def digest_of_file(path: Path) -> str:
     return ""
 
 
-def read_publication(path: Path) -> PublicationRecord | None:
-    """Return the last complete publication; None if its record is missing or damaged."""
-    return read_content(path, _parse, FileKind.DERIVED, advice="it is made again").value
+def read_publication(path: Path, folder: Path) -> PublicationRecord | None:
+    """Return the last complete publication of a release folder; None if its record is missing or damaged."""
+    return next((record for record in _read_publications(path) if record.folder == str(folder.absolute())), None)
 
 
 def save_publication(path: Path, record: PublicationRecord) -> None:
-    """Write the record of a publication; without it the next run publishes again."""
-    body = json.dumps(asdict(record), sort_keys=True)
+    """Write the record of a publication, beside those of other folders; without it the next run publishes again."""
+    others = [stored for stored in _read_publications(path) if stored.folder != record.folder]
+    present = [stored for stored in others if Path(stored.folder).is_dir()]
+    body = json.dumps([asdict(stored) for stored in (record, *present)], sort_keys=True)
     content = json.dumps({"publication": body, "sha256": hashlib.sha256(body.encode()).hexdigest()})
     with suppress(AgedpError, OSError):
         atomic_files.write(path, f"{content}\n".encode())
 
 
-def _parse(path: Path) -> PublicationRecord:
+def _read_publications(path: Path) -> tuple[PublicationRecord, ...]:
+    return read_content(path, _parse, FileKind.DERIVED, advice="it is made again").value or ()
+
+
+def _parse(path: Path) -> tuple[PublicationRecord, ...]:
     document: dict[str, Any] = json.loads(path.read_bytes())
     body: str = document["publication"]
     if hashlib.sha256(body.encode()).hexdigest() != document["sha256"]:
         raise ValueError("the record of the publication is damaged")
-    fields = json.loads(body)
-    return PublicationRecord(**{**fields, "files": {name: tuple(state) for name, state in fields["files"].items()}})
+    return tuple(_record(**fields) for fields in json.loads(body))
+
+
+def _record(*, files: dict[str, list[int]], **texts: str) -> PublicationRecord:
+    states = {name: (size, modified, changed) for name, (size, modified, changed) in files.items()}
+    return PublicationRecord(files=states, **texts)

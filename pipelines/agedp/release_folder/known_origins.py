@@ -15,6 +15,6 @@ def known_origins(folder: Path, publication: PublicationRecord | None) -> frozen
     Raises:
         InputError: as `release_origins`.
     """
-    if publication is not None and publication.is_of(folder, sums=SUMS):
+    if publication is not None and publication.is_of_folder(folder, sums=SUMS):
         return frozenset({ReleaseOrigin(publication.population, publication.origin_head)})
     return release_origins(folder)

@@ -2,7 +2,7 @@
 
 Their SHA-256 are taken from SHA256SUMS, if the ledger has a statement with this SHA256SUMS. A file of another size than
 datapackage.json lists is written again, and one that was modified after SHA256SUMS is read and compared: a night costs
-no reading of earlier months. Verification reads everything.
+no reading of earlier months. Verification, `agedp publish` and a run that reads the ledger completely read everything.
 
 Decisions:
 
@@ -48,7 +48,7 @@ class UnchangedPartitions:
 
 
 def unchanged_partitions(
-    folder: Path, *, ledger: str, recorded: Collection[str], coverage: Decimal
+    folder: Path, *, ledger: str, recorded: Collection[str], coverage: Decimal, reads_all: bool = False
 ) -> UnchangedPartitions:
     """Return the files of closed months that a publication need not write.
 
@@ -57,6 +57,7 @@ def unchanged_partitions(
         ledger: id of the ledger; a recovered ledger has new hashes, so that all months are written.
         recorded: SHA-256 of every SHA256SUMS with which the ledger has a statement of the population.
         coverage: of the intervals that are to be published.
+        reads_all: whether every file is read and compared with its SHA-256, whatever its times are.
     """
     with suppress(InputError, *_DAMAGED):
         sums = folder / SUMS
@@ -64,7 +65,7 @@ def unchanged_partitions(
         checksums = ReleaseFolder(folder).checksums
         is_recorded = is_monthly(checksums) and hashlib.sha256(listing).hexdigest() in recorded
         if is_recorded and _statement_ledger(folder, checksums[STATEMENT]) == ledger:
-            return _unchanged(folder, checksums, sums.stat().st_mtime_ns, coverage)
+            return _unchanged(folder, checksums, -1 if reads_all else sums.stat().st_mtime_ns, coverage)
     return UnchangedPartitions()
 
 
@@ -108,6 +109,7 @@ def _is_unchanged(path: Path, digest: str, size: int, written_ns: int) -> bool:
         status = path.stat(follow_symlinks=False)
         if status.st_size != size:
             return False
-        return status.st_mtime_ns <= written_ns or hashlib.sha256(path.read_bytes()).hexdigest() == digest
+        modified_ns = max(status.st_mtime_ns, status.st_ctime_ns)  # an editor can restore the first of them alone
+        return modified_ns <= written_ns or hashlib.sha256(path.read_bytes()).hexdigest() == digest
     except OSError:
         return False

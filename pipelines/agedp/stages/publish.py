@@ -63,16 +63,22 @@ def publish_folder(session: LedgerSession, due_days: DueDays) -> ReleaseFolder |
     session = session.checked()
     with naming_charged_days(session, due_days):
         session.check_contract_unchanged()
+        ledger = session.open_ledger
         if not is_published(session):
-            publish_release(session)
+            publish_release(session, reads_closed_months=ledger.is_read_completely)
     return ReleaseFolder(session.run.release_folder)
 
 
-def publish_release(session: LedgerSession) -> None:
+def publish_release(session: LedgerSession, *, reads_closed_months: bool = True) -> None:
     """Write the release folder of a session's ledger, and store its statement; does nothing without a release.
 
     One run at a time: of two concurrent runs, the one that has read fewer rows must not overwrite the newer folder. The
     statement is consistent: no release is stored between its rows and its own record.
+
+    Args:
+        session: the session.
+        reads_closed_months: whether every file of the layout "monthly" is compared with its SHA-256, whatever its
+            time of change; otherwise only those that were changed since they were published.
 
     Raises:
         ContractChanged: the run file differs from the contract; nothing is published.
@@ -83,7 +89,9 @@ def publish_release(session: LedgerSession) -> None:
     if session.history:
         with locked_release_folder(folder):
             for _ in range(_ATTEMPTS):
-                content, origin_head, head = ledger.in_one_transaction(lambda: _record_statement(session, ledger))
+                content, origin_head, head = ledger.in_one_transaction(
+                    lambda: _record_statement(session, ledger, reads_closed_months)
+                )
                 is_complete = write_release_files(folder, content.files, remote_folder, unchanged=content.unchanged)
                 if remote_folder is None or (is_complete and ledger.head() == head):
                     note_publication(session, origin_head=origin_head, ledger_head=head)
@@ -91,7 +99,9 @@ def publish_release(session: LedgerSession) -> None:
         raise InputError("[output] release: another run keeps writing there at the same time; run again")
 
 
-def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[FolderContent, str, str]:
+def _record_statement(
+    session: LedgerSession, ledger: Ledger, reads_closed_months: bool
+) -> tuple[FolderContent, str, str]:
     """Store the statement of all rows in the ledger.
 
     Returns:
@@ -108,7 +118,13 @@ def _record_statement(session: LedgerSession, ledger: Ledger) -> tuple[FolderCon
     if run.output.layout == "monthly":
         newest = ledger.newest_statements(session.population, _RECENT_STATEMENTS)
         recorded = {dict(row.files).get(SUMS, "") for row in newest}
-        unchanged = unchanged_partitions(folder, ledger=ledger.id, recorded=recorded, coverage=run.output.interval)
+        unchanged = unchanged_partitions(
+            folder,
+            ledger=ledger.id,
+            recorded=recorded,
+            coverage=run.output.interval,
+            reads_all=reads_closed_months,
+        )
     content = folder_content(run, ledger, statement, view.contracts, unchanged=unchanged)
     ledger.record(
         text,

@@ -8,7 +8,8 @@ Decisions.
 
 * A folder at a URL is always published again: other machines may write there, and only reading it back shows it.
 * A run that has read the ledger completely publishes in any case. So once a month (`ledger_checkpoint`) every byte of
-  the folder is compared with the ledger, whatever times of change say.
+  the folder is compared with the ledger, whatever times of change say: closed months of the layout "monthly" by the
+  SHA-256 in SHA256SUMS, whose own the ledger has, and all other files with what the rows give.
 * Where it cannot be told whether something has changed, the folder is published again.
 """
 
@@ -18,7 +19,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 
 from agedp.internal_records.publication_record import digest_of_file, record_of, save_publication
 from agedp.ledger_session import LedgerSession
@@ -33,9 +33,10 @@ def is_published(session: LedgerSession) -> bool:
     return (
         publication is not None
         and not ledger.is_read_completely
+        and session.run.roster.file_digest != ""  # a roster of no file
         and publication.population == session.population
         and publication.ledger_head == ledger.head()
-        and publication.is_of(session.run.release_folder, sums=SUMS)
+        and publication.is_of_folder(session.run.release_folder, sums=SUMS)
         and publication.facts == _digest_of_facts(session)
     )
 
@@ -68,7 +69,7 @@ def _digest_of_facts(session: LedgerSession) -> str:
         "tzdata": tzdata_version(),
         "run file": repr(run.run_file),
         "model": "" if session.model is None else session.model.id,
-        "roster": digest_of_file(Path(run.run_file.population.roster)),
+        "roster": run.roster.file_digest,
         "released rosters": digest_of_file(paths.roster_history),
         "register": _register_state(session),
     }

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import zlib
 from collections.abc import Sequence
@@ -36,6 +37,8 @@ from agedp_data.text_columns import TextColumn, as_strings, sorted_codes
 FOLDER: Final = "roster"
 _GROUP: Final = "group "
 """Prefix of the stored group columns: a roster may have a group column of any name."""
+_MOST: Final = 4
+"""Number of rosters kept, the last used ones: populations that share the confidential folder have one each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
 
 
 def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:
-    """Return the roster by bucket, written once for each state of it; files of earlier states are removed.
+    """Return the roster by bucket, written once for each state of it; the last used states are kept.
 
     Args:
         folder: the confidential folder.
@@ -113,9 +116,10 @@ def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: in
         if not target.is_dir():
             with atomic_files.complete_folder(target) as temporary:
                 _write_buckets(temporary, whole, buckets)
-        for path in target.parent.iterdir():
-            if path.is_dir() and path != target:
-                shutil.rmtree(path, ignore_errors=True)
+        os.utime(target)
+        folders = [path for path in target.parent.iterdir() if path.is_dir()]
+        for path in sorted(folders, key=lambda path: (path == target, path.stat().st_mtime_ns))[:-_MOST]:
+            shutil.rmtree(path, ignore_errors=True)
     return BucketedRoster(target, buckets)
 
 

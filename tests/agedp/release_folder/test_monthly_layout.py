@@ -7,6 +7,7 @@ weeks. The expected tables are those that "single" publishes of the same ledger.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -364,6 +365,26 @@ def test_publishing_again_repairs_a_closed_month(series, copy, change):
     copy.release.verify()
 
 
+@pytest.mark.parametrize("how", ["edited", "bit rot", "bit rot, and only the ledger is read"])
+def test_a_run_heals_a_month_whose_times_are_restored(series, copy, monkeypatch, how):
+    copy.run(today=TODAYS[-1])
+    release, sound = copy.folder / "release", contents(stored(copy))
+    path, sums = release / table_file("2013-02"), release / SUMS
+    times, content = path.stat(), path.read_bytes()
+    path.write_bytes(content[:-1] + b"x")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    if how != "edited":  # nothing tells: the list of checksums is younger
+        after = path.stat().st_ctime_ns + 10**9
+        os.utime(sums, ns=(after, after))
+    if how == "bit rot":
+        (copy.folder / "confidential" / "ledger_checkpoint.json").unlink()  # as after 30 days
+    copy.run(today=TODAYS[-1])
+    if how == "bit rot, and only the ledger is read":
+        assert contents(stored(copy)) != sound
+        publish_release(copy.session(today=TODAYS[-1]))  # as `agedp publish`
+    assert contents(stored(copy)) == sound
+
+
 def test_an_interrupted_publication_is_completed(series, houses, tmp_path):
     house = houses(shutil.copytree(series[0].folder, tmp_path / "house"))
     write_folder_as_of(house.session(today=TODAYS[-1]), TODAYS[1])
@@ -405,6 +426,7 @@ def test_an_amendment_and_its_first_rows_are_in_one_month(series):
 
 def test_a_night_reads_and_computes_no_closed_month(copy):
     publish(copy)
+    (copy.folder / "release" / SUMS).touch()  # the copies are as new as it is
     before, real, read = stored(copy), Path.read_bytes, list[str]()
 
     def read_bytes(path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from datetime import date, timedelta
 
@@ -74,12 +75,15 @@ def test_one_bucket_writes_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_files_of_an_earlier_roster_are_removed(tmp_path):
-    before = write_bucketed_roster(tmp_path, roster_of(some_rows(5)), 2)
-    again = write_bucketed_roster(tmp_path, roster_of(some_rows(5)), 2)
-    after = write_bucketed_roster(tmp_path, roster_of(some_rows(6)), 2)
-    assert before == again != after
-    assert [path for path in after.folder.parent.iterdir() if path.is_dir()] == [after.folder]
+def test_files_of_the_last_used_rosters_are_kept(tmp_path):
+    sizes = (5, 6, 7, 8, 5, 9)
+    stored = []
+    for size in sizes:
+        stored.append(write_bucketed_roster(tmp_path, roster_of(some_rows(size)), 2))
+        time.sleep(0.01)  # times of folders are exact to some milliseconds
+    assert stored[0] == stored[4]
+    folders = {path for path in stored[0].folder.parent.iterdir() if path.is_dir()}
+    assert folders == {of_size.folder for of_size in stored[2:]}
 
 
 @pytest.mark.parametrize("damage", ["one bit", "missing"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from agedp_data.errors import LedgerBehind, LedgerError
 from agedp_data.ledger import Ledger
-from agedp_data.ledger.checkpoint import LedgerCheckpoint, parse_checkpoint
+from agedp_data.ledger.checkpoint import LedgerCheckpoint, parse_checkpoint, parse_checkpoint_of_any_version
 from agedp_data.ledger.hash_chain import HashChain
 from agedp_data.ledger.lifecycle import HouseholdAccount
 from agedp_data.ledger.records import columns_of, table_of
@@ -88,6 +88,10 @@ def test_a_damaged_checkpoint_is_none(full):
     other_version = json.dumps({**json.loads(heading), "software": "0.0"}).encode()
     with pytest.raises(ValueError, match="another version"):
         parse_checkpoint(other_version + b"\n" + body)
+    hashes = [row.hash for row in full.open().all_rows()]
+    assert parse_checkpoint_of_any_version(other_version + b"\n" + body).state["hashes"] == hashes
+    with pytest.raises(ValueError, match="damaged"):
+        parse_checkpoint_of_any_version(other_version + b"\n" + body.replace(b"a", b"b", 1))
 
 
 def test_a_checkpoint_of_another_ledger_is_not_used(full, tmp_path):
