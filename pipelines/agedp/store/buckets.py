@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp_data.datasets.validation import Ints
 
 _HOUSEHOLDS_PER_BUCKET: Final = 50_000
 _TOO_LARGE: Final = 4
@@ -29,6 +33,15 @@ def bucket_of(household_id: str, buckets: int) -> int:
     (0, 22)
     """
     return zlib.crc32(household_id.encode()) % buckets
+
+
+def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
+    """Return the bucket of each household id.
+
+    >>> bucket_numbers(["MAC000002", "MAC000003"], 4).tolist()
+    [0, 2]
+    """
+    return np.fromiter((bucket_of(household, buckets) for household in ids), np.int64, len(ids))
 
 
 def buckets_for(households: int) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from agedp.local_files import atomic_files
-from agedp.store.bucketed_roster import bucket_numbers
+from agedp.store.buckets import bucket_numbers
 from agedp.store.data_quality import count_reasons, rejected_rows, write_quarantine
 from agedp.store.manifest import Part
 from agedp.store.month_reader import daily_totals, distinct_keys, household_day_key, split_household_day_key
