@@ -65,6 +65,9 @@ DELTA_LOG: Final = "_delta_log"
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 """Time limits of a service at a URL: for the connection, and for each answer [s]."""
 
+SETTLING_NS: Final = 2 * 10**9
+"""A file that changed so shortly before it was listed may change again without a newer time [ns]."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:

@@ -24,7 +24,7 @@ from agedp.store.data_quality import count_by_reason
 from agedp.store.file_identity import IdentifiedFile, OpenedFile, open_file
 from agedp.store.first_rows import check_first_table_rows
 from agedp.store.month_reader import load_month_readings
-from agedp.store.part_writer import ParsedRows, collect_kept_rows
+from agedp.store.part_rows import ParsedRows, collect_kept_rows
 from agedp.store.store import Store, months_between
 from agedp.workspace import Workspace
 from agedp_data.datasets import file_listing, parquet_parsing

@@ -154,8 +154,8 @@ class World(House):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(mechanisms, "discrete_laplace", exact)
-            patch.setattr(file_identity, "_SETTLING_NS", 0)  # the names of files just written are remembered
-            patch.setattr(roster_cache, "_SETTLING_NS", 0)
+            patch.setattr(file_identity, "SETTLING_NS", 0)  # the names of files just written are remembered
+            patch.setattr(roster_cache, "SETTLING_NS", 0)
             for module, limit in (
                 (roster_cache, "LEAST_BYTES"),
                 (roster_checks, "LEAST_ROWS"),

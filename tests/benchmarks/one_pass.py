@@ -31,7 +31,8 @@ from agedp.store.month_reader import (
     load_month_readings,
     split_household_day_key,
 )
-from agedp.store.part_writer import ParsedRows, collect_kept_rows, sorted_daily_totals, time_steps
+from agedp.store.part_rows import ParsedRows, collect_kept_rows
+from agedp.store.part_totals import sorted_daily_totals, time_steps
 from agedp.store.store import Store
 from agedp.store.transition_counts import NO_STATE, join_runs, runs_and_counts
 from agedp_data.datasets import file_listing

@@ -104,7 +104,6 @@ def run(
 
     Example: agedp run london.toml
     """
-    from agedp_data.pandas_search import end_pandas_search
     from agedp_flows.cli.terminal import progress_bars
 
     def result() -> str:
@@ -112,7 +111,6 @@ def run(
 
         return json.dumps(result_json(summary)) if as_json else "\n".join(result_lines(summary))
 
-    end_pandas_search()
     with progress_bars(enabled=not (as_json or quiet)) as progress:
         summary = (_run_flow if through_prefect else _run_stages)(run_file, as_of, progress)
     end_run(
@@ -127,7 +125,9 @@ def run(
 def _run_stages(run_file: Path, as_of: date | None, progress: ProgressReporter) -> RunSummary:
     from agedp.pipeline import run_stages
     from agedp.run_context import RunContext
+    from agedp_flows.pandas_search import end_pandas_search
 
+    end_pandas_search()
     return run_stages(RunContext.load(run_file, as_of=as_of, progress=progress))
 
 

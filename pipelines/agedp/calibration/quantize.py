@@ -23,7 +23,7 @@ import pyarrow as pa
 from agedp.compute.engine import map_items
 from agedp.compute.engine_settings import Engine
 from agedp.stage_values import Delivery
-from agedp.store.buckets import bucket_of
+from agedp.store.buckets import bucket_numbers
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import day_numbers, household_codes, iterate_month_readings
 from agedp.store.store import Store, months_between
@@ -135,7 +135,7 @@ def bucket_periods(period: Period) -> Iterator[tuple[Ints, Period]]:
     if buckets == 1:
         yield np.arange(len(ids)), period
         return
-    number = np.array([bucket_of(household, buckets) for household in ids], np.int64)
+    number = bucket_numbers(ids, buckets)
     strings = as_strings(ids)
     for bucket in range(buckets):
         households = np.flatnonzero(number == bucket)

@@ -32,7 +32,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_columns, read_content
-from agedp_data.datasets.filesystem import FileStatus, file_status, is_url
+from agedp_data.datasets.filesystem import SETTLING_NS, FileStatus, file_status, is_url
 from agedp_data.errors import InputError
 from agedp_data.roster import Roster, RosterCounts, parse_roster, read_roster_bytes
 from agedp_data.roster_rows import RosterRows, check_path_labels, roster_error
@@ -40,7 +40,6 @@ from agedp_data.text_columns import TextColumn, as_strings
 
 LEAST_BYTES: Final = 2**20
 """Rosters below this size have no cache [bytes]."""
-_SETTLING_NS: Final = 2 * 10**9
 _DIGEST, _READ_OFF, _VERSION = b"roster", b"read_off", b"version"
 _GROUP: Final = "group "
 
@@ -65,7 +64,7 @@ def load_roster(location: str, folder: Path, *, path_columns: Collection[str]) -
         content = read_roster_bytes(location)
         digest = hashlib.sha256(content).hexdigest()
     counts = _read_counts(folder, digest)
-    is_settled = status is not None and status.touched_ns < read_ns - _SETTLING_NS
+    is_settled = status is not None and status.touched_ns < read_ns - SETTLING_NS
     if counts is None or not check_path_labels(counts.groups, path_columns):
         roster = _parse_unchanged(location, content, digest, path_columns)
         _write(folder, location, roster, status if is_settled else None)

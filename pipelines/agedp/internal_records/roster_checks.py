@@ -23,14 +23,12 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from agedp.internal_records.roster_digest import RosterDigest
+from agedp.internal_records.roster_digest import LEAST_ROWS, RosterDigest
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
 from agedp_data.errors import InputError
 
-LEAST_ROWS: Final = 2**15
-"""Smaller rosters have no record of their checks."""
 _FORMAT: Final = 1
 
 

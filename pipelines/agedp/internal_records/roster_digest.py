@@ -22,6 +22,8 @@ from agedp_data.datasets.validation import Ints
 from agedp_data.roster import GroupColumns, Roster
 from agedp_data.text_columns import as_strings, sorted_codes
 
+LEAST_ROWS: Final = 2**15
+"""Rosters with fewer rows have no record of their digests and checks."""
 _ESCAPED: Final = r"[^ !#-\[\]-~]"
 """Letters that JSON does not write as they are."""
 

@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from agedp.internal_records.roster_digest import bytes_of, json_texts
+from agedp.internal_records.roster_digest import LEAST_ROWS, bytes_of, json_texts
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, read_content
@@ -34,8 +34,6 @@ DayRange = tuple[int, int]
 
 _HOUSEHOLD, _ROSTER, _CHECK = b"household:", b"roster:", b"check"
 _HASH_BLOCK: Final = hashlib.sha256().block_size
-LEAST_ROWS: Final = 2**15
-"""The digests of smaller rosters are not kept."""
 _KEPT_DIGESTS: Final = 16
 
 

@@ -57,14 +57,16 @@ def _read_record(path: Path) -> dict[str, str]:
 
 
 def _record(session: LedgerSession, delivery: Delivery) -> dict[str, str] | None:
-    """Return the digests of the sources and of the page; None if one of them cannot be read."""
+    """Return the digests of the sources and of the page; None if one of them cannot be told."""
     run, folder = session.run, session.run.paths.folder
+    if not run.roster.file_digest:  # a roster of no file
+        return None
     try:
         page = (folder / REPORT).read_bytes()
         sources = {
             "software": {name: version(name) for name in SOFTWARE},
             "run file": repr(run.run_file),
-            "roster": file_status(run.run_file.population.roster).fingerprint,
+            "roster": run.roster.file_digest,
             "ledger": session.open_ledger.head(),
             "files": [_contents_of_released_days(session, delivery), run.store.retained_from()],
             "tables": [(path.name, file_status(str(path)).fingerprint) for path in _confidential_tables(session)],

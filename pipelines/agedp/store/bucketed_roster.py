@@ -2,13 +2,13 @@
 
     <confidential>/roster/<digest>-<buckets>/bucket=007.parquet
 
-A bucket holds all rows of its households: CRC-32 of the id, modulo the number of buckets. So the members and cells of
-the buckets add up to those of the roster. The folder is named by the digest of the roster file: it is written once for
-each state of the file, and folders of earlier states are removed.
+A bucket holds all rows of its households (`buckets.bucket_of`). So the members and cells of the buckets add up to those
+of the roster. The folder is named by the digest of the roster file: it is written once for each state of the file, and
+folders of earlier states are removed.
 
 Decisions:
 
-* The files are derived. A damaged one is removed with its folder, and the next run writes both again.
+* The files are derived. A damaged one is removed with its folder; the next call of `write_bucketed_roster` writes both.
 * With one bucket nothing is written: the value holds the roster itself.
 """
 
@@ -18,8 +18,6 @@ import hashlib
 import json
 import os
 import shutil
-import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,7 +28,7 @@ import pyarrow as pa
 from agedp.local_files import atomic_files, locks
 from agedp.local_files.atomic_files import DamagedFile, FolderRemoved
 from agedp.local_files.internal_files import read_columns
-from agedp_data.datasets.validation import Ints
+from agedp.store.buckets import bucket_numbers
 from agedp_data.roster import Roster, read_roster
 from agedp_data.text_columns import TextColumn, as_strings, sorted_codes
 
@@ -62,7 +60,7 @@ class BucketedRoster:
             number: the bucket, from 0.
 
         Raises:
-            FolderRemoved: a file is damaged or missing; the next run writes it again.
+            FolderRemoved: a file is damaged or missing; the next call of `write_bucketed_roster` writes it again.
             InputError: the system denies access.
         """
         if self.whole is not None:
@@ -85,16 +83,6 @@ class BucketedRoster:
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
     joined = column.unify_dictionaries().combine_chunks()
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
-
-
-def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
-    """Return the bucket of each household id: the CRC-32 of its UTF-8 bytes, modulo `buckets`.
-
-    >>> bucket_numbers(["MAC000002", "MAC000003"], 4).tolist()
-    [0, 2]
-    """
-    checksums = np.fromiter((zlib.crc32(household.encode()) for household in ids), np.int64, len(ids))
-    return checksums % buckets
 
 
 def write_bucketed_roster(folder: Path, roster: Roster | Path | str, buckets: int) -> BucketedRoster:

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from agedp.local_files import atomic_files
 from agedp.local_files.checksums import checked_json, read_checked_json
 from agedp.local_files.internal_files import FileKind, FileNotice, read_content
+from agedp_data.datasets.validation import Ints
 
 _HOUSEHOLDS_PER_BUCKET: Final = 50_000
 _TOO_LARGE: Final = 4
@@ -29,6 +33,15 @@ def bucket_of(household_id: str, buckets: int) -> int:
     (0, 22)
     """
     return zlib.crc32(household_id.encode()) % buckets
+
+
+def bucket_numbers(ids: Sequence[str], buckets: int) -> Ints:
+    """Return the bucket of each household id.
+
+    >>> bucket_numbers(["MAC000002", "MAC000003"], 4).tolist()
+    [0, 2]
+    """
+    return np.fromiter((bucket_of(household, buckets) for household in ids), np.int64, len(ids))
 
 
 def buckets_for(households: int) -> int:
@@ -83,18 +96,26 @@ def record_buckets(folder: Path, buckets: int) -> None:
 def size_notice(folder: Path, buckets: int, households: int) -> FileNotice | None:
     """Return a notice about a store with far more households in a bucket than a new store would have.
 
+    The size of the roster is confidential, and the number of buckets follows from it: only `private` has numbers.
+
+    Args:
+        folder: the folder of the store.
+        buckets: its number of buckets.
+        households: number of roster rows.
+
     >>> size_notice(Path("store"), 1, 200_000) is None, size_notice(Path("store"), 1, 200_001).public
-    (True, 'the confidential store has 1 household bucket, and a new store for 200,001 households would have 5')
+    (True, 'the confidential store has too few household buckets for the roster')
     """
     wanted = buckets_for(households)
     if wanted <= _TOO_LARGE * buckets:
         return None
-    public = (
-        f"the confidential store has {buckets} household bucket{'s' * (buckets != 1)}, and a new store for "
-        f"{households:,} households would have {wanted}"
+    public = "the confidential store has too few household buckets for the roster"
+    numbers = (
+        f"it has {buckets} household bucket{'s' * (buckets != 1)}, and a new store for {households:,} roster rows "
+        f"would have {wanted}"
     )
     remedy = "runs need less memory with a new one, which the next run makes from the input files once it is removed"
-    return FileNotice(public, f"{folder}: {public}; {remedy}")
+    return FileNotice(public, f"{folder}: {numbers}; {remedy}")
 
 
 def _parse_number(path: Path) -> int:

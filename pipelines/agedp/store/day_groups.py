@@ -103,7 +103,7 @@ def group_parts(
     if not parts:
         return ()
     spans = [
-        of_parts[part.number].get(month) if part.number < len(of_parts := spans_by_content[part.content]) else None
+        in_file[part.number].get(month) if part.number < len(in_file := spans_by_content[part.content]) else None
         for part in parts
     ]
     if not any(spans):

@@ -34,6 +34,7 @@ from agedp.store.store import Store
 from agedp.store.stored_sizes import StoredSizes
 from agedp_data.datasets import file_listing, parquet_parsing
 from agedp_data.datasets.file_listing import InputFile
+from agedp_data.datasets.filesystem import SETTLING_NS
 from agedp_data.datasets.layout import Header, Layout
 from agedp_data.datasets.registry import LAYOUTS
 from agedp_data.errors import InputError
@@ -43,7 +44,6 @@ _DESCRIBE = 'correct the header line, or describe the columns under dataset = "l
 _SEPARATORS = {b",": "commas", b";": "semicolons", b"\t": "tabs", b"|": "bars"}
 _HEADER_LINES = 2
 _FIRST_BYTES = 4096
-_SETTLING_NS = 2 * 10**9
 _BATCH_BYTES, _BATCH_FILES = 2**30, 1000
 
 
@@ -94,7 +94,7 @@ def identify_files(store: Store, sources: Sequence[InputFile], *, engine: Engine
     digest_by_location = dict(stored)
     listed_ns = time.time_ns()
     changed = [source for source in sources if digest_by_location.get(source.location, ("",))[0] != source.fingerprint]
-    unchanged = [source for source in sources if source.touched_ns < listed_ns - _SETTLING_NS]
+    unchanged = [source for source in sources if source.touched_ns < listed_ns - SETTLING_NS]
     with explain_worker_errors(engine):
         for batch in _batches(changed):
             segments = [file_listing.file_segments(source) for source in batch]

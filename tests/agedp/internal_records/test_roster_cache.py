@@ -24,7 +24,7 @@ NAMES = ["A", "A!", 'A"', "é", "\U0001f600", "B\\", "a b", "\x7f", "\t", "z"]
 def _cached(monkeypatch):
     """Rosters of all sizes have a cache, and files settle at once."""
     monkeypatch.setattr(roster_cache, "LEAST_BYTES", 0)
-    monkeypatch.setattr(roster_cache, "_SETTLING_NS", 0)
+    monkeypatch.setattr(roster_cache, "SETTLING_NS", 0)
     monkeypatch.setattr(roster_checks, "LEAST_ROWS", 0)
 
 
@@ -90,7 +90,7 @@ def test_the_cache_follows_the_file(tmp_path, damage):
 
 
 def test_a_file_that_just_changed_is_read_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(roster_cache, "_SETTLING_NS", 10**18)
+    monkeypatch.setattr(roster_cache, "SETTLING_NS", 10**18)
     location = write(tmp_path / "r.csv", text(ROWS))
     load(tmp_path, location)
     assert not (tmp_path / "roster" / "file.json").exists()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from agedp.local_files.atomic_files import FolderRemoved
-from agedp.store.bucketed_roster import BucketedRoster, bucket_numbers, write_bucketed_roster
+from agedp.store.bucketed_roster import BucketedRoster, write_bucketed_roster
+from agedp.store.buckets import bucket_numbers
 from agedp_data.roster import Roster
 
 FIRST = date(2013, 1, 1)
