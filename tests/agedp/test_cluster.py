@@ -22,6 +22,7 @@ from agedp.compute import cluster, worker_check
 from agedp.compute import engine as engine_module
 from agedp.compute.engine import map_items, map_merge, map_reduce
 from agedp.compute.engine_settings import Engine
+from agedp.compute.freed_memory import reuse_freed_memory
 from agedp.stages.ingest import ingest
 from agedp.store.daily_totals import read_daily_totals
 from agedp.store.month_reader import load_month_readings
@@ -217,6 +218,7 @@ def test_our_own_cluster_talks_to_nobody_else() -> None:
             asked.close()
         spilled = client.run(lambda: dask.config.get("distributed.worker.memory.spill"))
         assert set(spilled.values()) == {False}
+        assert set(client.run(lambda: reuse_freed_memory.cache_info().currsize).values()) == {1}
     finally:
         client = cluster.connect("local-cluster", 1)
         client.cluster.close()

@@ -11,6 +11,7 @@ from dask.callbacks import Callback
 
 from agedp.compute.engine import map_items, map_merge, map_reduce
 from agedp.compute.engine_settings import Engine
+from agedp.compute.freed_memory import reuse_freed_memory
 from agedp.compute.task_failure import TaskFailed
 from agedp_data.errors import InputError
 
@@ -24,6 +25,19 @@ def test_groups_are_mapped_and_merged_in_order_on_every_scheduler(engine: Engine
     assert merged == [tuple(-item for item in group) for group in groups]
     assert map_items("stage", [1, 2, 3], function=operator.neg, engine=engine) == [-1, -2, -3]
     assert map_merge("stage", [], function=operator.neg, merge=tuple, engine=engine) == []
+
+
+def _settings_made(_: int) -> int:
+    return reuse_freed_memory.cache_info().currsize
+
+
+def test_only_worker_processes_of_our_own_retain_freed_memory() -> None:
+    reuse_freed_memory.cache_clear()
+    found = [
+        map_items("settings", [1, 2], function=_settings_made, engine=Engine(name, 2))
+        for name in ("threads", "processes")
+    ]
+    assert found == [[0, 0], [1, 1]]
 
 
 def _pair(item: int) -> tuple[list[int], int]:

@@ -44,11 +44,14 @@ def _version(is_requested: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  (its callback uses it)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Accept the options before the name of a command."""
+    """Accept the options before the name of a command, and prepare the process for it."""
+    from agedp.compute.freed_memory import reuse_freed_memory
+
+    reuse_freed_memory()
 
 
 def main() -> None:

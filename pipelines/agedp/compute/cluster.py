@@ -286,6 +286,7 @@ def _local_cluster(workers: int) -> LocalCluster:
             threads_per_worker=1,
             protocol="tls://",
             security=True,
+            preload=["agedp.compute.freed_memory"],
             # Dask opens its HTTP server even without a dashboard; port 0: any free port
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
         )

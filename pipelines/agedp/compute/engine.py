@@ -262,7 +262,7 @@ def _run_locally(stage: str, tasks: Sequence[Any], engine: Engine) -> list[Any]:
 
     options: dict[str, Any] = {"scheduler": _local_scheduler(engine.scheduler), "num_workers": engine.workers}
     if engine.scheduler == "processes":
-        options["initializer"] = _end_with_parent
+        options["initializer"] = _begin_worker
     with Callback(posttask=count):
         return list(compute(*tasks, **options))
 
@@ -274,6 +274,12 @@ def _local_scheduler(name: str) -> Callable[..., Any]:
     schedulers: dict[str, Any] = {"threads": threaded, "processes": multiprocessing}
     function: Callable[..., Any] = local.get_sync if name == "synchronous" else schedulers[name].get
     return function
+
+
+def _begin_worker() -> None:
+    """Prepare a worker process of our own."""
+    reuse_freed_memory()
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:
@@ -317,7 +323,6 @@ def _single_result(results: list[Any]) -> Any:  # noqa: ANN401  (any result of a
 
 
 def _run_task(function: Callable[[Any], Any], argument: Any) -> Any:  # noqa: ANN401
-    reuse_freed_memory()
     try:
         return function(argument)
     except AgedpError as error:
