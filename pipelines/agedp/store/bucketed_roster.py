@@ -4,7 +4,7 @@
 
 A bucket holds all rows of its households (`buckets.bucket_of`). So the members and cells of the buckets add up to those
 of the roster. The folder is named by the digest of the roster file: it is written once for each state of the file, and
-folders of earlier states are removed.
+the last four that were used are kept.
 
 Decisions:
 
