@@ -1,4 +1,4 @@
-"""Sentence of STATEMENT.md on estimates in which groups add up; its wording never changes."""
+"""Sentence of STATEMENT.md on estimates in which groups add up, made from the contract."""
 
 from __future__ import annotations
 

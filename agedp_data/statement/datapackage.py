@@ -177,7 +177,7 @@ def _description(statement: Statement) -> str:
 
 def _left_out(statement: Statement) -> str:
     """Return what the bounds leave out, a part of their sentence."""
-    days = next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
+    days = statement.model_days
     return f" by the noisy releases (not by the model, estimated without noise from the days {days})" if days else ""
 
 

@@ -8,7 +8,7 @@ Decisions:
 * The sentence "but for a probability of delta the odds change by at most e^epsilon" is false and is not written: the
   loss may exceed epsilon with a probability above delta. Odds never change by more than e^total.
 * `SPANS`, `PROMISED_SPANS`, `PROTECTED_SPANS`, `SECOND_POPULATION`, `SECOND_POPULATION_COUNTED` and
-  `ACCOUNT_WITHOUT_DELTA` are stored in the ledger and hashed; their wording never changes.
+  `ACCOUNT_WITHOUT_DELTA` are stored in the ledger and hashed; a published statement keeps its own wording.
 * Losses of two populations add in the day's bound and in those of a span. No sum is stated for temporal leakage, which
   may exceed the sum of both under a chain.
 * Amounts in sentences round up: e^10.75, one in 1,000,000.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
 from agedp_data.config.delta_size import is_large_delta
@@ -29,50 +29,52 @@ from agedp_data.notions.notion_text import name_at_delta
 from agedp_data.parameters import exact_text
 from agedp_data.statement.document import AddedLoss, StatedBound
 from agedp_data.statement.note_texts import LARGE_DELTA
+from agedp_data.statement.odds import short_number
 
 SPANS: Final = (
-    "The total and window figures with a delta are about all that one household did on their days. Had it used "
+    "The total and window bounds with a delta are about all that one household did on their days. Had it used "
     "anything else on these days, every set of results would be at most e^epsilon times as probable, plus "
-    "delta{aside}. No model of the household is needed, and the total holds however its days depend on each other. "
-    "They say nothing beyond the total without a delta, which also holds, and bound no change of odds by themselves."
+    "delta{aside}. No model of the household is needed, and the total holds for every dependence between its days. "
+    "They add nothing to the total without a delta, which also holds, and bound no change of odds by themselves."
 )
 PROMISED_SPANS: Final = (
-    "The promise over several days is a figure with a delta: had one household used anything else on the days of that "
-    "figure, every set of results would be at most e^epsilon times as probable, plus delta{aside}. It bounds no change "
+    "The promise over several days is a bound with a delta. Had one household used anything else on the days of that "
+    "bound, every set of results would be at most e^epsilon times as probable, plus delta{aside}. It bounds no change "
     "of odds by itself; the total without a delta, which also holds, does."
 )
 PROTECTED_SPANS: Final = (
-    " The promise with a delta protects more than one day, namely {days}: had all that was used on them been anything "
-    "else, every set of results would be at most e^epsilon times as probable, plus delta, epsilon and delta being "
-    "those of the promised figure{aside}."
+    " The promise with a delta protects more than one day, namely {days}. Had the use on these days been anything "
+    "else, every set of results would be at most e^epsilon times as probable, plus delta. Epsilon and delta are those "
+    "of the promised bound{aside}."
 )
 SECOND_POPULATION: Final = (
-    "A household that is counted in a second population as well, of this ledger or another one, is told about twice, "
-    "and the losses add, epsilons and deltas alike: a second population under the same promise may add the day's cap "
-    "to the day's figure, and to a promised figure of all days or of a window its epsilon and its delta. The tool adds "
-    "up what one ledger says about one population; it cannot see shared homes."
+    "Composition: a household that is counted in a second population as well, of this ledger or another one, is part "
+    "of both releases, and its losses add up, epsilons and deltas alike. A second population under the same promise "
+    "may add the day's cap to the bound 'day'. To a promised bound of all days or of a window it may add the epsilon "
+    "and the delta of that bound. The tool adds up the releases of one population in one ledger; it cannot see shared "
+    "households."
 )
 SECOND_POPULATION_COUNTED: Final = (
-    "A household that is counted in a second population as well is told about twice, and the losses add, epsilons and "
-    "deltas alike. The register of households adds up the losses without a delta; its largest sums stand under one "
-    "account per household. A second population under the same promise may add the day's cap to the day's figure, and "
-    "to a promised figure of all days or of a window its epsilon and its delta."
+    "Composition: a household that is counted in a second population as well is part of both releases, and its losses "
+    "add up, epsilons and deltas alike. The register of households adds up the losses without a delta; the section on "
+    "one account per household has its largest sums. A second population under the same promise may add the day's cap "
+    "to the bound 'day'. To a promised bound of all days or of a window it may add the epsilon and the delta of that "
+    "bound."
 )
 ACCOUNT_WITHOUT_DELTA: Final = " The amounts of this account are sums of losses and have no delta."
 
 _OF_DELTA: Final = (
     "A *delta* in the name of a row belongs to its *epsilon*. In *{name}* they mean: had one household used anything "
     "else on {days}, every set of results would be at most e^{epsilon} times as probable, plus {part}{exception}. Such "
-    "a bound needs no model of the household. That on all days holds whatever the correlation between them; that on a "
-    "window is about the days of the window alone. Habits and absences that show on many days are covered by *total* "
-    "and by {totals} alike, not by *day*. Rows with a delta describe the same releases as *total*; both hold. Either "
-    "may be quoted, with its delta and its scope. Rows with a delta have no *factor*: odds may change by more than "
-    "e^epsilon, with a small probability, but never by more than the factor of *total*. delta is not free: a smaller "
-    "one comes with a larger epsilon, and no row makes the releases safer than another."
+    "a bound needs no model of the household. The bound on all days holds for every correlation between them. "
+    "That on a window is about the days of the window alone. Habits and absences that show on many days are covered "
+    "by *total* and by {totals} alike, not by *day*. Rows with a delta describe the same releases as *total*; both "
+    "hold. Either may be quoted, with its delta and its scope. Rows with a delta have no *factor*: odds may change by "
+    "more than e^epsilon, with a small probability, but never by more than the factor of *total*. A delta is not free: "
+    "a smaller one comes with a larger epsilon, and no row makes the releases safer than another."
 )
 _SPAN = re.compile(r"(total|window of [1-9][0-9]* days) \(delta [^()]+\)")
 _DELTA_IN_NAME = re.compile(r" \(delta [^()]+\)")
-_FOUR_DIGITS: Final = Context(prec=4, rounding=ROUND_CEILING)
 
 
 def in_statement_order(bounds: Sequence[LossBound]) -> list[LossBound]:
@@ -122,7 +124,7 @@ def explanation(bounds: Sequence[StatedBound], exception: str) -> str:
     return _OF_DELTA.format(
         name=example.name,
         days=f"any {window[1]} in a row" if window else "the days in its *scope*",
-        epsilon=short_epsilon(example.epsilon),
+        epsilon=short_number(example.epsilon),
         part=part_text(Decimal(example.delta or 1)),
         exception=exception,
         totals=totals[0] if totals else "its bounds with a delta",
@@ -149,8 +151,15 @@ def _promised_sentence(bound: StatedBound) -> str:
     condition = "" if bound.is_unconditional else ", if the assumption of its row holds"
     return (
         f"{about[:1].upper()}{about[1:]}: at most epsilon {bound.limit}{with_delta(bound.delta)} (row *{bound.name}*; "
-        f"so far {bound.epsilon}){condition}."
+        f"so far {_so_far(bound)}){condition}."
     )
+
+
+def _so_far(bound: StatedBound) -> str:
+    """Return a bound for people; exact where rounding would raise it above its limit."""
+    short = short_number(bound.epsilon)
+    is_above = "infinite" not in (short, bound.limit) and Decimal(short) > Decimal(bound.limit)
+    return bound.epsilon if is_above else short
 
 
 def promised_caps(bounds: Sequence[StatedBound]) -> list[str]:
@@ -215,15 +224,6 @@ def part_text(delta: Decimal) -> str:
     ('one in 1,000,000', 'one in 3')
     """
     return f"one in {int(1 / delta):,}"
-
-
-def short_epsilon(text: str) -> str:
-    """Return an epsilon rounded up to four digits.
-
-    >>> short_epsilon("10.748499677"), short_epsilon("36.5"), short_epsilon("81660.1")
-    ('10.75', '36.5', '81670')
-    """
-    return f"{_FOUR_DIGITS.plus(Decimal(text)):f}"
 
 
 def large_delta_warnings(contract: Mapping[str, Any]) -> Iterator[str]:

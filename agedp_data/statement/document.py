@@ -33,6 +33,7 @@ from agedp_data.config.contract_document import (
 from agedp_data.epsilon import round_nano
 from agedp_data.notions.notion import ASSUMPTION_FREE
 from agedp_data.notions.period_loss import Charges, PeriodLoss
+from agedp_data.statement.stated_accuracy import StatedAccuracy
 from agedp_data.statement.stated_model import Amount, DeltaText, StatedDraw, StatedModel, check_length
 
 SCHEMA: Final = "agedp-statement-2"
@@ -246,7 +247,7 @@ class Statement(DocumentPart):
     """
 
     model_config = ConfigDict(title="Statement of an agedp release (statement.json)")
-    optional = frozenset({"title", "source", "licence", "contact", "draws", "household_account"})
+    optional = frozenset({"title", "source", "licence", "contact", "draws", "household_account", "accuracy"})
 
     schema_name: Annotated[str, WithJsonSchema({"const": SCHEMA})] = Field(
         SCHEMA, alias="schema", description="Which form this is."
@@ -286,6 +287,10 @@ class Statement(DocumentPart):
     ending: Ending | None = None
     second_population: SecondPopulation | None = None
     household_account: StatedAccount | None = None
+    accuracy: Annotated[
+        list[StatedAccuracy] | None,
+        Field(min_length=1, description="How exact the newest values of each series are; left out without a release."),
+    ] = None
     model: StatedModel
     warnings: Annotated[
         list[str], Field(min_length=1, description="What to read before relying on a figure; fixed texts.")
@@ -313,6 +318,11 @@ class Statement(DocumentPart):
     def unconditional_epsilons(self) -> dict[str, str]:
         """Return the assumption-free bounds by name."""
         return {bound.name: bound.epsilon for bound in self.bounds if bound.is_unconditional}
+
+    @property
+    def model_days(self) -> str:
+        """Return the days from which a model was estimated that is published without noise, "" without such a model."""
+        return next((bound.conditional_days for bound in self.bounds if bound.conditional_days), "")
 
     @property
     def is_over(self) -> bool:

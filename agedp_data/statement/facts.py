@@ -4,8 +4,8 @@ The warnings follow from the ledger and do not depend on the readings, so no mea
 
 Decisions:
 
-* The texts below are stored in the ledger and hashed; their wording never changes. `markdown` and `bound_text` show
-  them in the terms of the glossary.
+* The texts below are stored in the ledger and hashed: a published statement keeps its own wording, and `markdown`
+  explains the terms of earlier ones. A new wording is for new statements.
 * The `limit` of a bound is the upper bound over future releases: the promise's bound, or the present value where that
   is larger (tightening a bound does not undo releases). The pure bound of a span has none beside that with a promised
   delta: it depends on calibration draws and earlier caps of a day as well.
@@ -51,54 +51,59 @@ from agedp_data.statement.note_texts import (
     SMOOTHING,
 )
 from agedp_data.statement.odds import odds_factor
+from agedp_data.statement.stated_accuracy import StatedAccuracy
 from agedp_data.statement.stated_model import StatedDraw, StatedModel
 
 PROTECTS = (
-    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
-    "day would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the day's "
-    "figure. Of all its days together the same holds with the total."
+    "One household's use on one day. Had its readings of that day been any others, the probability of every result "
+    "released about the day would differ by at most a factor e^epsilon, where epsilon is the bound 'day'. For all days "
+    "of the household together the same holds with the bound 'total'."
 )
 FROM_WHOM = (
-    "From everybody who sees the releases, now or later, with any computing power that does not foretell the random "
-    "numbers of the machine that drew the noise, who may know this statement, the model, who is on the roster, every "
-    "reading of every other household and, as far as the day's figure goes, every reading of the household's other "
-    "days. Not from those who run agedp or deliver the readings: they hold them."
+    "The protection holds against everybody who sees the releases, now or later, with any computing power that cannot "
+    "predict the random numbers of the machine that drew the noise. Such an observer may know this statement, the "
+    "model, the roster and every reading of every other household. For the bound 'day' the observer may also know "
+    "every reading of the household's other days. There is no protection from those who run agedp or deliver the "
+    "readings, because they have the readings."
 )
 NOT_PROTECTED = (
-    "The past: what the release of a day said about that day, it says for ever. Ageing protects the present only, and "
-    "discounting says what old losses count, not that they are gone.",
-    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
-    "others, and habits that show every day, are bounded by the total, not by the day's figure.",
-    "Whether a household has moved out while it is still on the roster, which shows in all its later days: it is "
-    "protected by the total only.",
-    "Membership: who is on the roster, since when, and in which group, is taken as known to everybody. How many "
-    "households there are, by day and group, is published exactly.",
-    "What somebody knows from elsewhere (a bill, a later reading, a neighbour): no figure undoes it, and what other "
-    "publications say about the same household comes on top.",
-    "What people chose after they had looked at readings (a clamp, ranges, a group, days to be skipped, the period, a "
-    "declared model), and that a first run was not refused for what its files contain: no figure counts it.",
+    "The past: what the release of a day disclosed about that day remains disclosed. Ageing protects the present only. "
+    "Discounting gives old losses a smaller weight and does not undo them.",
+    "Use on many days: days resemble each other, so the release of one day discloses something about others. This, and "
+    "habits that show every day, are limited by the bound 'total', not by the bound 'day'.",
+    "Moving out while still on the roster: it shows in all later days of the household. Only the bound 'total' "
+    "protects it.",
+    "Membership: the households on the roster, their first days and their groups are taken as known to everybody. The "
+    "number of households, by day and group, is published exactly.",
+    "Knowledge from elsewhere (a bill, a later reading, a neighbour): no bound undoes it. What other publications "
+    "disclose about the same household is added to what is stated here.",
+    "Choices that people made after they had looked at readings: a clamp, ranges, a group, days to be skipped, the "
+    "period, a declared model. No bound counts them, nor that a first run was not refused for the content of its "
+    "files.",
 )
 ALWAYS = (
-    "The per-day, window and total figures need no assumption about how households behave; the total is what all "
-    "published days together may say about one household.",
+    "The bounds of a day, of windows and of the total need no assumption about the behaviour of households. The total "
+    "limits what all published days together disclose about one household.",
 )
 WITH_MODEL = (
-    "Figures that depend on a model hold for an adversary who knows the stated model and nothing else about the "
-    "household (no bill, no later reading), and for households independent given weather, calendar and prices, "
-    "which real ones are only roughly. The per-day and total figures need none of this.",
-    "On 40 London households of open data, chains of this kind forgot far faster than the households did at every age "
-    "from 6 hours to 60 days. This tool does not vouch for the model.",
+    "Bounds that depend on a model hold for an observer who knows the stated model and nothing else about the "
+    "household (no bill, no later reading). They also assume that households are independent given weather, calendar "
+    "and prices, which is only roughly true of real households. The bounds of a day and of the total need none of "
+    "this.",
+    "On 40 London households of open data, chains of this kind mixed far faster than the households did at every age "
+    "from 6 hours to 60 days. This tool does not certify that the model is true.",
 )
 BEYOND_STATES = (
-    "The model is of states, the release of readings: what a reading says beyond its state carries over in time too."
+    "The model describes states, and the release contains readings. What a reading discloses beyond its state is "
+    "correlated over time as well."
 )
 REPRESENTED = (
-    "States are counted, not readings: what was used counts as the middle of the public range that it lies in. "
-    "Published figures are off by what that leaves out; no interval covers it, and how much it is stays in the house."
+    "States are counted, not readings: a household's use counts as the middle of the public range that contains it. "
+    "Published values have this rounding error as well. No interval covers it, and its size is confidential."
 )
 ESTIMATED = (
-    "The model was estimated from protected readings and its envelope is published without noise: one odd household "
-    "decides it, exactly."
+    "The model was estimated from protected readings, and its leakage bound is published without noise. One unusual "
+    "household determines it, exactly."
 )
 
 
@@ -134,7 +139,8 @@ class StatementFacts:
     ledger's newest row that is not a statement; `other_populations` the number of further populations in the ledger;
     `account` the largest sums over households, None without a register;
     `opening` a first note that the promise requires; `estimated_from` the periods, "first to last", of the estimated
-    models whose leakage bounds are published without noise; `draws` the calibration draws.
+    models whose leakage bounds are published without noise; `draws` the calibration draws; `accuracy` the errors of the
+    newest values by their noise.
     """
 
     title: Mapping[str, str]
@@ -158,6 +164,7 @@ class StatementFacts:
     represented: bool = False
     estimated_from: Sequence[str] = ()
     draws: Sequence[StatedDraw] = ()
+    accuracy: Sequence[StatedAccuracy] = ()
 
     @property
     def envelope_days(self) -> str:
@@ -211,7 +218,12 @@ def build_statement(facts: StatementFacts) -> Statement:
         ledger=LedgerPlace(id=facts.ledger_id, head=facts.head),
         software=dict(facts.software),
     )
-    optional = {**facts.title, "draws": list(facts.draws), "household_account": _stated_account(facts)}
+    optional: dict[str, object] = {
+        **facts.title,
+        "draws": list(facts.draws),
+        "household_account": _stated_account(facts),
+    }
+    optional["accuracy"] = list(facts.accuracy)
     return statement.model_copy(update={key: value for key, value in optional.items() if value})
 
 

@@ -1,4 +1,4 @@
-"""Sentences of STATEMENT.md on the layers of a mean with a list of clamps; their wording never changes."""
+"""Sentences of STATEMENT.md on the layers of a mean with a list of clamps, made from the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of STATEMENT.md on the levels of a hierarchy of groups; their wording never changes."""
+"""Sentences of STATEMENT.md on the levels of a hierarchy of groups, made from the contract."""
 
 from __future__ import annotations
 

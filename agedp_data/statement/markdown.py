@@ -6,7 +6,7 @@ Statements of earlier versions lack some keys; the text then leaves out the corr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from agedp_data.notions.notion import CALIBRATION_DAY_BOUND
 from agedp_data.private_selection import private_quantiles
@@ -19,9 +19,13 @@ from agedp_data.statement.document import (
     StatedBound,
     Statement,
 )
+from agedp_data.statement.lead import lead_sentences
 from agedp_data.statement.model_texts import aside, selection_texts
+from agedp_data.statement.odds import INFINITE, short_factor, short_number, short_rest
 from agedp_data.statement.series_texts import series_paragraphs
 from agedp_data.statement.stated_model import StatedModel
+from agedp_data.statement.table_texts import table_paragraphs
+from agedp_data.statement.use_texts import accuracy_paragraphs, two_releases_text, use_paragraphs
 
 _DRAW_COLUMNS = ("drawn", "first day", "last day", "epsilon")
 _OF_DRAWS = (
@@ -29,19 +33,26 @@ _OF_DRAWS = (
     "above count it: once in the total, once in each window that touches these days, in each of these days, and in "
     "full, not aged and not discounted, in every risk, temporal leakage and discounted sum."
 )
-_COLUMNS = ("bound", "epsilon", "scope", "holds", "factor", "limit")
+_COLUMNS: Final = ("bound", "epsilon", "scope", "holds", "factor", "limit")
 _HOW_TO_READ = (
-    "*epsilon* bounds a privacy loss: after seeing all releases{draws} in the scope of a row, the odds of an observer "
-    "between any two accounts of what the row is about change by at most the *factor* shown, e^epsilon rounded up. "
-    "This is so for an observer who knows the readings of all other households, or to whom these tell nothing of this "
-    "one. A sum of discounted losses has no factor: it weights losses and bounds no change of odds by itself; the "
-    "factor of *total* bounds the change by all published days. *limit* is the upper bound over future releases under "
-    "the promise; where it is empty, the promise does not limit the bound. A bound holds *always*, or *if* its "
-    "assumption holds{exception}."
+    "*epsilon* bounds a privacy loss. After seeing all releases{draws} in the scope of a row, the odds of an observer "
+    "between any two accounts of the household's use in this scope change by at most the *factor* shown, e^epsilon "
+    "rounded up. This holds for an observer who knows the readings of all other households, or for whom these contain "
+    "nothing about this one. A sum of discounted losses has no factor, because it weights losses and bounds no change "
+    "of odds by itself. The factor of *total* bounds the change by all published days. *limit* is the upper bound over "
+    "future releases under the promise; where it is empty, the promise does not limit the bound. A bound holds "
+    "*always*, or *if* its assumption holds{exception}."
 )
 _EXCEPTION = ", and in both cases leaves out a model that is published without noise, as its row says"
-_RECORDED_TERMS = "In recorded sentences, *figure* means bound"
-_RECORDED_MODEL_TERMS = ", *envelope* the leakage bound of a model, *forget* mix"
+_EARLIER_TERMS = (
+    "In the recorded sentences of this earlier version, *figure* means bound, *envelope* the leakage bound of a model, "
+    "*forget* mix."
+)
+_EARLIER_TERM = "figure"
+_DIGITS = (
+    "The table has exact bounds; in sentences and factors numbers are rounded up to three digits. Of a factor from a "
+    "million on, the number of its digits is shown: it is practically no protection."
+)
 _MIXING_ASSUMPTION = "It is an assumption that these households mix at least as fast as the model."
 _SOURCES = {
     "declared": (
@@ -66,17 +77,21 @@ _ENDS = {
     "": "The promise does not end within a year of the newest day, if every day is released when it is due.",
 }
 _CHECKING = (
-    "`agedp verify FOLDER` checks that every file is unchanged since publication, and that values and bounds agree "
-    "with each other and with this statement; with `--ledger URL` also that ledger and folder agree. "
+    "`sha256sum --check SHA256SUMS` in the folder shows whether a file was changed since its publication, without "
+    "agedp. `agedp verify FOLDER` checks this as well, and that values and bounds agree with each other and with this "
+    "statement; with `--ledger URL` also that ledger and folder agree. "
     "`datapackage.json` describes the columns of the tables, the JSON schema `statement-2.json` of agedp "
     "(`agedp_data/schemas`) the keys of `statement.json`."
 )
+_CITING = "To cite: {title}{days}{published}, differentially private release of agedp, ledger head {head}."
 
 
 def markdown(statement: Statement) -> str:
     """Return a statement as Markdown text."""
     parts = (
         _head(statement),
+        _section("How exact a value is", accuracy_paragraphs(statement)),
+        _section("Adding up, averaging, comparing", use_paragraphs(statement)),
         _section("Bounds on the privacy loss", _bounds_table(statement)),
         _section("Draws of the calibration", _draws(statement)),
         _section("What is protected", [statement.protects, statement.from_whom]),
@@ -85,10 +100,11 @@ def markdown(statement: Statement) -> str:
         _section("The model and its source", _model_texts(statement.model)),
         _section("How long the promise lasts", _ending_texts(statement)),
         _section("One account per household", _household_account(statement)),
-        _section("What a second population would add", _second_population(statement)),
+        _section("What two releases disclose together", _second_population(statement)),
+        _section("How to read the tables", table_paragraphs(statement.contract)),
         _section("How each series was computed", series_paragraphs(statement.contract)),
         _section("The registered contract", _contract_text(statement)),
-        _section("How to verify the release", _checking(statement)),
+        _section("How to verify and cite the release", _checking(statement)),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -104,8 +120,9 @@ def _list(texts: Sequence[str]) -> str:
 
 def _head(statement: Statement) -> str:
     notes = [f"**{note}**" for note in statement.notes]
-    promise = delta_texts.promise_paragraph(statement.bounds, aside(_envelope_days(statement)))
-    return "\n\n".join(filter(None, [f"# {statement.full_title}", *notes, _summary(statement), promise]))
+    lead = _list(lead_sentences(statement))
+    promise = delta_texts.promise_paragraph(statement.bounds, aside(statement.model_days))
+    return "\n\n".join(filter(None, [f"# {statement.full_title}", lead, *notes, _summary(statement), promise]))
 
 
 def _summary(statement: Statement) -> str:
@@ -118,13 +135,14 @@ def _summary(statement: Statement) -> str:
         f"{'on' if published.first == published.last else 'from'} {_span(published)}{skipped}."
     )
     if {"day", "total"} <= epsilons.keys():
-        day = "any one day"
+        day, of_day, total = "any one day", short_number(epsilons["day"]), short_number(epsilons["total"])
         if CALIBRATION_DAY_BOUND in epsilons:
-            calibration = f"epsilon {epsilons[CALIBRATION_DAY_BOUND]} about any one day from {_draw_periods(statement)}"
+            of_calibration = short_number(epsilons[CALIBRATION_DAY_BOUND])
+            calibration = f"epsilon {of_calibration} about any one day from {_draw_periods(statement)}"
             day = f"any one published day, {calibration}, of which a model was drawn"
         text += (
-            f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {epsilons['day']} about "
-            f"{day}, and at most epsilon {epsilons['total']} about all its days (composition)"
+            f" The privacy loss of one household{_by_releases(statement)} is at most epsilon {of_day} about "
+            f"{day}, and at most epsilon {total} about all its days (composition)"
             f"{_total_with_delta(statement)}{_left_out(statement)}."
         )
     if statement.has_model:
@@ -135,7 +153,11 @@ def _summary(statement: Statement) -> str:
 def _total_with_delta(statement: Statement) -> str:
     """Return the first bound on all days with a delta, a part of a sentence; "" without one."""
     total = next((bound for bound in filter(is_of_span, statement.bounds) if bound.name.startswith("total")), None)
-    return "" if total is None else f", or epsilon {total.epsilon}{with_delta(total.delta)}, as explained below"
+    return (
+        ""
+        if total is None
+        else f", or epsilon {short_number(total.epsilon)}{with_delta(total.delta)}, as explained below"
+    )
 
 
 def _draw_periods(statement: Statement) -> str:
@@ -143,24 +165,20 @@ def _draw_periods(statement: Statement) -> str:
 
 
 def _by_releases(statement: Statement) -> str:
-    if _envelope_days(statement):
+    if statement.model_days:
         return " by the noisy releases"
     return " by these releases" + (", draws of the calibration included," if statement.draws else "")
 
 
 def _left_out(statement: Statement) -> str:
     """Return what the first bounds leave out, a part of their sentence."""
-    days = _envelope_days(statement)
+    days = statement.model_days
     if not days:
         return ""
     return (
         f"; neither counts the published model, estimated without noise from the days {days}: together with it neither "
         "holds about these days or days like them"
     )
-
-
-def _envelope_days(statement: Statement) -> str:
-    return next((bound.conditional_days for bound in statement.bounds if bound.conditional_days), "")
 
 
 def _days(number: int) -> str:
@@ -177,11 +195,12 @@ def _span(dates: ReleasedDays | PublicationDates) -> str:
 
 def _bounds_table(statement: Statement) -> list[str]:
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *(_line(_cells(bound)) for bound in statement.bounds)]
-    terms = f"{_RECORDED_TERMS}{_RECORDED_MODEL_TERMS if statement.has_model else ''}."
-    exception = _EXCEPTION if _envelope_days(statement) else ""
+    recorded = [statement.protects, *statement.warnings, *statement.not_protected]
+    terms = [_EARLIER_TERMS] if any(_EARLIER_TERM in text for text in recorded) else []
+    exception = _EXCEPTION if statement.model_days else ""
     draws = " and draws" if statement.draws else ""
-    how_to_read = f"{_HOW_TO_READ.format(exception=exception, draws=draws)} {terms}"
-    return ["\n".join(lines), how_to_read, delta_texts.explanation(statement.bounds, aside(_envelope_days(statement)))]
+    how_to_read = " ".join([_HOW_TO_READ.format(exception=exception, draws=draws), _DIGITS, *terms])
+    return ["\n".join(lines), how_to_read, delta_texts.explanation(statement.bounds, aside(statement.model_days))]
 
 
 def _draws(statement: Statement) -> list[str]:
@@ -197,7 +216,9 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cells(bound: StatedBound) -> list[str]:
-    return [bound.name, bound.epsilon, bound.scope, bound.holds, bound.factor, bound.limit]
+    """Return a row with exact numbers: agedp 0.1 looks for them, and a limit that is rounded up is none."""
+    factor = short_factor(bound.epsilon) if bound.factor and bound.epsilon != INFINITE else bound.factor
+    return [bound.name, bound.epsilon, bound.scope, bound.holds, factor, bound.limit]
 
 
 def _model_texts(model: StatedModel) -> list[str]:
@@ -222,15 +243,15 @@ def _ending_texts(statement: Statement) -> list[str]:
     total = [f"the composed loss of all days beyond epsilon_total = {terms.epsilon_total}{delta}"] if capped else []
     capped_spans = " or ".join([*promised_caps(statement.bounds), *total])
     spans = f", and no release takes {capped_spans}" if capped_spans else ""
-    beside = aside(_envelope_days(statement))
+    beside = aside(statement.model_days)
     caps = (
         f"{day}{spans}, whatever the model, age or discount allows{beside}."
         f"{'' if capped else ' The composed loss of all days has no cap.'}"
     )
     draws = " and of the draws of the calibration" if statement.draws else ""
     remains = "is left until it reaches the bound" if delta else "remains"  # losses with a delta do not add up
-    spent = f"The composed loss of all days so far{draws} is epsilon {ending.spent}{delta}" + (
-        f"; epsilon {ending.remaining} {remains}{beside}." if capped else f"{beside}."
+    spent = f"The composed loss of all days so far{draws} is epsilon {short_number(ending.spent)}{delta}" + (
+        f"; epsilon {short_rest(ending.remaining)} {remains}{beside}." if capped else f"{beside}."
     )
     over = ", over" if statement.is_over and ending.reason != "broken" else ""
     return [caps, f"{spent} {_ENDS[ending.reason + over].format(last_day=ending.last_day)}"]
@@ -244,10 +265,10 @@ def _second_population(statement: Statement) -> list[str]:
     second = statement.second_population
     if second is None:
         return []
-    adds = delta_texts.added_losses(statement.bounds, second.adds, aside(_envelope_days(statement)))
+    adds = delta_texts.added_losses(statement.bounds, second.adds, aside(statement.model_days))
     number = second.in_ledger
     count_text = f"{number} other population{'s' * (number != 1)}" if number else "no other population"
-    return [second.text, f"{adds} This ledger contains {count_text}."]
+    return [two_releases_text(), second.text, f"{adds} This ledger contains {count_text}."]
 
 
 def _contract_text(statement: Statement) -> list[str]:
@@ -264,7 +285,13 @@ def _changes(versions: Sequence[ContractVersion]) -> Iterator[str]:
 def _checking(statement: Statement) -> list[str]:
     ledger = f"Ledger {statement.ledger.id[:16]}, head `{statement.ledger.head}`."
     credits = " · ".join(filter(None, (statement.source, statement.licence, statement.contact)))
-    return [_CHECKING, ledger, credits]
+    cite = _CITING.format(
+        title=statement.full_title,
+        days=f", {_span(statement.days)}" if statement.days.released else "",
+        published=f", published {statement.published.last}" if statement.published.last else "",
+        head=statement.ledger.head[:16],
+    )
+    return [_CHECKING, ledger, cite, credits]
 
 
 def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:  # noqa: ANN401  (any JSON)

@@ -2,13 +2,14 @@
 
 An envelope is computed from the readings of its period and published without noise. Figures bound what the noisy
 releases say beyond it; together with it none is unconditional: about the days of its period because it may change with
-one of them, about other days because a household's days resemble each other. Every sentence with a figure says so.
+one of them, about other days because a household's days resemble each other. Every sentence with a bound says so.
 
-A privately selected model is a draw with a loss, which the figures count. It bounds the chains of a share of the
+A privately selected model is a draw with a loss, which the bounds count. It bounds the chains of a share of the
 households, with a probability; no sentence calls its bounds bounds for every household.
 
-Decisions. The texts are stored in the ledger and hashed; their wording never changes. `protects`, `always` and the
-others are functions of public facts: the periods of envelopes, and whether anything was drawn from the readings.
+Decisions. The texts are stored in the ledger and hashed; a published statement keeps its own wording. `protects`,
+`always` and the others are functions of public facts: the periods of envelopes, and whether anything was drawn from
+the readings.
 """
 
 from __future__ import annotations
@@ -20,43 +21,47 @@ from typing import Any, Final
 from agedp_data.parameters import exact_text
 
 _PROTECTS: Final = (
-    "One household's use on one day. Had its readings of that day been any others, whatever was released about the "
-    "day{noisy} would have come out with a probability that differs by at most a factor e^epsilon, epsilon being the "
-    "{figure}{envelope}. Of all its days together the same holds with the total{draws}{envelope}."
+    "One household's use on one day. Had its readings of that day been any others, the probability of every result "
+    "released about the day{noisy} would differ by at most a factor e^epsilon, where epsilon is the bound "
+    "{bound}{envelope}. For all days of the household together the same holds with the bound 'total'{draws}{envelope}."
 )
 _ALWAYS: Final = (
-    "The per-day, window and total figures need no assumption about how households behave{draws}{envelope}; the total "
-    "is what all published days{and_draws} together may say about one household{noisy}."
+    "The bounds of a day, of windows and of the total need no assumption about the behaviour of "
+    "households{draws}{envelope}. The total limits what all published days{and_draws} together disclose about one "
+    "household{noisy}."
 )
 _ENVELOPE_ASIDE: Final = (
-    "; the envelope of the model, computed from the readings of {days} and published without noise, is in no figure"
+    "; no bound counts the leakage bound of the model, computed from the readings of {days} and published without noise"
 )
 _ENVELOPE_EXCEPTION: Final = (
-    ", and bound the noisy releases alone: not the envelope, computed from the readings of {days} and published "
-    "without noise, with which none of them is unconditional about these days, nor about days that resemble them"
+    ", and limit the noisy releases alone. They leave out the leakage bound of the model, computed from the readings "
+    "of {days} and published without noise; with it none of them is unconditional about these days, nor about days "
+    "that resemble them"
 )
 ENVELOPE: Final = (
-    "Figures bound what the noisy releases say beyond the envelope. It was computed from the readings of {days} and "
-    "has no noise: together with it no figure is unconditional, neither about a household's use on these days nor "
-    "about days that resemble them, and each row says so."
+    "Bounds limit what the noisy releases disclose beyond the leakage bound of the model, which was computed from the "
+    "readings of {days} and has no noise. Together with that publication without noise no bound is unconditional: "
+    "neither about a household's use on these days nor about days that resemble them. Each row of the table repeats "
+    "this."
 )
 NOT_PROTECTED_FROM_ENVELOPE: Final = (
-    "What the envelope of the model tells: it was computed from the readings of {days} and published without noise, so "
-    "it may tell of a household's use on these days with certainty, and of its habits on others. No figure bounds it."
+    "What the leakage bound of the model discloses: it was computed from the readings of {days} and published without "
+    "noise. So it may disclose a household's use on these days with certainty, and its habits on others. No bound "
+    "limits this."
 )
 HABITS_BESIDE_ENVELOPE: Final = (
-    "What a household does on many days: that days resemble each other, so that the release of one day tells of "
-    "others, and habits that show every day, are bounded, as far as the noisy releases tell of them, by the total, not "
-    "by the day's figure{aside}."
+    "Use on many days: days resemble each other, so the release of one day discloses something about others. As far as "
+    "the noisy releases disclose them, this and habits that show every day are limited by the bound 'total', not by "
+    "the bound 'day'{aside}."
 )
 MOVED_OUT_BESIDE_ENVELOPE: Final = (
-    "Whether a household has moved out while it is still on the roster, which shows in all its later days: from what "
-    "the noisy releases tell of it, it is protected by the total only{aside}."
+    "Moving out while still on the roster: it shows in all later days of the household. As far as the noisy releases "
+    "disclose it, only the bound 'total' protects it{aside}."
 )
 SELECTED: Final = (
     "With probability at least {probability}, the estimated chains{confidence} of at least {share} % of the households "
     "lie below the curve of the model. For the other households only the caps hold, and the bounds that need no model. "
-    "Which ones is not published."
+    "It is not published which households these are."
 )
 SELECTED_OF: Final = (
     "The curve of the model was drawn from a public family of curves, by the readings of {period}; the households are "
@@ -81,28 +86,28 @@ def protects(envelope_days: str, *, has_draws: bool) -> str:
 
     Args:
         envelope_days: the periods of published envelopes; "" without one.
-        has_draws: whether calibration draws are in the figures.
+        has_draws: whether the bounds count calibration draws.
     """
     return _PROTECTS.format(
         noisy=" with noise" if envelope_days else "",
-        figure="figure 'day', or 'calibration day' for a day of the calibration" if has_draws else "day's figure",
+        bound="'day', or 'calibration day' for a day of the calibration" if has_draws else "'day'",
         envelope=aside(envelope_days),
         draws=", which counts the draws of the calibration" if has_draws else "",
     )
 
 
 def aside(envelope_days: str) -> str:
-    """Return the end of a sentence with a figure: that no figure counts the envelopes; "" without one."""
+    """Return the end of a sentence with a bound: that no bound counts the envelopes; "" without one."""
     return _ENVELOPE_ASIDE.format(days=envelope_days) if envelope_days else ""
 
 
 def always(envelope_days: str, *, has_draws: bool) -> str:
-    """Return which figures rest on no assumption, and what they leave out; as `protects`."""
+    """Return which bounds rest on no assumption, and what they leave out; as `protects`."""
     return _ALWAYS.format(
         draws=", and count the draws of the calibration" if has_draws else "",
         envelope=_ENVELOPE_EXCEPTION.format(days=envelope_days) if envelope_days else "",
         and_draws=" and these draws" if has_draws else "",
-        noisy=", beyond the envelope" if envelope_days else "",
+        noisy=", beyond the leakage bound of the model" if envelope_days else "",
     )
 
 

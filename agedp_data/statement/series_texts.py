@@ -1,4 +1,4 @@
-"""Sentences of STATEMENT.md on the series: what each counts, its clamp and noise; their wording never changes."""
+"""Sentences of STATEMENT.md on the series: what each counts, its clamp and noise, made from the contract."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _COUNTS = {
 }
 
 _PROFILE = (
-    "mean use of the households by {reading} of the day{by}; a household's {reading} counts at most {clamp} kWh, and "
-    "where its {readings} then add up to more than {day_clamp} kWh (clamp of the day), each is reduced in proportion "
-    "and rounded down to whole watt-hours; {readings} without a reading count 0 kWh, and the whole day counts "
-    "{missing} kWh, spread evenly, if more than {max_missing} of its {readings} have no reading"
+    "mean use of the households by {reading} of the day{by}. A household's {reading} counts at most {clamp} kWh. Where "
+    "its {readings} then add up to more than {day_clamp} kWh (clamp of the day), each is reduced in proportion and "
+    "rounded down to whole watt-hours. {Readings} without a reading count 0 kWh. The whole day counts {missing} kWh, "
+    "spread evenly, if more than {max_missing} of its {readings} have no reading"
 )
 _PROFILE_NOISE = (
     ". Noise is added to the sum of each {reading}, in whole watt-hours (discrete Laplace, scale = {sensitivity} kWh / "
-    "epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, {smaller}: a household that "
+    "epsilon). {sensitivity} kWh is the sensitivity of all {readings} of a day together, {smaller}. A household that "
     "moves its use to other {readings} lowers some sums and raises others. Each noisy sum is divided by the number of "
     "households on the roster. Values below 0 are published as drawn. A day on which the clock goes forward by an hour "
     "lacks the {readings} that it skips. Where the clock goes back, repeated {readings} are counted together with "
@@ -125,7 +125,7 @@ def _profile_text(series: SeriesTerms, states: str, readings: str) -> str:
     clamps = {"half_hour_clamp": watt_hours(half_hour), "day_clamp": watt_hours(day)}
     sensitivity = Decimal(profile_sensitivity("replacement", slots=SLOTS, **clamps)) / 1000
     number, clamp = (SLOTS // 2, 2 * half_hour) if readings == "hours" else (SLOTS, half_hour)
-    words = {"reading": readings.removesuffix("s"), "readings": readings}
+    words = {"reading": readings.removesuffix("s"), "readings": readings, "Readings": readings.capitalize()}
     all_clamps = f"{number} times the clamp of the {words['reading']}, less than twice that of the day"
     counted = _PROFILE.format(
         by=_group_text(series),

@@ -16,6 +16,8 @@ from typing import Any, Final
 
 from agedp.budget import ReleaseTerms, estimation_periods, series_by_contract
 from agedp.planning.forecast import ForecastContract, ForecastView, forecast
+from agedp.release_folder.value_accuracy import value_accuracy
+from agedp.row_means import read_newest_rows
 from agedp_data.config import RunFile
 from agedp_data.config.contract_values import meaning_of
 from agedp_data.config.output import OutputSection
@@ -42,6 +44,7 @@ from agedp_data.statement.facts import AccountFacts, SeriesEnd, StatementFacts
 from agedp_data.statement.note_texts import (
     EARLIER_REHEARSALS,
     EARLIER_RELEASES,
+    EARLIER_ROSTER_NOTES,
     OUTSIDE_REGISTER,
     OVERLAP,
     OWN_DAYS_TOO,
@@ -51,7 +54,6 @@ from agedp_data.statement.note_texts import (
     REHEARSED_ON_READINGS,
     REHEARSED_ON_SYNTHETIC,
     ROSTER_FROM_FILES,
-    ROSTER_READ_OFF,
     TAKEN_OVER,
     TEMPORARY_LEDGER,
     UNWITNESSED,
@@ -100,6 +102,7 @@ def statement_facts(terms: ReleaseTerms, model: Model | None, view: ForecastView
         represented=represented,
         estimated_from=estimation_periods([meaning_of(contract.promise) for contract in contracts]),
         draws=[state_draw(draw) for draw in ledger.calibration_draws(population)],
+        accuracy=value_accuracy(read_newest_rows(ledger, population), contracts),
     )
 
 
@@ -217,7 +220,7 @@ def statement_notes(run: RunFile, roster: Roster, ledger: Ledger) -> list[str]:
     # Days that were released with a roster read off the data keep this note, whatever roster follows.
     newest = filter(None, [ledger.newest_statement(population)])
     earlier = [read_statement(record.claim) for record in newest]
-    texts = {ROSTER_READ_OFF, ROSTER_FROM_FILES}
+    texts = {ROSTER_FROM_FILES, *EARLIER_ROSTER_NOTES}
     read_off = roster.read_off or any(texts & set(statement.notes) for statement in earlier)
     notes = {
         **_rehearsal_notes(ledger.contracts(population)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -31,6 +31,9 @@ AVERAGES, STATEMENT, WORDS, SUMS = "daily_averages.parquet", "statement.json", "
 ROWS, PACKAGE, REPORT = "ledger_rows.jsonl", "datapackage.json", "report.html"
 _RELEASE_FILE = re.compile(rf"({'|'.join(FILES.values())})(_.+)?\.parquet|report\.html")
 WITHOUT_PACKAGE = ("agedp-statement-1",)
+_NOT_LISTED = f"not listed in {SUMS}"
+_MAX_NAMED = 10
+"""Files of one kind of fault that a message names."""
 
 
 def is_release_file(name: str) -> bool:
@@ -51,7 +54,7 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
         expected: SHA-256 of each file by its name, as listed.
 
     Raises:
-        InputError: a file that is missing, differs or is not listed.
+        InputError: files that are missing, differ or are not listed; the message names them.
     """
     tables = [name for name in expected if name.startswith(tuple(FILES.values()))]
     has_rows = is_monthly(expected) or ROWS in expected
@@ -59,19 +62,39 @@ def check_sums(folder: Path, listed: str, expected: Mapping[str, str]) -> None:
         raise InputError(f"{SUMS} does not name every file of a release")
     if listed != "".join(f"{digest}  {name}\n" for name, digest in expected.items()):
         raise InputError(f"{SUMS} differs from the published file; ask for the release again")
+    if faults := list(_file_faults(folder, expected)):
+        removal = "remove it, or " if all(_NOT_LISTED in fault for fault in faults) else ""
+        raise InputError(f"{'; '.join(faults)}; {removal}ask for the release again")
+
+
+def _file_faults(folder: Path, expected: Mapping[str, str]) -> Iterator[str]:
+    """Yield one text each about the files that differ, are missing, or are not listed."""
+    changed, missing = [], []
     for name, digest in expected.items():
         inside = name if partition_of(name) else Path(name).name
         path = folder / inside
         if not path.is_file():
-            raise InputError(f"{escape_text(inside)} is missing; ask for the release again")
-        if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-            raise InputError(f"{escape_text(inside)} differs from the published file; ask for the release again")
-    names = set(filter(is_release_file, list_files(folder)))
-    if unlisted := sorted(names - set(expected) - {SUMS}):
-        foreign = ", ".join(map(escape_text, unlisted))
-        raise InputError(
-            f"{foreign}: not listed in {SUMS}, so not part of this release; remove it, or ask for the release again"
-        )
+            missing.append(inside)
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            changed.append(inside)
+    unlisted = sorted(set(filter(is_release_file, list_files(folder))) - set(expected) - {SUMS})
+    if changed:
+        differ = "differs from the published file" if len(changed) == 1 else "differ from the published files"
+        yield f"{_names_text(changed)} {differ}"
+    if missing:
+        yield f"{_names_text(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+    if unlisted:
+        yield f"{_names_text(unlisted)}: {_NOT_LISTED}, so not part of this release"
+
+
+def _names_text(names: Sequence[str]) -> str:
+    """Return the names of files, the first ten and the number of all if there are more.
+
+    >>> _names_text(["a", "b"]), _names_text([str(i) for i in range(12)])
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (12 files)')
+    """
+    text = ", ".join(map(escape_text, names[:_MAX_NAMED]))
+    return text if len(names) <= _MAX_NAMED else f"{text}, ... ({len(names):,} files)"
 
 
 def check_one_layout(listed: Set[str]) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from agedp.budget import series_by_contract
 from agedp.release_folder.span_bounds import agrees_with_rows, publication_of
+from agedp.release_folder.value_accuracy import value_accuracy
 from agedp_data.epsilon import format_epsilon, round_nano
 from agedp_data.errors import InputError
 from agedp_data.ledger import ContractRecord, ReleaseRecord, StatementRecord, canonical
@@ -66,6 +67,9 @@ def check_statement(
     )
     if not is_consistent:
         raise InputError(_DIFFERENT)
+    # earlier versions state no errors of values
+    if statement.accuracy is not None and statement.accuracy != value_accuracy(released, contracts):
+        raise InputError("statement.json and ledger_rows.jsonl contain different errors of the values")
 
 
 def check_bounds(statement: Statement, rows: Sequence[Row]) -> None:

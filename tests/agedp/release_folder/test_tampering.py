@@ -40,6 +40,7 @@ EARLIER = Path(__file__).with_name("earlier_release")
 """Published by agedp 0.1.0 before there was a list of files."""
 MESSAGES = {
     r"statement schema": "of a version that this agedp does not know; update agedp",
+    r"statement accuracy.*": "different errors of the values|not as agedp writes one: accuracy",
     r"statement population": "^ledger_rows.jsonl and statement.json are of different populations",
     r"statement contract.*": "hold different contracts|as agedp writes one: contract",
     r"statement (title|rehearsal|figures|ledger).*": "^{table}: {0} in its guarantee contradicts|: {0}",

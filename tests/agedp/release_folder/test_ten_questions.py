@@ -1,0 +1,156 @@
+"""STATEMENT.md answers ten questions of somebody who has the release folder alone.
+
+The expected answers are computed here: factors from the epsilons of statement.json, errors from the tail of the
+discrete Laplace law, P(|Z| > w) = 2 q^(w + 1) / (1 + q) with q = exp(-epsilon / clamp), summed term by term.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+from datetime import date, timedelta
+
+import pytest
+
+from agedp_data.statement.document import read_statement
+from agedp_data.statement.lead import lead_sentences
+
+FIRST, DAYS = date(2013, 3, 1), 5
+CLAMP_KWH, EPSILON, HOUSEHOLDS = 50, 0.5, 3
+CLASSICAL = 'notion = "classical"\nage_days = 1\nepsilon_per_day = 0.5\nmax_day_epsilon = 0.5\nepsilon_total = 30\n'
+AGED = (
+    'notion = "age-dependent"\nage_days = 1\nepsilon_per_day = 0.5\nmethod = "total_variation"\nsecret = "day"\n'
+    "max_day_epsilon = 0.5\nepsilon_total = 30\n"
+)
+KERNEL = '[model]\nsource = "declared"\nbasis = "made up"\nassume = "markov"\nkernel = "slow.csv"\nstep = "day"\n'
+
+
+@pytest.fixture(scope="module", params=["classical", "age-dependent"])
+def folder(request, houses, tmp_path_factory):
+    house = houses(tmp_path_factory.mktemp("house"))
+    days = [FIRST + timedelta(days=i) for i in range(DAYS)]
+    house.fill(days)
+    house.roster([(name, FIRST, None) for name in "ABC"])
+    (house.folder / "slow.csv").write_text("0.9,0.1\n0.2,0.8\n")
+    promise, rest = (CLASSICAL, "") if request.param == "classical" else (AGED, KERNEL)
+    house.write(FIRST, days[-1], mode="rehearsal", promise=promise, rest=rest)
+    house.run(as_of=days[-1] + timedelta(days=3))
+    return house.folder / "release"
+
+
+@pytest.fixture(scope="module")
+def statement(folder):
+    return json.loads((folder / "statement.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def sections(folder):
+    """Return the sections of STATEMENT.md by title; the first, without one, is the lead."""
+    text = (folder / "STATEMENT.md").read_text()
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], (" ".join(part.split()) for part in parts[2::2]), strict=True))}
+
+
+def epsilon_of(statement, name):
+    return float(next(bound["epsilon"] for bound in statement["figures"] if bound["name"] == name))
+
+
+def rounded_up(value):
+    """Return a number with three digits, rounded up."""
+    digits = 2 - math.floor(math.log10(value))
+    return f"{math.ceil(value * 10**digits - 1e-9) / 10**digits:,g}"
+
+
+def half_width_wh(epsilon):
+    """Return the smallest w with P(|noise| <= w) >= 0.95, by adding the probabilities up."""
+    q = math.exp(-epsilon / (1000 * CLAMP_KWH))
+    inside, width = (1 - q) / (1 + q), 0
+    while inside < 0.95:
+        width += 1
+        inside += 2 * (1 - q) / (1 + q) * q**width
+    return width
+
+
+def test_three_sentences_lead_of_at_most_forty_words(sections):
+    lead = [line for line in sections[""].splitlines() if line][1:4]
+    assert all(line.startswith("* ") and len(line[2:].split()) <= 40 and line.endswith(".") for line in lead)
+    assert "**" not in "".join(lead)
+
+
+def test_the_lead_excepts_a_model_that_is_published_without_noise(folder):
+    statement = read_statement((folder / "statement.json").read_text())
+    bounds = tuple(bound.model_copy(update={"conditional_days": "2012"}) for bound in statement.bounds)
+    what, _, limits = lead_sentences(statement.model_copy(update={"bounds": bounds}))
+    assert "limits what they, not the published model, disclose about one household" in what
+    assert "the model published without noise" in limits
+    assert all(len(sentence.split()) <= 40 for sentence in (what, limits))
+    assert "model" not in "".join(lead_sentences(statement))
+
+
+def test_what_was_protected_and_against_whom(sections):
+    assert "daily averages of the population homes for 5 days (2013-03-01 to 2013-03-05)" in sections[""]
+    assert "One household's use on one day." in sections["What is protected"]
+    for observer in ("everybody who sees the releases", "every reading of every other household"):
+        assert observer in sections["What is protected"]
+    assert "no protection from those who run agedp or deliver the readings" in sections["What is protected"]
+
+
+def test_how_strong_it_is_for_one_day_and_for_all(sections, statement):
+    day, total = epsilon_of(statement, "day"), epsilon_of(statement, "total")
+    assert (day, total) == (EPSILON, DAYS * EPSILON)
+    of_day, of_all = rounded_up(math.exp(day)), rounded_up(math.exp(total))
+    assert f"at most a factor of {of_day} (epsilon {day}) if these differ on one day" in sections[""]
+    assert f"{of_all} (epsilon {total}) if on all days." in sections[""]
+    for name, factor in (("day", of_day), ("total", of_all)):
+        assert re.search(
+            rf"\| {name} \| [0-9.]+ \| [^|]+ \| always \| {factor} \|", sections["Bounds on the privacy loss"]
+        )
+
+
+def test_how_exact_the_value_of_3_march_is(sections):
+    within = half_width_wh(EPSILON) / HOUSEHOLDS / 1000
+    section = sections["How exact a value is"]
+    assert "`daily_mean` (3 households), 2013-03-05: in 95 of 100 cases" in section
+    assert f"differs from the true mean by at most {rounded_up(within)} kWh." in section
+    q = math.exp(-EPSILON / (1000 * CLAMP_KWH))
+    deviation = math.sqrt(2 * q) / (1 - q) / HOUSEHOLDS / 1000
+    assert "such as that of 3 March, has its own `noise_sd_kwh`" in section
+    assert "its error is at most 2.12 times that" in section
+    assert within == pytest.approx(2.12 * deviation, rel=0.005)
+    assert "Months, not days" in section
+
+
+def test_whether_groups_and_days_may_be_added_up(sections):
+    section = sections["Adding up, averaging, comparing"]
+    assert "(parallel composition)" in section
+    assert "(sequential composition)" in section
+    assert "the standard deviation of a sum is the root of the sum of the squares" in section
+    assert f"divided by the root of n: {rounded_up(1 / math.sqrt(30))} of it for 30 days" in section
+    assert "Do not read a missing day as 0" in section
+
+
+def test_what_two_releases_disclose_together(sections):
+    section = sections["What two releases disclose together"]
+    assert "epsilons of two releases about the same household add up, and their factors multiply" in section
+    assert "it may add 0.5 to the bound *day* and 30 to the bound *total*" in section
+    assert "Publications of other operators are not counted here." in section
+
+
+def test_which_assumption_a_conditional_bound_needs(sections, statement):
+    for bound in statement["figures"]:
+        assert (bound["kind"] == "conditional") == bool(bound["assumption"])
+        held = f"if {bound['assumption']}" if bound["assumption"] else "always"
+        assert f"| {bound['about']} | {held} |" in sections["Bounds on the privacy loss"]
+    if any(bound["kind"] == "conditional" for bound in statement["figures"]):
+        chain = "each household is an independent Markov chain that mixes at least as fast as the model"
+        assert f"if {chain}" in sections["Bounds on the privacy loss"]
+
+
+def test_how_to_check_that_nobody_changed_it(folder, sections, statement):
+    section = sections["How to verify and cite the release"]
+    command = re.search(r"`(sha256sum --check SHA256SUMS)`", section)[1]
+    assert subprocess.run(command.split(), cwd=folder, capture_output=True, check=False).returncode == 0
+    assert "`agedp verify FOLDER`" in section
+    assert statement["ledger"]["head"] in section
